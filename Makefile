@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+#
+# rlock: run a command while holding a lock in Redis. GNU make; `make help` lists the targets.
+#
+#   PREFIX=/usr/local DESTDIR=   where `make install` puts things
+#   CC CFLAGS LDFLAGS            yours; what rlock itself needs is added to them
+#   V=1                          show the commands
+#   WERROR=1                     warnings are errors
+#   FLAVOUR=plain|asan|tsan|...  each builds in build/FLAVOUR; any other name is a plain build too
+
+PREFIX  ?= /usr/local
+CFLAGS  ?= -O2 -g
+FLAVOUR ?= plain
+Q       := $(if $(V),,@)
+B       := build/$(FLAVOUR)
+
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# ---- flags ---------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wswitch-enum -Wvla -pedantic \
+            $(if $(WERROR),-Werror)
+
+SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANITIZE_tsan := -fsanitize=thread
+SANITIZE      := $(SANITIZE_$(FLAVOUR))
+
+# The static library saves 80 us of every start. pkg-config knows of unusual places, if it is
+# there itself; cc knows of the usual ones.
+PKG_CONFIG    ?= pkg-config
+HIREDIS_CFLAGS := $(shell $(PKG_CONFIG) --cflags hiredis 2>/dev/null)
+HIREDIS_DIR    := $(shell $(PKG_CONFIG) --variable=libdir hiredis 2>/dev/null)
+HIREDIS_A     := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
+                                        $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
+HIREDIS_LIBS  := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
+
+ALL_CPPFLAGS := -D_GNU_SOURCE $(HIREDIS_CFLAGS) $(CPPFLAGS)
+ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections $(CFLAGS)
+ALL_LDFLAGS  := -pthread -Wl,-O1 -Wl,--gc-sections -Wl,--as-needed -Wl,--hash-style=gnu \
+                -Wl,-z,relro $(LDFLAGS)
+
+compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
+          $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
+link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
+          $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
+          $(HIREDIS_LIBS)
+
+# ---- files ---------------------------------------------------------------------------------------
+
+LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard lib/*.c))
+CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c))
+UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
+TOOLS    := $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
+C_FILES   = $(wildcard lib/*.[ch] cmd/*.[ch] tests/*/*.[ch])
+
+# What is installed: mode, file, place under PREFIX.
+MAN := $(notdir $(wildcard man/rlock.[13]))
+INSTALLED := 755:rlock:bin/rlock $(foreach m,$(MAN),644:man/$m:share/man/man$(m:rlock.%=%)/$m) \
+             644:completions/rlock.bash:share/bash-completion/completions/rlock \
+             644:completions/_rlock:share/zsh/site-functions/_rlock \
+             644:completions/rlock.fish:share/fish/vendor_completions.d/rlock.fish
+
+# ---- build ---------------------------------------------------------------------------------------
+
+.PHONY: all
+all: $(if $(filter plain,$(FLAVOUR)),rlock,$(B)/rlock)  ## build ./rlock (the default)
+
+rlock: $(B)/rlock
+	$(Q)cp -f $< $@
+
+$(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
+	$(link)
+
+$(B)/librlock.a: $(LIB_OBJ)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/lib/%.o: lib/%.c | build/gen/scripts.h $(B)/hiredis.found
+	$(call compile,-Ilib -Ibuild/gen)
+
+$(B)/cmd/%.o: cmd/%.c | $(B)/hiredis.found
+	$(call compile,-Icmd -Ilib)
+
+build/gen/scripts.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua)
+	$(Q)mkdir -p $(@D) && awk -f $^ >$@
+
+# Asked once, so that a missing header is one sentence and not a page of errors.
+$(B)/hiredis.found:
+	$(Q)mkdir -p $(@D) && echo '#include <hiredis/hiredis.h>' | \
+	$(CC) $(ALL_CPPFLAGS) -E -o $@ - 2>/dev/null || \
+	{ echo "rlock: hiredis and its headers are needed to build; install them with: make deps" >&2; \
+	  rm -f $@; exit 1; }
+
+$(B)/unit/%.o: tests/unit/%.c | $(B)/hiredis.found
+	$(call compile,-Itests/unit -Icmd -Ilib)
+
+$(UNIT): %: %.o $(B)/librlock.a
+	$(link)
+
+$(UNIT_CMD): $(filter-out %/main.o,$(CMD_OBJ))
+
+# The tools are the measure, not what is measured: no sanitizer in them.
+$(B)/tools/%: tests/tools/%.c
+	$(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
+	$(CC) -D_GNU_SOURCE $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
+
+-include $(wildcard $(B)/*/*.d)
+
+# ---- use -----------------------------------------------------------------------------------------
+
+.PHONY: demo deps test
+demo:  ## install what is missing, build, show the main job
+	$(Q)tests/tools/deps.sh demo
+	$(Q)$(MAKE) all
+	$(Q)tests/tools/demo.sh
+
+deps:  ## install what building needs, nothing else
+	$(Q)tests/tools/deps.sh build
+
+test:  ## install what is missing, build, run all checks
+	$(Q)tests/tools/deps.sh test
+	$(Q)$(MAKE) check
+
+# ---- checks --------------------------------------------------------------------------------------
+
+# Reports go to files, as the program's standard error is part of what is tested.
+SANITIZER_LOG := log_path=$(abspath $(B))/report
+export ASAN_OPTIONS  := detect_leaks=1:$(SANITIZER_LOG)
+export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1:$(SANITIZER_LOG)
+export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
+
+tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
+          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
+bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
+
+.PHONY: check check-unit check-cli check-fault check-docs lint asan tsan ubsan bench
+check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
+	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint) check-unit check-cli check-fault
+
+check-unit: $(UNIT)  ## the C unit tests
+	$(Q)$(tested) tests/unit/run.sh $^
+
+check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
+	$(call bats,tests/cli)
+
+check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
+	$(call bats,tests/fault)
+
+check-docs: $(B)/rlock  ## options, manual page and completions agree
+	$(call bats,tests/cli/docs.bats)
+
+lint:  ## layers, only-here rules, sizes, shellcheck, mandoc
+	$(Q)tests/lint/run.sh
+
+asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
+	$(Q)$(MAKE) FLAVOUR=$@ check
+
+ubsan: asan  ## the same as asan
+
+bench: all  ## compare with flock, redis-cli and etcdctl; table and picture
+	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh
+
+# ---- care ----------------------------------------------------------------------------------------
+
+.PHONY: format format-check install uninstall dist clean help
+format:  ## lay out all C files
+	$(Q)clang-format -i $(C_FILES)
+
+format-check:  ## fail if `make format` would change a file
+	$(Q)for file in $(C_FILES); do clang-format "$$file" | cmp -s - "$$file" || \
+	{ echo "$$file: make format would change it"; changed=1; }; done; test -z "$$changed"
+
+install: all  ## program, manual pages, completions to PREFIX
+	$(Q)set -e; for row in $(INSTALLED); do IFS=:; set -- $$row; \
+	install -D -m "$$1" "$$2" "$(DESTDIR)$(PREFIX)/$$3"; done
+
+uninstall:  ## remove exactly what install put there
+	$(Q)set -e; for row in $(INSTALLED); do IFS=:; set -- $$row; \
+	rm -f "$(DESTDIR)$(PREFIX)/$$3"; done
+
+VERSION = $(shell sed -n 's/^\#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
+dist:  ## build/rlock-VERSION.tar.gz
+	$(Q)mkdir -p build && tar -czf build/rlock-$(VERSION).tar.gz --exclude=./build --exclude=./rlock \
+	--exclude=./.git --owner=0 --group=0 --sort=name --transform 's,^\.,rlock-$(VERSION),' .
+
+clean:  ## remove everything that was built
+	$(Q)rm -rf build rlock
+
+help:  ## this list
+	$(Q)awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* credentials: which password goes with the server, and hiding it. */
+#include "credentials.h"
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_URL "redis://127.0.0.1:6379"
+
+char *credentials_in_url(char *url, size_t *bytes)
+{
+    char *start = strstr(url, "://");
+    char *at;
+    char *colon;
+
+    if (start == NULL)
+        return NULL;
+    start += strlen("://");
+    at = memrchr(start, '@', strcspn(start, "/?#"));
+    colon = at == NULL ? NULL : memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL || colon + 1 == at)
+        return NULL;
+    *bytes = (size_t)(at - colon) - 1;
+    return colon + 1;
+}
+
+/* The words before the command; the command's own are none of our business. */
+static void hide(char **argv, char *const *command)
+{
+    char *secret;
+    size_t n;
+
+    for (argv++; *argv != NULL && argv != (char **)command; argv++) {
+        secret = credentials_in_url(*argv, &n);
+        if (secret != NULL)
+            memset(secret, '*', n);
+    }
+}
+
+static const char *first_set(const char *first, const char *second)
+{
+    return first != NULL && *first != '\0' ? first : second;
+}
+
+/* Where a password that is not in the URL comes from; NULL: nowhere. */
+static enum source nearest_other(const struct options *options, const char **variable)
+{
+    const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
+
+    *variable = value;
+    if (options->password_file != NULL &&
+        (value == NULL || options->password_file_from >= FROM_ENVIRONMENT)) {
+        *variable = NULL;
+        return options->password_file_from;
+    }
+    if (value != NULL)
+        return FROM_ENVIRONMENT;
+    *variable = first_set(getenv("REDISCLI_AUTH"), NULL); /* meant for any server: the last resort */
+    return FROM_DEFAULT;
+}
+
+static enum rlock_status read_file(char **password, const char *path, struct rlock_error *err)
+{
+    *password = config_first_line(path);
+    if (*password != NULL && **password != '\0')
+        return RLOCK_OK;
+    snprintf(err->text, sizeof err->text, "password file %.150s: %s", path,
+             *password == NULL ? strerror(errno) : "its first line is empty");
+    return RLOCK_E_CONFIG;
+}
+
+static void clear(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
+                                   char **argv, struct rlock_error *err)
+{
+    const char *url = first_set(options->url, first_set(getenv("REDIS_URL"), DEFAULT_URL));
+    const char *variable;
+    enum source other = nearest_other(options, &variable);
+    enum rlock_status st = RLOCK_OK;
+    char *secret;
+    size_t n;
+
+    *credentials = (struct credentials){.url = strdup(url)};
+    hide(argv, options->argv);
+    if (credentials->url == NULL)
+        return RLOCK_E_MEMORY;
+    secret = credentials_in_url(credentials->url, &n);
+    if (secret != NULL && other <= options->url_from)
+        return RLOCK_OK;
+    if (variable != NULL)
+        credentials->password = strdup(variable);
+    else if (options->password_file != NULL)
+        st = read_file(&credentials->password, options->password_file, err);
+    if (variable != NULL && credentials->password == NULL)
+        st = RLOCK_E_MEMORY;
+    if (st == RLOCK_OK && secret != NULL && credentials->password != NULL)
+        memmove(secret - 1, secret + n, strlen(secret + n) + 1);
+    if (st != RLOCK_OK)
+        credentials_fini(credentials);
+    return st;
+}
+
+void credentials_fini(struct credentials *credentials)
+{
+    clear(credentials->url);
+    clear(credentials->password);
+    *credentials = (struct credentials){.url = NULL};
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* credentials: which password goes with the server, and hiding it. */
+#ifndef CREDENTIALS_H
+#define CREDENTIALS_H
+
+#include "options.h"
+
+#include <rlock.h>
+
+struct credentials {
+    char *url;      /* without its password, where a nearer source has another */
+    char *password; /* for a URL that has none; NULL: none */
+};
+
+/*
+ * credentials_read: copy the URL that was asked for, find the nearest
+ * password, and overwrite those in the arguments, which everybody can read.
+ *
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read) or RLOCK_E_MEMORY.
+ */
+enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
+                                   char **argv, struct rlock_error *err);
+
+/* credentials_fini: clear and free. */
+void credentials_fini(struct credentials *credentials);
+
+/* credentials_in_url: the password inside a URL, `*bytes` long; NULL if there is none. */
+char *credentials_in_url(char *url, size_t *bytes);
+
+#endif

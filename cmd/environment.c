@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* environment: what the command finds in its environment. */
+#include "environment.h"
+
+#include "credentials.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRIPPED_BYTES 256
+
+/* Is it the variable NAME=...? */
+static bool is_named(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+static bool holds_secret(char *entry)
+{
+    size_t n;
+
+    if (strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0)
+        return true;
+    if (is_named(entry, "REDISCLI_AUTH"))
+        return true;
+    return (is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL")) &&
+           credentials_in_url(entry, &n) != NULL;
+}
+
+static bool is_replaced(const char *entry)
+{
+    static const char *const names[] = {"RLOCK_KEY", "RLOCK_TOKEN", "RLOCK_FENCE", "RLOCK_TTL_MS"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_named(entry, names[i]))
+            return true;
+    return false;
+}
+
+static bool add(struct environment *environment, size_t *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool add(struct environment *environment, size_t *n, const char *format, ...)
+{
+    char *entry;
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vasprintf(&entry, format, args);
+    va_end(args);
+    if (written < 0)
+        return false;
+    environment->ours[environment->n_ours++] = entry;
+    environment->all[(*n)++] = entry;
+    return true;
+}
+
+/* Copies what stays; the names of what doesn't go to `stripped`, those of an outer rlock first. */
+static size_t copy_rest(struct environment *environment, char *const *inherited,
+                        bool keeps_secrets, char stripped[STRIPPED_BYTES])
+{
+    size_t n = 0;
+
+    for (; *inherited != NULL; inherited++) {
+        size_t used = strlen(stripped);
+
+        if (is_replaced(*inherited))
+            continue;
+        if (is_named(*inherited, ENVIRONMENT_STRIPPED)) {
+            snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
+                     strchr(*inherited, '=') + 1);
+            continue;
+        }
+        if (keeps_secrets || !holds_secret(*inherited)) {
+            environment->all[n++] = *inherited;
+            continue;
+        }
+        snprintf(stripped + used, STRIPPED_BYTES - used, "%s%.*s", used > 0 ? " " : "",
+                 (int)strcspn(*inherited, "="), *inherited);
+    }
+    return n;
+}
+
+bool environment_make(struct environment *environment, char *const *inherited, const char *key,
+                      int64_t ttl_ms, const struct rlock_grant *grant, bool keeps_secrets)
+{
+    char stripped[STRIPPED_BYTES] = "";
+    size_t n = 0;
+
+    while (inherited[n] != NULL)
+        n++;
+    *environment = (struct environment){.all = calloc(n + 6, sizeof *environment->all)};
+    if (environment->all == NULL)
+        return false;
+    n = copy_rest(environment, inherited, keeps_secrets, stripped);
+    return add(environment, &n, "RLOCK_KEY=%s", key) &&
+           add(environment, &n, "RLOCK_TOKEN=%s", grant->token) &&
+           add(environment, &n, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
+           add(environment, &n, "RLOCK_TTL_MS=%" PRId64, ttl_ms) &&
+           (stripped[0] == '\0' ||
+            add(environment, &n, "%s=%s", ENVIRONMENT_STRIPPED, stripped));
+}
+
+void environment_fini(struct environment *environment)
+{
+    int i;
+
+    for (i = 0; i < environment->n_ours; i++)
+        free(environment->ours[i]);
+    free(environment->all);
+    *environment = (struct environment){.all = NULL};
+}

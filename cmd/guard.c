@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard: the process above the command, as the program sees it.
+ *
+ * The program is the subreaper above the guard: when the guard dies its
+ * children become the program's, which ends them. So no single process of
+ * rlock's can die or be stopped and leave the tree running.
+ */
+#include "guard.h"
+
+#include "tree.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KILL_AGAIN_MS 5
+
+/* Whoever called exec on us may have left us children of its own. */
+static void note_others(struct guard *guard)
+{
+    siginfo_t any;
+
+    guard->n_others = 0;
+    if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0)
+        guard->n_others = tree_children(getpid(), guard->other, GUARD_OTHERS);
+}
+
+int guard_start(struct guard *guard, const struct ward_plan *plan)
+{
+    int pair[2];
+    int failed;
+
+    note_others(guard);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    guard->pid = fork();
+    if (guard->pid == 0) {
+        close(pair[0]);
+        ward_run(plan, pair[1]);
+    }
+    failed = guard->pid < 0 ? errno : 0;
+    close(pair[1]);
+    guard->fd = pair[0];
+    if (failed) {
+        guard->pid = 0;
+        close(pair[0]);
+    }
+    return failed;
+}
+
+int guard_hear(const struct guard *guard, struct ward_news *news)
+{
+    ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
+
+    if (n == (ssize_t)sizeof *news)
+        return 1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+/* A guard that doesn't read can't be told: then it doesn't agree, either. */
+static void say(const struct guard *guard, struct ward_word word)
+{
+    (void)!send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void guard_extend(const struct guard *guard, struct deadlines lease)
+{
+    say(guard, (struct ward_word){.order = WARD_EXTEND, .lease = lease});
+}
+
+void guard_signal(const struct guard *guard, int number)
+{
+    say(guard, (struct ward_word){.order = WARD_SIGNAL, .signal = number});
+}
+
+void guard_end(const struct guard *guard, int64_t kill_ms)
+{
+    say(guard, (struct ward_word){.order = WARD_END, .lease = {.kill_ms = kill_ms}});
+}
+
+void guard_dismiss(struct guard *guard)
+{
+    close(guard->fd);
+    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    guard->pid = 0;
+}
+
+static bool is_other(const struct guard *guard, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; i < guard->n_others; i++)
+        if (guard->other[i] == pid)
+            return true;
+    return false;
+}
+
+/*
+ * Reap what has ended. Was anything of the tree left? One that has just ended
+ * counts: what it leaves behind is a child of ours only from now on.
+ */
+static bool is_left(const struct guard *guard)
+{
+    pid_t child[TREE_CHILDREN_MAX];
+    size_t n = tree_children(getpid(), child, TREE_CHILDREN_MAX);
+    bool left = false;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!is_other(guard, child[i])) {
+            waitpid(child[i], NULL, WNOHANG);
+            left = true;
+        }
+    return left;
+}
+
+void guard_replace(struct guard *guard)
+{
+    close(guard->fd);
+    do {
+        tree_signal(getpid(), SIGKILL, guard->other, guard->n_others);
+        poll(NULL, 0, KILL_AGAIN_MS);
+    } while (is_left(guard));
+    guard->pid = 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* guard: the process above the command, as the program sees it. */
+#ifndef GUARD_H
+#define GUARD_H
+
+#include "ward.h"
+
+#define GUARD_OTHERS 64
+
+struct guard {
+    pid_t pid; /* 0: none */
+    int fd;    /* readable when there is news */
+    pid_t other[GUARD_OTHERS]; /* children this process had before: none of ours to end */
+    size_t n_others;
+};
+
+/* guard_start: fork it; it starts the command. The plan is borrowed. 0, or an errno. */
+int guard_start(struct guard *guard, const struct ward_plan *plan);
+
+/* guard_hear: the next news. 1: there is; 0: not now; -1: the guard is gone without a word. */
+int guard_hear(const struct guard *guard, struct ward_news *news);
+
+/* guard_extend: the lease has a new end; the guard answers WARD_AGREES. */
+void guard_extend(const struct guard *guard, struct deadlines lease);
+
+/* guard_signal: for the command. */
+void guard_signal(const struct guard *guard, int number);
+
+/* guard_end: TERM to the tree now, KILL at `kill_ms`. */
+void guard_end(const struct guard *guard, int64_t kill_ms);
+
+/* guard_dismiss: after its last word: let it go, and reap it. */
+void guard_dismiss(struct guard *guard);
+
+/*
+ * guard_replace: the guard is dead or doesn't move: kill it, and what is left
+ * of the tree, here. Back when nothing of it runs any more.
+ */
+void guard_replace(struct guard *guard);
+
+#endif

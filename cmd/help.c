@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* help: the tables of options and exit statuses, as text on stdout. */
+#include "help.h"
+
+#include "options.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool help_row(const struct option *option)
+{
+    char left[64];
+    char line[256];
+
+    snprintf(left, sizeof left, "%c%c%s --%s%s%s", option->letter != '\0' ? '-' : ' ',
+             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? "," : " ", option->name,
+             option->argument != NULL ? " " : "", option->argument != NULL ? option->argument : "");
+    snprintf(line, sizeof line, "  %-30s %s%s%s%s\n", left, option->help,
+             option->by_default != NULL ? " [" : "", option->by_default != NULL ? option->by_default : "",
+             option->by_default != NULL ? "]" : "");
+    return report_text(line);
+}
+
+bool help_options(void)
+{
+    char line[160];
+    char status[16];
+    bool good = report_text("usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]\n"
+                            "       rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'\n"
+                            "Run a command while holding a lock in Redis.\n\noptions:\n");
+    size_t i;
+
+    for (i = 0; good && i < OPTION_COUNT; i++)
+        good = help_row(&option_table[i]);
+    good = good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
+                               "1d.\nMost options can also be set by RLOCK_NAME in the environment "
+                               "and in a file: see rlock(1).\n\nexit status:\n");
+    for (i = 0; good && i < VERDICT_COUNT; i++) {
+        const struct verdict_row *verdict = verdict_row((enum verdict)i);
+
+        if (verdict->status >= 0)
+            snprintf(status, sizeof status, "%d", verdict->status);
+        else
+            status[0] = '\0';
+        snprintf(line, sizeof line, "  %-4s %s\n", status, verdict->meaning);
+        good = report_text(line);
+    }
+    return good;
+}
+
+static bool dump_options(void)
+{
+    char variable[64];
+    char line[512];
+    bool good = true;
+    size_t i;
+
+    for (i = 0; good && i < OPTION_COUNT; i++) {
+        const struct option *option = &option_table[i];
+
+        option_variable(option, variable);
+        snprintf(line, sizeof line, "%c\t%s\t%s\t%s\t%s\t%s\n", option->letter ? option->letter : '-',
+                 option->name, option->argument ? option->argument : "-", option->is_everywhere ? variable : "-",
+                 option->by_default ? option->by_default : "-", option->help);
+        good = report_text(line);
+    }
+    return good;
+}
+
+static bool dump_exits(void)
+{
+    char line[256];
+    bool good = true;
+    size_t i;
+
+    for (i = 0; good && i < VERDICT_COUNT; i++) {
+        const struct verdict_row *verdict = verdict_row((enum verdict)i);
+
+        snprintf(line, sizeof line, "%d\t%s\t%s\n", verdict->status, verdict->name,
+                 verdict->meaning);
+        good = report_text(line);
+    }
+    return good;
+}
+
+bool help_dump(const char *table)
+{
+    if (strcmp(table, "options") == 0)
+        return dump_options();
+    if (strcmp(table, "exits") == 0)
+        return dump_exits();
+    return strcmp(table, "verbs") == 0; /* none yet */
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* help: the tables of options and exit statuses, as text on stdout. */
+#ifndef HELP_H
+#define HELP_H
+
+#include <stdbool.h>
+
+/* help_options: for people. False: it can't be written. */
+bool help_options(void);
+
+/* help_dump: one table ("options", "exits", "verbs") as TSV, for tests. False: as above, or none. */
+bool help_dump(const char *table);
+
+#endif

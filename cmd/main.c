@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* main: from the command line to an exit status. */
+#include "help.h"
+#include "report.h"
+#include "run.h"
+#include "sources.h"
+
+#include <fcntl.h>
+#include <rlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* No descriptor of ours may become the command's stdin, stdout or stderr. */
+static void occupy_standard_descriptors(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static int complain(const struct options *options, const struct rlock_error *err)
+{
+    struct report report = {.level = REPORT_NOTICE, .json = options->json != 0};
+    enum verdict verdict = verdict_of(err->status);
+    bool is_usage = verdict == VERDICT_USAGE;
+
+    report_say(&report, REPORT_FAILURE,
+               (struct message){.what = verdict_row(verdict)->name,
+                                .why = err->text,
+                                .hint = is_usage ? "see rlock --help" : NULL});
+    return verdict_row(verdict)->status;
+}
+
+static int answer(const struct options *options)
+{
+    char version[160];
+    bool good = false;
+
+    snprintf(version, sizeof version, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with());
+    switch (options->asked) {
+    case ASKED_HELP:
+        good = help_options();
+        break;
+    case ASKED_VERSION:
+        good = report_text(version);
+        break;
+    case ASKED_DUMP:
+        good = help_dump(options->dump);
+        break;
+    case ASKED_RUN:
+        break;
+    }
+    return good ? EXIT_SUCCESS : verdict_row(VERDICT_SYSTEM)->status;
+}
+
+int main(int argc, char **argv)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct options options;
+    int status;
+
+    (void)argc;
+    occupy_standard_descriptors();
+    if (sources_read(&options, argv, &err) != RLOCK_OK)
+        status = complain(&options, &err);
+    else if (options.asked != ASKED_RUN)
+        status = answer(&options);
+    else
+        status = run(&options, argv);
+    options_fini(&options);
+    return status;
+}

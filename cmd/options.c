@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* options: everything that can be asked for, in one table. */
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct options, member)
+
+const struct option option_table[OPTION_COUNT] = {
+    {'k', "key", "KEY", OPTION_TEXT, AT(key), false, NULL, "what to lock"},
+    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), true, "30s",
+     "lease length, 1s to 30d; renewed at a third of it"},
+    {'n', "nonblock", NULL, OPTION_ZERO, AT(wait_ms), true, NULL, "don't wait for the lock"},
+    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), true, "for ever",
+     "wait at most so long; 0 is -n"},
+    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), true, "75",
+     "exit status when the lock was not had in time"},
+    {'c', "command", "STRING", OPTION_TEXT, AT(command), false, NULL, "run STRING by /bin/sh -c"},
+    {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), true, "kill",
+     "what happens to the command when the lock is lost"},
+    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), true,
+     "a sixth of the ttl, at most 5s", "time between TERM and KILL"},
+    {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), true, NULL,
+     "end the command after so long, status 124"},
+    {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), true, NULL,
+     "keep the lock until every descendant of the command has ended"},
+    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), false, NULL, "shown to those who wait"},
+    {'u', "url", "URL", OPTION_TEXT, AT(url), true, "redis://127.0.0.1:6379",
+     "which server: redis://, unix:// or local:"},
+    {'\0', "password-file", "FILE", OPTION_TEXT, AT(password_file), true, NULL,
+     "the password is its first line"},
+    {'\0', "pass-credentials", NULL, OPTION_FLAG, AT(pass_credentials), true, NULL,
+     "leave passwords in the command's environment"},
+    {'\0', "connect-timeout", "DURATION", OPTION_DURATION, AT(connect_ms), true, "5s",
+     "for the first contact and each attempt after"},
+    {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), true, NULL, "say only failures"},
+    {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), true, NULL, "say every step with its time"},
+    {'\0', "json", NULL, OPTION_FLAG, AT(json), true, NULL, "messages as one JSON object a line"},
+    {'\0', "report", "FILE", OPTION_TEXT, AT(report), false, NULL, "at the end write a JSON object"},
+    {'h', "help", NULL, OPTION_ASK, AT(asked), false, NULL, "print this and exit"},
+    {'V', "version", NULL, OPTION_ASK, AT(asked), false, NULL, "print the version and exit"},
+};
+
+const struct options options_by_default = {
+    .ttl_ms = 30000,
+    .wait_ms = -1,
+    .conflict_status = 75,
+    .kill_after_ms = -1,
+    .connect_ms = 5000,
+};
+
+void option_variable(const struct option *option, char variable[64])
+{
+    size_t i;
+
+    snprintf(variable, 64, "RLOCK_%s", option->name);
+    for (i = 0; variable[i] != '\0'; i++) {
+        if (variable[i] >= 'a' && variable[i] <= 'z')
+            variable[i] = (char)(variable[i] - 'a' + 'A');
+        else if (variable[i] == '-')
+            variable[i] = '_';
+    }
+}
+
+void options_fini(struct options *options)
+{
+    size_t i;
+
+    for (i = 0; i < options->n_texts; i++) {
+        explicit_bzero(options->texts[i], strlen(options->texts[i]));
+        free(options->texts[i]);
+    }
+    free(options->texts);
+}

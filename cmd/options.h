@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* options: everything that can be asked for, in one table. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum on_lost { ON_LOST_KILL, ON_LOST_IGNORE };
+
+/* What the command line asks for instead of running a command. */
+enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };
+
+/* Where a value came from; a greater one is nearer, and wins. */
+enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
+
+/* Strings are borrowed from argv and the environment, or owned by `texts`. */
+struct options {
+    const char *key;
+    int64_t ttl_ms;
+    int64_t wait_ms; /* -1: for ever; 0: don't wait */
+    int64_t conflict_status;
+    const char *command;
+    int64_t on_lost;
+    int64_t kill_after_ms; /* -1: by the TTL */
+    int64_t max_hold_ms;   /* 0: none */
+    int64_t wait_all;
+    const char *label;
+    const char *url;
+    const char *password_file;
+    int64_t pass_credentials;
+    int64_t connect_ms;
+    int64_t quiet;
+    int64_t verbose;
+    int64_t json;
+    const char *report;
+
+    enum asked asked;
+    const char *dump;  /* which table */
+    char *const *argv; /* the command's words */
+    enum source url_from;
+    enum source password_file_from;
+    int n_urls; /* at the nearest source */
+
+    char **texts; /* values read from a file */
+    size_t n_texts;
+};
+
+enum option_kind {
+    OPTION_TEXT,
+    OPTION_DURATION, /* more than zero */
+    OPTION_DURATION_OR_ZERO,
+    OPTION_STATUS, /* 0 to 255 */
+    OPTION_CHOICE, /* one of the words in `argument`, by number */
+    OPTION_FLAG,   /* no argument: sets 1; yes or no in other sources */
+    OPTION_ZERO,   /* no argument: sets 0 */
+    OPTION_ASK     /* no argument: help or version */
+};
+
+struct option {
+    char letter; /* '\0': none */
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    enum option_kind kind;
+    size_t offset;          /* into struct options; rows of one offset set the same thing */
+    bool is_everywhere;     /* also in the environment and in files */
+    const char *by_default; /* for people; NULL: none */
+    const char *help;
+};
+
+#define OPTION_COUNT 21
+
+extern const struct option option_table[OPTION_COUNT];
+
+/* The options before anything was asked for. */
+extern const struct options options_by_default;
+
+/* option_variable: its name in the environment, "RLOCK_" and the name in capitals. */
+void option_variable(const struct option *option, char variable[64]);
+
+/* options_fini: free what was read from a file. */
+void options_fini(struct options *options);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* report: what rlock says, as text for people or JSON for programs. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "verdict.h"
+
+#include <stdbool.h>
+
+enum report_level {
+    REPORT_FAILURE, /* always said */
+    REPORT_NOTICE,  /* not with --quiet */
+    REPORT_STEP     /* only with --verbose */
+};
+
+struct report {
+    enum report_level level; /* what is said, up to this */
+    bool json;
+    const char *key; /* NULL: not known yet */
+    int64_t start_ms;
+};
+
+/* What is said: "rlock: KEY: what: why; hint". */
+struct message {
+    const char *what; /* a verdict's name, or a word for a step */
+    const char *why;  /* NULL: nothing to add */
+    const char *hint; /* what can be done; NULL: nothing */
+};
+
+/*
+ * report_say: one line to stderr. Never fails, never blocks for long, and
+ * allocates nothing: where nobody reads, the line is dropped.
+ */
+void report_say(const struct report *report, enum report_level level, struct message message);
+
+/* report_escape: printable ASCII of any bytes, \xNN for the rest, cut to `room`. */
+void report_escape(char *out, size_t room, const char *bytes);
+
+/* How it ended, for --report. */
+struct summary {
+    enum verdict verdict;
+    int status;
+    int64_t waited_ms;
+    int64_t held_ms;
+    int64_t renewals;
+    uint64_t fence; /* 0: none */
+};
+
+/* report_file: write the summary as one JSON object. 0, or an errno. */
+int report_file(const struct report *report, const char *path, const struct summary *summary);
+
+/* report_text: text that was asked for (help, version, tables), to stdout. False: it can't be. */
+bool report_text(const char *text);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* sources: fill the options from the command line, the environment and a file. */
+#include "sources.h"
+
+#include "config.h"
+#include "report.h"
+#include "units.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known while the sources are read, the nearest first. */
+struct reading {
+    struct options *options;
+    enum source from[OPTION_COUNT]; /* of the row that stands for its offset */
+    enum source source;       /* the one being read */
+    char why[256];
+};
+
+/* The row that stands for all rows of its offset. */
+static size_t home_of(const struct option *row)
+{
+    size_t i = 0;
+
+    while (option_table[i].offset != row->offset)
+        i++;
+    return i;
+}
+
+static bool complain(struct reading *reading, const struct option *row, const char *why,
+                     const char *value)
+{
+    char shown[100];
+
+    report_escape(shown, sizeof shown, value);
+    snprintf(reading->why, sizeof reading->why, "%s: %s: \"%s\"", row->name, why, shown);
+    return false;
+}
+
+static bool parse_choice(const struct option *row, const char *value, int64_t *chosen)
+{
+    const char *word = row->argument;
+    size_t n = strlen(value);
+
+    for (*chosen = 0; word != NULL; (*chosen)++) {
+        if (strncmp(word, value, n) == 0 && (word[n] == '|' || word[n] == '\0'))
+            return true;
+        word = strchr(word, '|');
+        word = word == NULL ? NULL : word + 1;
+    }
+    return false;
+}
+
+/* yes or no, in the words of the environment and of files; the command line says yes. */
+static bool parse_switch(const char *value, bool *on)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (value == NULL || strcmp(value, words[i]) == 0) {
+            *on = value == NULL || i % 2 == 1;
+            return true;
+        }
+    return false;
+}
+
+static bool take_number(struct reading *reading, const struct option *row, const char *value)
+{
+    int64_t *at = (int64_t *)((char *)reading->options + row->offset);
+    bool on;
+
+    switch (row->kind) {
+    case OPTION_DURATION:
+    case OPTION_DURATION_OR_ZERO:
+        if (!units_duration(value, at))
+            return complain(reading, row, "not a duration such as 30, 0.5, 500ms, 5m, 2h or 1d",
+                            value);
+        if (*at == 0 && row->kind == OPTION_DURATION)
+            return complain(reading, row, "must be more than zero", value);
+        return true;
+    case OPTION_STATUS:
+        return units_number(value, 255, at) ||
+               complain(reading, row, "not a number from 0 to 255", value);
+    case OPTION_CHOICE:
+        return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
+    case OPTION_FLAG:
+    case OPTION_ZERO:
+        if (!parse_switch(value, &on))
+            return complain(reading, row, "neither yes nor no", value);
+        if (row->kind == OPTION_FLAG)
+            *at = on;
+        else if (on)
+            *at = 0;
+        return true;
+    case OPTION_TEXT:
+    case OPTION_ASK:
+        break;
+    }
+    return false;
+}
+
+/* Is the source being read the nearest so far? Of one source the last word counts. */
+static bool is_nearest(struct reading *reading, const struct option *row)
+{
+    enum source *from = &reading->from[home_of(row)];
+
+    if (reading->source < *from)
+        return false;
+    if (row->offset == offsetof(struct options, url))
+        reading->options->n_urls++;
+    *from = reading->source;
+    return true;
+}
+
+static bool take(struct reading *reading, const struct option *row, const char *value)
+{
+    if (!is_nearest(reading, row))
+        return true;
+    if (row->kind == OPTION_ASK) {
+        reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
+        return true;
+    }
+    if (row->kind != OPTION_TEXT)
+        return take_number(reading, row, value);
+    if (*value == '\0' && row->offset != offsetof(struct options, label))
+        return complain(reading, row, "must not be empty", value);
+    *(const char **)((char *)reading->options + row->offset) = value;
+    return true;
+}
+
+/* ---- a file ---- */
+
+static bool keep_text(struct options *options, const char *value, const char **kept)
+{
+    char **grown = realloc(options->texts, (options->n_texts + 1) * sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    options->texts = grown;
+    grown[options->n_texts] = strdup(value);
+    *kept = grown[options->n_texts];
+    if (*kept != NULL)
+        options->n_texts++;
+    return *kept != NULL;
+}
+
+static bool take_from_file(void *context, const char *name, const char *value, char *why,
+                           size_t room)
+{
+    struct reading *reading = context;
+    const char *kept;
+    bool good;
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].is_everywhere && strcmp(option_table[i].name, name) == 0)
+            break;
+    if (i == OPTION_COUNT) {
+        snprintf(why, room, "unknown name \"%.60s\"", name);
+        return false;
+    }
+    good = keep_text(reading->options, value, &kept) && take(reading, &option_table[i], kept);
+    if (!good)
+        snprintf(why, room, "%s", reading->why[0] == '\0' ? "no memory" : reading->why);
+    return good;
+}
+
+/* $RLOCK_CONFIG, else the user's file, else the system's: the first that is there. */
+static bool read_files(struct reading *reading)
+{
+    const char *named = getenv("RLOCK_CONFIG");
+    const char *home = getenv("HOME");
+    enum config_result result = CONFIG_ABSENT;
+    char path[PATH_MAX];
+
+    reading->source = FROM_FILE;
+    if (named != NULL && *named != '\0') {
+        result = config_read(named, take_from_file, reading, reading->why, sizeof reading->why);
+        if (result == CONFIG_ABSENT)
+            snprintf(reading->why, sizeof reading->why, "%.200s: no such file", named);
+        return result == CONFIG_READ;
+    }
+    if (home != NULL && *home != '\0') {
+        snprintf(path, sizeof path, "%s/.config/rlock/config", home);
+        result = config_read(path, take_from_file, reading, reading->why, sizeof reading->why);
+    }
+    if (result == CONFIG_ABSENT)
+        result = config_read("/etc/rlock.conf", take_from_file, reading, reading->why,
+                             sizeof reading->why);
+    return result != CONFIG_BAD;
+}
+
+/* ---- the environment ---- */
+
+static bool read_environment(struct reading *reading)
+{
+    char variable[64];
+    const char *value;
+    char why[sizeof reading->why];
+    size_t i;
+
+    reading->source = FROM_ENVIRONMENT;
+    for (i = 0; i < OPTION_COUNT; i++) {
+        if (!option_table[i].is_everywhere)
+            continue;
+        option_variable(&option_table[i], variable);
+        value = getenv(variable);
+        if (value == NULL || *value == '\0' || take(reading, &option_table[i], value))
+            continue;
+        memcpy(why, reading->why, sizeof why);
+        snprintf(reading->why, sizeof reading->why, "%s: %.180s", variable, why);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the command line ---- */
+
+static const struct option *row_of_letter(char letter)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].letter != '\0' && option_table[i].letter == letter)
+            return &option_table[i];
+    return NULL;
+}
+
+static const struct option *row_of_name(const char *name, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
+            return &option_table[i];
+    return NULL;
+}
+
+static bool unknown(struct reading *reading, const char *word)
+{
+    char shown[100];
+
+    report_escape(shown, sizeof shown, word);
+    snprintf(reading->why, sizeof reading->why, "unknown option: %s", shown);
+    return false;
+}
+
+static bool lacks_argument(struct reading *reading, const struct option *row)
+{
+    snprintf(reading->why, sizeof reading->why, "--%s needs an argument: %s", row->name,
+             row->argument);
+    return false;
+}
+
+/* --name, --name=value or --name value; `*argv` is left at the last word used. */
+static bool take_long(struct reading *reading, char ***argv)
+{
+    char *name = **argv + 2;
+    size_t n = strcspn(name, "=");
+    const struct option *row = row_of_name(name, n);
+
+    if (n == strlen("dump") && strncmp(name, "dump=", n + 1) == 0) {
+        reading->options->asked = ASKED_DUMP;
+        reading->options->dump = name + n + 1;
+        return true;
+    }
+    if (row == NULL || (row->argument == NULL && name[n] == '='))
+        return unknown(reading, **argv);
+    if (row->argument == NULL)
+        return take(reading, row, NULL);
+    if (name[n] == '=')
+        return take(reading, row, name + n + 1);
+    if ((*argv)[1] == NULL)
+        return lacks_argument(reading, row);
+    return take(reading, row, *++*argv);
+}
+
+/* -n, -nv, -t30 or -t 30; `*argv` is left at the last word used. */
+static bool take_letters(struct reading *reading, char ***argv)
+{
+    char *at = **argv + 1;
+
+    for (; *at != '\0'; at++) {
+        const struct option *row = row_of_letter(*at);
+
+        if (row == NULL)
+            return unknown(reading, **argv);
+        if (row->argument == NULL) {
+            if (!take(reading, row, NULL))
+                return false;
+            continue;
+        }
+        if (at[1] != '\0')
+            return take(reading, row, at + 1);
+        if ((*argv)[1] == NULL)
+            return lacks_argument(reading, row);
+        return take(reading, row, *++*argv);
+    }
+    return true;
+}
+
+static bool read_command_line(struct reading *reading, char **argv)
+{
+    reading->source = FROM_COMMAND_LINE;
+    for (; *argv != NULL; argv++) {
+        if (strcmp(*argv, "--") == 0) {
+            argv++;
+            break;
+        }
+        if ((*argv)[0] != '-' || (*argv)[1] == '\0')
+            break;
+        if (!((*argv)[1] == '-' ? take_long : take_letters)(reading, &argv))
+            return false;
+        if (reading->options->asked != ASKED_RUN)
+            return true;
+    }
+    reading->options->argv = argv;
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static bool check(struct reading *reading)
+{
+    const struct options *options = reading->options;
+    const char *why = NULL;
+
+    if (options->key == NULL)
+        why = "no key: which lock is meant is said by -k KEY";
+    else if (options->command == NULL && options->argv[0] == NULL)
+        why = "no command";
+    else if (options->command != NULL && options->argv[0] != NULL)
+        why = "-c STRING is the whole command: no words may follow";
+    if (why != NULL)
+        snprintf(reading->why, sizeof reading->why, "%s", why);
+    return why == NULL;
+}
+
+enum rlock_status sources_read(struct options *options, char **argv, struct rlock_error *err)
+{
+    struct reading reading = {.options = options};
+    enum rlock_status st = RLOCK_OK;
+
+    *options = options_by_default;
+    if (!read_command_line(&reading, argv + 1))
+        st = RLOCK_E_USAGE;
+    else if (options->asked != ASKED_RUN)
+        return RLOCK_OK;
+    else if (!check(&reading) || !read_environment(&reading))
+        st = RLOCK_E_USAGE;
+    else if (!read_files(&reading))
+        st = RLOCK_E_CONFIG;
+    options->url_from = reading.from[home_of(row_of_letter('u'))];
+    options->password_file_from = reading.from[home_of(row_of_name("password-file", 13))];
+    err->status = st;
+    snprintf(err->text, sizeof err->text, "%s", reading.why);
+    return st;
+}

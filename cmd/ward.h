@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* ward: inside the guard process: the command, its tree, their deadlines. */
+#ifndef WARD_H
+#define WARD_H
+
+#include "report.h"
+#include "spawn.h"
+
+/* When the tree gets TERM and when KILL, on rlock_clock_ms(); RLOCK_NEVER: not by time. */
+struct deadlines {
+    int64_t term_ms;
+    int64_t kill_ms;
+};
+
+struct ward_plan {
+    struct spawn_plan spawn;
+    struct deadlines lease;
+    int64_t grace_ms;
+    bool wait_all; /* not done before every descendant has ended */
+    int keep_fd;   /* to be held for as long as anything runs; -1: none */
+    const struct report *report;
+};
+
+/* From the program to the guard. */
+enum ward_order { WARD_EXTEND, WARD_SIGNAL, WARD_END };
+
+struct ward_word {
+    enum ward_order order;
+    int signal;             /* WARD_SIGNAL: for the command */
+    struct deadlines lease; /* WARD_EXTEND: the new end; WARD_END: kill_ms only */
+};
+
+/* From the guard to the program. */
+enum ward_says {
+    WARD_FAILED, /* the command was not started; the guard has ended */
+    WARD_AGREES, /* to a WARD_EXTEND */
+    WARD_DONE    /* the guard has ended, and of the tree what has to be */
+};
+
+struct ward_news {
+    enum ward_says says;
+    int failed;             /* WARD_FAILED: an errno, or SPAWN_TOO_LATE */
+    bool forked;            /* WARD_FAILED: it was exec that failed */
+    struct deadlines lease; /* WARD_AGREES */
+    int status;             /* WARD_DONE: the command's, as wait(2) gives it */
+    int64_t ended_ms;       /* WARD_DONE: when nothing ran any more */
+    bool by_lease;          /* WARD_DONE: the lease's end came first */
+};
+
+/* ward_run: be the guard, with the program at the other end of `fd`. */
+_Noreturn void ward_run(const struct ward_plan *plan, int fd);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* api: the calls of rlock.h over the layers below. */
+#include "clock.h"
+#include "err.h"
+#include "keeper.h"
+#include "wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rlock {
+    struct lease lease;
+    struct quorum quorum;
+    struct keeper keeper;
+    struct rlock_grant grant;
+    char *password;
+};
+
+const char *rlock_built_with(void)
+{
+    return codec_built_with();
+}
+
+enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
+                             struct rlock_error *err)
+{
+    struct rlock_config mine = *config;
+    enum rlock_status st = RLOCK_OK;
+    struct rlock *l = calloc(1, sizeof *l);
+
+    if (l == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    if (config->password != NULL) {
+        l->password = strdup(config->password);
+        if (l->password == NULL)
+            st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+        mine.password = l->password; /* members borrow it for as long as the handle lives */
+    }
+    if (st == RLOCK_OK)
+        st = lease_open(&l->lease, config, err);
+    if (st == RLOCK_OK)
+        st = quorum_open(&l->quorum, &mine, err);
+    if (st == RLOCK_OK)
+        *lock = l;
+    else
+        rlock_close(l);
+    return st;
+}
+
+enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
+                                struct rlock_grant *grant, struct rlock_obstacle *obstacle,
+                                struct rlock_error *err)
+{
+    struct rlock_obstacle seen = {.left_ms = -1};
+    enum rlock_status st;
+
+    st = wait_acquire(&lock->quorum, &lock->lease, until, &lock->grant, &seen, err);
+    if (st == RLOCK_OK)
+        *grant = lock->grant;
+    else if (obstacle != NULL)
+        *obstacle = seen;
+    return st;
+}
+
+enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
+{
+    return keeper_start(&lock->keeper, &lock->quorum, &lock->lease, lock->grant.until_ms, events,
+                        err);
+}
+
+void rlock_unkeep(struct rlock *lock)
+{
+    keeper_stop(&lock->keeper);
+}
+
+enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
+                                struct rlock_error *err)
+{
+    enum rlock_status st = wait_release(&lock->quorum, &lock->lease, until, err);
+
+    lock->lease.fence = 0;
+    return st;
+}
+
+void rlock_close(struct rlock *lock)
+{
+    if (lock == NULL)
+        return;
+    keeper_stop(&lock->keeper);
+    quorum_close(&lock->quorum);
+    lease_close(&lock->lease);
+    if (lock->password != NULL)
+        explicit_bzero(lock->password, strlen(lock->password));
+    free(lock->password);
+    free(lock);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* card: who holds a lock, as one line of words behind the token. */
+#include "card.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VALUE_BYTES 160
+
+static size_t put_escaped(char *at, size_t room, const char *value)
+{
+    size_t used = 0;
+    unsigned char c;
+
+    while ((c = (unsigned char)*value++) != '\0' && used + 4 < room) {
+        if (c > ' ' && c < 0x7f && c != '%')
+            at[used++] = (char)c;
+        else
+            used += (size_t)snprintf(at + used, 4, "%%%02X", c);
+    }
+    at[used] = '\0';
+    return used;
+}
+
+static size_t put_word(char *at, const char *name, const char *value)
+{
+    size_t used;
+
+    if (value == NULL || value[0] == '\0')
+        return 0;
+    used = (size_t)sprintf(at, " %s=", name);
+    return used + put_escaped(at + used, VALUE_BYTES, value);
+}
+
+void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
+{
+    char pid[24] = "";
+    char *at = card;
+
+    if (holder->pid != 0)
+        snprintf(pid, sizeof pid, "%lld", (long long)holder->pid);
+    *at = '\0';
+    at += put_word(at, "host", holder->host);
+    at += put_word(at, "pid", pid);
+    at += put_word(at, "user", holder->user);
+    at += put_word(at, "command", holder->command);
+    put_word(at, "label", holder->label);
+    if (card[0] == ' ')
+        memmove(card, card + 1, strlen(card));
+}
+
+/* The value of one word of a card, still escaped; "" if it isn't there. */
+static void get_word(const char *card, const char *name, char *out, size_t room)
+{
+    char start[16];
+    const char *at;
+
+    snprintf(start, sizeof start, " %s=", name);
+    at = strstr(card, start);
+    at = at == NULL ? "" : at + strlen(start);
+    snprintf(out, room, "%.*s", (int)strcspn(at, " "), at);
+}
+
+static void put_printable(char *out, size_t room, const char *bytes)
+{
+    size_t used = 0;
+    unsigned char c;
+
+    while ((c = (unsigned char)*bytes++) != '\0' && used + 5 < room) {
+        if (c >= ' ' && c < 0x7f && c != '\\')
+            out[used++] = (char)c;
+        else
+            used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
+    }
+    out[used] = '\0';
+}
+
+/* Is it "TOKEN v1 ...", as our scripts write it? */
+static bool is_ours(const char *value)
+{
+    return strspn(value, "0123456789abcdef") == RLOCK_TOKEN_BYTES &&
+           strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
+}
+
+void card_describe(char *out, size_t room, const char *value)
+{
+    char host[64];
+    char user[64];
+    char pid[24];
+    char command[64];
+    char label[64];
+    char text[320];
+
+    if (!is_ours(value)) {
+        put_printable(text, 64, value);
+        snprintf(out, room, "another program (\"%s\")", text);
+        return;
+    }
+    get_word(value, "host", host, sizeof host);
+    get_word(value, "user", user, sizeof user);
+    get_word(value, "pid", pid, sizeof pid);
+    get_word(value, "command", command, sizeof command);
+    get_word(value, "label", label, sizeof label);
+    snprintf(text, sizeof text, "%s of %s@%s, pid %s%s%s%s", *command ? command : "a program",
+             *user ? user : "?", *host ? host : "?", *pid ? pid : "?", *label ? " (" : "", label,
+             *label ? ")" : "");
+    put_printable(out, room, text);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * codec: requests to bytes and bytes to replies, bounded (the only user of hiredis).
+ *
+ * hiredis builds an array as soon as its length is announced, so the bounds
+ * are checked where it asks for the object: a server can announce anything,
+ * and gets at most MAX_BYTES of our memory for it.
+ */
+#include "codec.h"
+
+#include "err.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BYTES (64 * 1024)
+#define MAX_ELEMENTS 64
+#define MAX_DEPTH 4
+
+/* hiredis 1.0 changed the type of an array's length in its callback. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+struct codec {
+    redisReader *reader;
+    redisReplyObjectFunctions bounded;
+    void *(*build_array)(const redisReadTask *, element_count);
+    redisReply *reply;
+    size_t unread; /* bytes fed since the last whole reply */
+};
+
+#define TEXT_OF(number) #number
+#define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char *codec_built_with(void)
+{
+    return "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH) ", TLS no";
+}
+
+void request_add(struct request *request, const char *word)
+{
+    if (request->n < REQUEST_WORDS) {
+        request->word[request->n] = word;
+        request->bytes[request->n] = strlen(word);
+        request->n++;
+    }
+}
+
+enum rlock_status codec_encode(const struct request *request, char **out, size_t *out_bytes,
+                               struct rlock_error *err)
+{
+    char *encoded = NULL;
+    long long n;
+    char *grown;
+
+    n = redisFormatCommandArgv(&encoded, request->n, (const char **)request->word, request->bytes);
+    if (n < 0)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    grown = realloc(*out, *out_bytes + (size_t)n);
+    if (grown != NULL) {
+        memcpy(grown + *out_bytes, encoded, (size_t)n);
+        *out = grown;
+        *out_bytes += (size_t)n;
+    }
+    redisFreeCommand(encoded);
+    return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+}
+
+static void *bounded_array(const redisReadTask *task, element_count n)
+{
+    const struct codec *codec = task->privdata;
+    const redisReadTask *above;
+    int depth = 1;
+
+    for (above = task->parent; above != NULL; above = above->parent)
+        depth++;
+    if (n > MAX_ELEMENTS || depth > MAX_DEPTH)
+        return NULL; /* hiredis gives up: out of memory, as far as it knows */
+    return codec->build_array(task, n);
+}
+
+struct codec *codec_new(void)
+{
+    struct codec *codec = calloc(1, sizeof *codec);
+
+    if (codec == NULL)
+        return NULL;
+    codec->reader = redisReaderCreate();
+    if (codec->reader == NULL) {
+        free(codec);
+        return NULL;
+    }
+    codec->bounded = *codec->reader->fn;
+    codec->build_array = codec->bounded.createArray;
+    codec->bounded.createArray = bounded_array;
+    codec->reader->fn = &codec->bounded;
+    codec->reader->privdata = codec;
+    return codec;
+}
+
+void codec_free(struct codec *codec)
+{
+    if (codec == NULL)
+        return;
+    freeReplyObject(codec->reply);
+    redisReaderFree(codec->reader);
+    free(codec);
+}
+
+enum rlock_status codec_feed(struct codec *codec, const char *bytes, size_t n,
+                             struct rlock_error *err)
+{
+    codec->unread += n;
+    if (codec->unread > MAX_BYTES)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %d bytes", MAX_BYTES);
+    if (redisReaderFeed(codec->reader, bytes, n) != REDIS_OK)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    return RLOCK_OK;
+}
+
+enum rlock_status codec_next(struct codec *codec, const struct reply **reply,
+                             struct rlock_error *err)
+{
+    void *next = NULL;
+
+    freeReplyObject(codec->reply);
+    codec->reply = NULL;
+    if (redisReaderGetReply(codec->reader, &next) != REDIS_OK)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the protocol of Redis (%.80s)",
+                       codec->reader->errstr);
+    if (next == NULL)
+        return RLOCK_PENDING;
+    codec->reply = next;
+    codec->unread = codec->reader->len - codec->reader->pos;
+    *reply = (const struct reply *)next;
+    return RLOCK_OK;
+}
+
+bool codec_empty(const struct codec *codec)
+{
+    return codec->unread == 0;
+}
+
+/* A struct reply is a redisReply that only this file can look into. */
+static const redisReply *inside(const struct reply *reply)
+{
+    return (const redisReply *)reply;
+}
+
+const char *reply_error(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_ERROR ? inside(reply)->str : NULL;
+}
+
+bool reply_is_ok(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_STATUS && strcmp(inside(reply)->str, "OK") == 0;
+}
+
+bool reply_is_int(const struct reply *reply)
+{
+    return reply != NULL && inside(reply)->type == REDIS_REPLY_INTEGER;
+}
+
+int64_t reply_int(const struct reply *reply)
+{
+    return reply_is_int(reply) ? inside(reply)->integer : 0;
+}
+
+const char *reply_text(const struct reply *reply, size_t *bytes)
+{
+    if (reply == NULL || inside(reply)->type != REDIS_REPLY_STRING)
+        return NULL;
+    *bytes = inside(reply)->len;
+    return inside(reply)->str;
+}
+
+size_t reply_count(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_ARRAY ? inside(reply)->elements : 0;
+}
+
+const struct reply *reply_at(const struct reply *reply, size_t i)
+{
+    return i < reply_count(reply) ? (const struct reply *)inside(reply)->element[i] : NULL;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* dial: connect to a server, by TCP or a Unix socket, never blocking. */
+#ifndef DIAL_H
+#define DIAL_H
+
+#include "resolve.h"
+#include "stream.h"
+#include "url.h"
+
+/*
+ * A call in progress. The addresses stay from one call to the next, so that
+ * only the first needs a resolver, until none of them answers.
+ */
+struct dial {
+    const struct url *url; /* borrowed */
+    struct lookup *lookup; /* resolving; NULL: not */
+    struct addresses known;
+    size_t next;       /* index of the address to try next */
+    int64_t until_ms;  /* of the whole call */
+    int64_t turn_ms;   /* of the address being tried */
+    struct stream trying;
+};
+
+void dial_init(struct dial *dial, const struct url *url);
+void dial_fini(struct dial *dial);
+
+/* dial_start: begin a call that must stand by `until_ms`. RLOCK_PENDING or a fault. */
+enum rlock_status dial_start(struct dial *dial, int64_t until_ms, struct rlock_error *err);
+
+/* What a call waits for: a descriptor, its poll events, and a time to look again. */
+int dial_fd(const struct dial *dial);
+short dial_events(const struct dial *dial);
+int64_t dial_wake_ms(const struct dial *dial);
+
+/* dial_step: go on. RLOCK_OK (`*stream` is the caller's), RLOCK_PENDING or a fault. */
+enum rlock_status dial_step(struct dial *dial, struct stream *stream, struct rlock_error *err);
+
+/* dial_stop: give up. */
+void dial_stop(struct dial *dial);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* err: fill a struct rlock_error. */
+#include "err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
+                          const char *format, ...)
+{
+    va_list args;
+    size_t used;
+    int n;
+
+    if (err == NULL)
+        return status;
+    err->status = status;
+    err->sys = sys;
+    va_start(args, format);
+    n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    used = n < 0 ? 0 : (size_t)n;
+    if (sys != 0 && used < sizeof err->text)
+        snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(sys));
+    return status;
+}
+
+void err_prefix(struct rlock_error *err, const char *where)
+{
+    char text[sizeof err->text];
+
+    if (err == NULL)
+        return;
+    memcpy(text, err->text, sizeof text);
+    snprintf(err->text, sizeof err->text, "%.100s: %.150s", where, text);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* err: fill a struct rlock_error. */
+#ifndef ERR_H
+#define ERR_H
+
+#include "rlock.h"
+
+/*
+ * err_set: write a fault where the fact is known, and return its status, so
+ * that `return err_set(...)` is the whole of failing. `sys` is an errno, whose
+ * text is appended, or 0. `err` may be NULL.
+ */
+enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* err_prefix: put "where: " before the text. */
+void err_prefix(struct rlock_error *err, const char *where);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * node: one Redis server: a connection, its greeting, one request at a time.
+ *
+ * The request is sent only after the greeting was answered well: a client that
+ * goes on after a failed AUTH runs as somebody else.
+ */
+#include "node.h"
+
+#include "err.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void node_init(struct node *node, const struct url *url, const char *password)
+{
+    *node = (struct node){.url = url, .stream = STREAM_EMPTY};
+    node->password = url->password != NULL ? url->password : password;
+    dial_init(&node->dial, url);
+}
+
+static void forget(char **bytes, size_t *n)
+{
+    if (*bytes != NULL)
+        explicit_bzero(*bytes, *n); /* a password may stand in it */
+    free(*bytes);
+    *bytes = NULL;
+    *n = 0;
+}
+
+static void node_reset(struct node *node)
+{
+    dial_stop(&node->dial);
+    stream_reset(&node->stream);
+    codec_free(node->codec);
+    node->codec = NULL;
+    forget(&node->greeting, &node->greeting_bytes);
+    forget(&node->out, &node->out_bytes);
+    node->phase = NODE_CLOSED;
+}
+
+void node_fini(struct node *node)
+{
+    node_reset(node);
+    dial_fini(&node->dial);
+}
+
+static enum rlock_status write_greeting(struct node *node, struct rlock_error *err)
+{
+    struct request auth = {.n = 0};
+    struct request choose = {.n = 0};
+    enum rlock_status st = RLOCK_OK;
+    char db[12];
+
+    node->greetings = 0;
+    if (node->password != NULL) {
+        request_add(&auth, "AUTH");
+        if (node->url->user != NULL)
+            request_add(&auth, node->url->user);
+        request_add(&auth, node->password);
+        st = codec_encode(&auth, &node->greeting, &node->greeting_bytes, err);
+        node->greetings++;
+    }
+    if (st == RLOCK_OK && node->url->db != 0) {
+        snprintf(db, sizeof db, "%d", node->url->db);
+        request_add(&choose, "SELECT");
+        request_add(&choose, db);
+        st = codec_encode(&choose, &node->greeting, &node->greeting_bytes, err);
+        node->greetings++;
+    }
+    return st;
+}
+
+static enum rlock_status start_call(struct node *node, int64_t until_ms, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_PENDING;
+
+    node->codec = codec_new();
+    if (node->codec == NULL)
+        st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    if (st == RLOCK_PENDING)
+        st = dial_start(&node->dial, until_ms, err);
+    if (st == RLOCK_PENDING)
+        node->phase = NODE_DIALING;
+    return st;
+}
+
+/* A standing connection on which anything came in unasked, or its end, is of no more use. */
+static bool is_quiet(struct node *node)
+{
+    char byte;
+    size_t n;
+
+    return stream_read(&node->stream, &byte, 1, &n, NULL) == RLOCK_PENDING;
+}
+
+enum rlock_status node_ask(struct node *node, const struct request *request,
+                           int64_t connect_until_ms, struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    if (node->phase == NODE_READY && !is_quiet(node))
+        node_reset(node);
+    forget(&node->out, &node->out_bytes);
+    node->sent = 0;
+    node->asked_ms = 0;
+    st = codec_encode(request, &node->out, &node->out_bytes, err);
+    if (st == RLOCK_OK && node->phase == NODE_CLOSED)
+        st = start_call(node, connect_until_ms, err);
+    else if (st == RLOCK_OK)
+        st = RLOCK_PENDING;
+    if (st != RLOCK_PENDING)
+        node_reset(node);
+    return st;
+}
+
+int node_fd(const struct node *node)
+{
+    return node->phase == NODE_DIALING ? dial_fd(&node->dial) : node->stream.fd;
+}
+
+short node_events(const struct node *node)
+{
+    size_t whole = node->phase == NODE_GREETING ? node->greeting_bytes : node->out_bytes;
+
+    if (node->phase == NODE_DIALING)
+        return dial_events(&node->dial);
+    return node->sent < whole ? POLLIN | POLLOUT : POLLIN;
+}
+
+int64_t node_wake_ms(const struct node *node)
+{
+    return node->phase == NODE_DIALING ? dial_wake_ms(&node->dial) : RLOCK_NEVER;
+}
+
+static enum rlock_status send_rest(struct node *node, const char *bytes, size_t n,
+                                   struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    size_t done;
+
+    while (st == RLOCK_OK && node->sent < n) {
+        st = stream_write(&node->stream, bytes + node->sent, n - node->sent, &done, err);
+        if (st == RLOCK_OK)
+            node->sent += done;
+    }
+    return st;
+}
+
+/* The next whole reply, reading as long as there is something to read. */
+static enum rlock_status next_reply(struct node *node, const struct reply **reply,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st = codec_next(node->codec, reply, err);
+    char bytes[4096];
+    size_t n;
+
+    while (st == RLOCK_PENDING) {
+        st = stream_read(&node->stream, bytes, sizeof bytes, &n, err);
+        if (st != RLOCK_OK)
+            return st;
+        st = codec_feed(node->codec, bytes, n, err);
+        if (st == RLOCK_OK)
+            st = codec_next(node->codec, reply, err);
+    }
+    return st;
+}
+
+static enum rlock_status step_greeting(struct node *node, const struct reply **reply,
+                                       struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    st = send_rest(node, node->greeting, node->greeting_bytes, err);
+    while (st == RLOCK_OK && node->greetings > 0) {
+        st = next_reply(node, reply, err);
+        if (st != RLOCK_OK)
+            return st;
+        if (reply_error(*reply) != NULL)
+            return RLOCK_OK; /* the caller sees the refusal, and nothing more is sent */
+        if (!reply_is_ok(*reply))
+            return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
+        node->greetings--;
+    }
+    if (st == RLOCK_OK) {
+        forget(&node->greeting, &node->greeting_bytes);
+        node->phase = NODE_READY;
+        node->sent = 0;
+        st = RLOCK_PENDING;
+    }
+    return st;
+}
+
+static enum rlock_status step_request(struct node *node, const struct reply **reply,
+                                      struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    if (node->asked_ms == 0)
+        node->asked_ms = rlock_clock_ms();
+    st = send_rest(node, node->out, node->out_bytes, err);
+    if (st == RLOCK_OK || st == RLOCK_PENDING)
+        st = next_reply(node, reply, err);
+    if (st == RLOCK_OK && (node->sent < node->out_bytes || !codec_empty(node->codec)))
+        st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more than was asked for");
+    return st;
+}
+
+enum rlock_status node_step(struct node *node, const struct reply **reply, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_PENDING;
+
+    if (node->phase == NODE_DIALING) {
+        st = dial_step(&node->dial, &node->stream, err);
+        if (st == RLOCK_OK) {
+            st = write_greeting(node, err);
+            node->phase = NODE_GREETING;
+            node->sent = 0;
+            st = st == RLOCK_OK ? RLOCK_PENDING : st;
+        }
+    }
+    if (st == RLOCK_PENDING && node->phase == NODE_GREETING)
+        st = step_greeting(node, reply, err);
+    if (st == RLOCK_PENDING && node->phase == NODE_READY)
+        st = step_request(node, reply, err);
+    if (st != RLOCK_OK && st != RLOCK_PENDING)
+        node_reset(node);
+    return st;
+}
+
+void node_abandon(struct node *node, const struct request *undo)
+{
+    bool delivered = node->phase == NODE_READY && node->sent == node->out_bytes;
+    char *bytes = NULL;
+    size_t n = 0;
+    size_t done;
+
+    if (undo != NULL && delivered && codec_encode(undo, &bytes, &n, NULL) == RLOCK_OK)
+        (void)stream_write(&node->stream, bytes, n, &done, NULL);
+    free(bytes);
+    node_reset(node);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* node: one Redis server: a connection, its greeting, one request at a time. */
+#ifndef NODE_H
+#define NODE_H
+
+#include "codec.h"
+#include "dial.h"
+
+enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_GREETING, NODE_READY };
+
+struct node {
+    const struct url *url; /* borrowed */
+    const char *password;  /* borrowed; NULL: none */
+    enum node_phase phase;
+    struct dial dial;
+    struct stream stream;
+    struct codec *codec;
+    int greetings;   /* replies the greeting still waits for */
+    char *greeting;  /* AUTH and SELECT, on their way */
+    size_t greeting_bytes;
+    char *out;       /* the request, encoded */
+    size_t out_bytes;
+    size_t sent;     /* of what is being sent, greeting or request */
+    int64_t asked_ms; /* just before the request's first byte was sent; 0: not yet */
+};
+
+/* node_init: no connection yet. A password in the URL goes before `password`. */
+void node_init(struct node *node, const struct url *url, const char *password);
+void node_fini(struct node *node);
+
+/*
+ * node_ask: begin a request, on the standing connection if there is one, else
+ * on a new one that must stand by `connect_until_ms`. Nothing may be under way.
+ */
+enum rlock_status node_ask(struct node *node, const struct request *request,
+                           int64_t connect_until_ms, struct rlock_error *err);
+
+/* What the request waits for: a descriptor, its poll events, and a time to look again. */
+int node_fd(const struct node *node);
+short node_events(const struct node *node);
+int64_t node_wake_ms(const struct node *node);
+
+/*
+ * node_step: go on. RLOCK_OK with the reply (the node's, until its next
+ * request), RLOCK_PENDING, or a fault, after which the connection is closed.
+ */
+enum rlock_status node_step(struct node *node, const struct reply **reply,
+                            struct rlock_error *err);
+
+/*
+ * node_abandon: give the request up. Where it may have been delivered already
+ * `undo` is sent behind it, on the same connection, so that whoever executes
+ * the one executes the other; then the connection is reset.
+ */
+void node_abandon(struct node *node, const struct request *undo);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quorum: one operation on all members, decided by majority.
+ *
+ * Every operation is a round: one request to each member at the same time, in
+ * one thread, with one poll over all of them, so that a member that hangs
+ * never delays the others and every deadline and every stop is seen in one
+ * place. Source: "Distributed Locks with Redis", the Redlock algorithm; of one
+ * member it is the single-instance algorithm.
+ */
+#include "quorum.h"
+
+#include "clock.h"
+#include "err.h"
+#include "timing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ACQUIRE_REPLY_MAX_MS 2000
+
+enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
+                              struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+
+    *quorum = (struct quorum){.timing = config->timing, .connect_ms = config->connect_ms};
+    if (config->n_urls != 1)
+        return err_set(err, RLOCK_E_CONFIG, 0, "exactly one server is needed");
+    quorum->member = calloc(config->n_urls, sizeof *quorum->member);
+    quorum->watch = calloc(config->n_urls + 1, sizeof *quorum->watch);
+    if (quorum->member == NULL || quorum->watch == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    quorum->need = config->n_urls / 2 + 1;
+    for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++)
+        st = member_open(&quorum->member[quorum->n], config->urls[quorum->n], config->password,
+                         err);
+    return st;
+}
+
+void quorum_close(struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        member_close(&quorum->member[i]);
+    free(quorum->member);
+    free(quorum->watch);
+}
+
+/* What a round asks: the request for one member, and what takes it back. */
+struct round {
+    const struct lease *lease;
+    void (*ask)(const struct lease *, struct request *, struct lease_words *, int64_t);
+    int64_t reply_ms;
+    bool undo; /* a request given up is to be undone */
+};
+
+static void ask_release(const struct lease *lease, struct request *request,
+                        struct lease_words *words, int64_t not_after_ms)
+{
+    (void)not_after_ms; /* a release may come as late as it likes: it compares */
+    lease_ask_release(lease, request, words);
+}
+
+static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
+{
+    struct rlock_until connect = until_in(until, quorum->connect_ms);
+    struct rlock_until answer = until_in(until, quorum->connect_ms + round->reply_ms);
+    struct lease_words words;
+    struct request request;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        round->ask(round->lease, &request, &words, member_server_ms(member, answer.at_ms));
+        member_ask(member, &request, connect.at_ms, round->reply_ms);
+        if (member->state == RLOCK_PENDING)
+            member_step(member);
+    }
+}
+
+static void give_up(const struct round *round, struct member *member)
+{
+    struct lease_words words;
+    struct request undo;
+
+    if (round->undo)
+        lease_ask_undo(round->lease, &undo, &words);
+    member_abandon(member, round->undo ? &undo : NULL);
+}
+
+/* Fill the poll set; returns the earliest time to look, or 0 when nothing is pending. */
+static int64_t watch_pending(struct quorum *quorum)
+{
+    int64_t wake = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        quorum->watch[i].fd = -1;
+        if (member->state != RLOCK_PENDING)
+            continue;
+        quorum->watch[i].fd = node_fd(&member->node);
+        quorum->watch[i].events = node_events(&member->node);
+        if (wake == 0 || member_wake_ms(member) < wake)
+            wake = member_wake_ms(member);
+    }
+    return wake;
+}
+
+static void step_pending(struct quorum *quorum, const struct round *round, bool over)
+{
+    int64_t now = rlock_clock_ms();
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        if (member->state == RLOCK_PENDING)
+            member_step(member);
+        if (member->state == RLOCK_PENDING && (over || now >= member_deadline_ms(member)))
+            give_up(round, member);
+    }
+}
+
+/* One request to each member; back when each has answered, failed or taken too long. */
+static enum rlock_status run(struct quorum *quorum, const struct round *round,
+                             struct rlock_until until)
+{
+    struct pollfd *stop = &quorum->watch[quorum->n];
+    int64_t wake;
+
+    begin(quorum, round, until);
+    while ((wake = watch_pending(quorum)) != 0) {
+        stop->fd = until.stop_fd;
+        stop->events = POLLIN;
+        stop->revents = 0;
+        poll(quorum->watch, quorum->n + 1, until_poll_ms(until_at(until, wake)));
+        step_pending(quorum, round, stop->revents != 0 || until_over(until));
+        if (stop->revents != 0)
+            return RLOCK_STOPPED;
+    }
+    return RLOCK_OK;
+}
+
+/* The fault of a round that too few members answered: the member's own, if there is one. */
+static enum rlock_status fault(const struct quorum *quorum, struct rlock_error *err)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        if (quorum->member[i].state == RLOCK_OK)
+            continue;
+        if (err != NULL)
+            *err = quorum->member[i].err;
+        return quorum->member[i].err.status;
+    }
+    return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted");
+}
+
+/* How the members answered a request for a grant. */
+struct tally {
+    size_t granted;
+    size_t restored;
+    size_t held;
+    size_t gone;
+    size_t late;
+    int64_t asked_ms; /* the earliest of those who granted */
+    uint64_t fence;   /* the greatest */
+    struct rlock_obstacle obstacle;
+};
+
+static void add_grant(struct tally *tally, const struct member *member, uint64_t fence)
+{
+    if (tally->granted++ == 0 || member_asked_ms(member) < tally->asked_ms)
+        tally->asked_ms = member_asked_ms(member);
+    if (fence > tally->fence)
+        tally->fence = fence;
+}
+
+static void add(struct tally *tally, const struct member *member, const struct lease_answer *answer)
+{
+    switch (answer->kind) {
+    case LEASE_RESTORED:
+        tally->restored++;
+        add_grant(tally, member, answer->fence);
+        break;
+    case LEASE_GRANTED:
+        add_grant(tally, member, answer->fence);
+        break;
+    case LEASE_HELD:
+        tally->held++;
+        tally->obstacle = answer->obstacle;
+        break;
+    case LEASE_GONE:
+        tally->gone++;
+        break;
+    case LEASE_LATE:
+        tally->late++;
+        break;
+    }
+}
+
+static struct tally count(struct quorum *quorum)
+{
+    struct tally tally = {.granted = 0};
+    struct lease_answer answer;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        if (member->state != RLOCK_OK)
+            continue;
+        member->state = lease_read_grant(member->reply, &answer, &member->err);
+        if (member->state != RLOCK_OK) {
+            err_prefix(&member->err, member->url.shown);
+            continue;
+        }
+        member_saw_clock(member, answer.server_ms);
+        add(&tally, member, &answer);
+    }
+    return tally;
+}
+
+bool quorum_unanswered(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state != RLOCK_OK && member_asked_ms(&quorum->member[i]) != 0)
+            return true;
+    return false;
+}
+
+static int64_t acquire_reply_ms(const struct rlock_timing *timing)
+{
+    return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
+}
+
+enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
+                                 struct rlock_until until, struct rlock_grant *grant,
+                                 struct rlock_obstacle *obstacle, struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_acquire,
+                          .reply_ms = acquire_reply_ms(&quorum->timing),
+                          .undo = true};
+    enum rlock_status st;
+    struct tally tally;
+
+    lease->attempt++;
+    st = run(quorum, &round, until);
+    tally = count(quorum);
+    quorum->in_doubt = quorum->in_doubt || quorum_unanswered(quorum);
+    if (tally.granted >= quorum->need) {
+        lease->fence = tally.fence;
+        if (rlock_clock_ms() > tally.asked_ms + round.reply_ms)
+            st = RLOCK_PENDING; /* we were stopped meanwhile: too little of the lease is left */
+        quorum->in_doubt = st != RLOCK_OK;
+        memcpy(grant->token, lease->token, sizeof grant->token);
+        grant->until_ms = timing_end(&quorum->timing, tally.asked_ms);
+        grant->fence = tally.fence;
+        return st;
+    }
+    if (st == RLOCK_STOPPED)
+        return st;
+    if (tally.held > 0) {
+        *obstacle = tally.obstacle;
+        return RLOCK_BUSY;
+    }
+    return tally.late > 0 ? RLOCK_PENDING : fault(quorum, err);
+}
+
+enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, int64_t *end_ms, bool *restored,
+                               struct rlock_error *err)
+{
+    struct round round = {
+        .lease = lease, .ask = lease_ask_renew, .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+    struct tally tally = count(quorum);
+
+    if (tally.granted >= quorum->need) {
+        *end_ms = timing_end(&quorum->timing, tally.asked_ms);
+        *restored = tally.restored > 0;
+        return RLOCK_OK;
+    }
+    if (st == RLOCK_STOPPED)
+        return st;
+    if (tally.held + tally.gone > quorum->n - quorum->need) {
+        if (tally.held > 0)
+            return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally.obstacle.holder);
+        return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
+    }
+    return tally.late > 0 ? RLOCK_PENDING : fault(quorum, err);
+}
+
+enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+                                 struct rlock_until until, struct rlock_error *err)
+{
+    struct round round = {
+        .lease = lease, .ask = ask_release, .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+    struct lease_answer answer;
+    size_t released = 0;
+    size_t answered = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        if (member->state == RLOCK_OK)
+            member->state = lease_read_release(member->reply, &answer, &member->err);
+        if (member->state != RLOCK_OK)
+            continue;
+        answered++;
+        released += answer.kind == LEASE_GRANTED;
+    }
+    if (released >= quorum->need)
+        return RLOCK_OK;
+    if (st == RLOCK_STOPPED)
+        return st;
+    return answered >= quorum->need ? RLOCK_LOST : fault(quorum, err);
+}

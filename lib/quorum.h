@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* quorum: one operation on all members, decided by majority. */
+#ifndef QUORUM_H
+#define QUORUM_H
+
+#include "lease.h"
+#include "member.h"
+
+#include <poll.h>
+
+struct quorum {
+    struct member *member;
+    struct pollfd *watch; /* one for each member, one for the stop descriptor */
+    size_t n;
+    size_t need; /* a majority; of one it is one */
+    struct rlock_timing timing;
+    int64_t connect_ms;
+    bool in_doubt; /* an acquire may have been executed though no answer came */
+};
+
+enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
+                              struct rlock_error *err);
+void quorum_close(struct quorum *quorum);
+
+/*
+ * quorum_acquire: ask once. RLOCK_OK (grant), RLOCK_BUSY (obstacle),
+ * RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
+ */
+enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
+                                 struct rlock_until until, struct rlock_grant *grant,
+                                 struct rlock_obstacle *obstacle, struct rlock_error *err);
+
+/*
+ * quorum_renew: ask once. RLOCK_OK (`*end_ms`, `*restored`), RLOCK_LOST (err
+ * says to whom), RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
+ */
+enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, int64_t *end_ms, bool *restored,
+                               struct rlock_error *err);
+
+/* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_STOPPED or a fault. */
+enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+                                 struct rlock_until until, struct rlock_error *err);
+
+/* quorum_unanswered: was a request of the last round sent to which no answer came? */
+bool quorum_unanswered(const struct quorum *quorum);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* random: numbers from the kernel's random source. */
+#ifndef RANDOM_H
+#define RANDOM_H
+
+#include "rlock.h"
+
+/* random_token: 32 hex digits and a NUL that nobody else will draw. */
+enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_error *err);
+
+/* random_between: a jittered duration, low <= result <= high. */
+int64_t random_between(int64_t low_ms, int64_t high_ms);
+
+#endif

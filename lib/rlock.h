@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rlock: hold a lock in Redis for as long as it can be proven to be held.
+ *
+ * What a lock is here. A *lock* is a name. A *lease* is one owner's right to
+ * it for a limited time, kept as one string key on the server:
+ *
+ *     SET KEY "TOKEN CARD" NX EX ttl
+ *
+ * TOKEN is 32 hex digits from the kernel's random source and proves ownership;
+ * CARD says who holds it, for people. A *grant* is what a successful acquire
+ * returns: the token, the fence (a number that grows with every grant of the
+ * name) and the moment at which the lease must be taken as ended.
+ *
+ * What it promises. A grant's `until_ms` lies before the moment at which the
+ * server can let anybody else have the lock: it is counted from before the
+ * last confirmed request was sent, on a clock that also runs while the machine
+ * sleeps, less 1 % of the TTL and 2 ms. Whoever stops working by then never
+ * overlaps with the next owner. Nothing here changes a key that holds another
+ * owner's token, and no key is left without an expiry.
+ *
+ * What it can't promise. A request that was sent to a third party before
+ * `until_ms` may arrive after it; only that party can refuse it, by comparing
+ * fences. A server that loses acknowledged writes, or whose clock is stepped
+ * forward, may give the lock away early; the next renewal then says so.
+ *
+ * Calling sequence.
+ *
+ *     rlock_open      parse addresses, draw a token; no traffic yet
+ *     rlock_acquire   take the lease, waiting as long as `until` allows
+ *     rlock_keep      start the keeper: a thread that renews and reports
+ *     ... work, never past the newest until_ms the keeper reported ...
+ *     rlock_unkeep    stop the keeper
+ *     rlock_release   give the lease back
+ *     rlock_close     forget everything
+ *
+ * Threads. One call at a time per handle; between rlock_keep and rlock_unkeep
+ * the handle belongs to the keeper and only rlock_unkeep may be called.
+ *
+ * Errors. Every call that can fail returns an enum rlock_status. Outcomes
+ * (busy, timed out, lost) are answers and carry no text; faults fill `err`,
+ * which may be NULL. Nothing here prints, exits, reads the environment or
+ * touches signal dispositions.
+ */
+#ifndef RLOCK_H
+#define RLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RLOCK_VERSION "0.1.0"
+
+#define RLOCK_KEY_MAX 65536 /* bytes in a key */
+#define RLOCK_TOKEN_BYTES 32
+#define RLOCK_TTL_MIN_MS 1000
+#define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))
+
+enum rlock_status {
+    RLOCK_OK,
+    /* outcomes: expected, no text */
+    RLOCK_PENDING, /* not finished yet; only between the layers of the library */
+    RLOCK_BUSY,    /* somebody else holds it */
+    RLOCK_TIMEOUT, /* not had in time */
+    RLOCK_STOPPED, /* the stop descriptor became readable */
+    RLOCK_LOST,    /* the lease is gone, or another owner's */
+    /* faults: err is filled */
+    RLOCK_E_USAGE,       /* a value outside its range */
+    RLOCK_E_CONFIG,      /* an address that can't be meant */
+    RLOCK_E_UNREACHABLE, /* no answer: refused, timed out, reset, not resolved */
+    RLOCK_E_PROTOCOL,    /* an answer that isn't Redis, or is out of bounds */
+    RLOCK_E_SERVER,      /* the server can't serve now: loading, read-only, out of memory */
+    RLOCK_E_UNSUPPORTED, /* the server can't do what was asked, now or later */
+    RLOCK_E_REFUSED,     /* password, permission, or a key of another type */
+    RLOCK_E_NO_QUORUM,   /* too few members granted */
+    RLOCK_E_MEMORY,
+    RLOCK_E_SYSTEM /* a system call failed; `sys` says which way */
+};
+
+struct rlock_error {
+    enum rlock_status status;
+    int sys;        /* errno, 0: none */
+    char text[256]; /* "127.0.0.1:6379: connect: Connection refused"; no newline */
+};
+
+/* When to give up: at a time, or as soon as a descriptor becomes readable. */
+struct rlock_until {
+    int64_t at_ms; /* on rlock_clock_ms(); RLOCK_NEVER: no limit */
+    int stop_fd;   /* -1: none; borrowed, never read from */
+};
+
+#define RLOCK_NEVER INT64_MAX
+
+/* How a TTL is divided; see rlock_timing_fit(). All in milliseconds. */
+struct rlock_timing {
+    int64_t ttl_ms;    /* RLOCK_TTL_MIN_MS .. RLOCK_TTL_MAX_MS */
+    int64_t renew_ms;  /* from one renewal to the next */
+    int64_t reply_ms;  /* longest wait for one reply */
+    int64_t grace_ms;  /* from TERM to KILL */
+    int64_t margin_ms; /* from KILL to the lease's end */
+};
+
+/* Who asks, as others will see it; the strings are borrowed during rlock_open. */
+struct rlock_holder {
+    const char *host;    /* NULL: left out, as for all of them */
+    const char *user;
+    const char *command; /* the program's name, never its arguments */
+    const char *label;
+    int64_t pid; /* 0: left out */
+};
+
+struct rlock_config {
+    const char *const *urls; /* redis://, unix:// ; borrowed during rlock_open */
+    size_t n_urls;           /* 1 today */
+    const char *password;    /* for URLs that have none; NULL: none */
+    const char *key;         /* 1 .. RLOCK_KEY_MAX bytes */
+    struct rlock_timing timing;
+    struct rlock_holder holder;
+    int64_t connect_ms; /* longest time for a connection to stand; > 0 */
+};
+
+/* A lease that was granted. */
+struct rlock_grant {
+    char token[RLOCK_TOKEN_BYTES + 1];
+    int64_t until_ms; /* the lease's end, on rlock_clock_ms() */
+    uint64_t fence;   /* grows with every grant of this key; never 0 */
+};
+
+/* Why a lock was not had: who held it when it was last looked at. */
+struct rlock_obstacle {
+    char holder[256]; /* for people, printable ASCII; "": nobody was seen */
+    int64_t left_ms;  /* until the lock expires; -1: it never does */
+};
+
+/* What the keeper saw; arrives whole on the descriptor rlock_keep() gives. */
+enum rlock_kept {
+    RLOCK_KEPT_RENEWED,  /* until_ms is new */
+    RLOCK_KEPT_RESTORED, /* the same; the key had vanished and was put back */
+    RLOCK_KEPT_TROUBLE,  /* a renewal failed (text says why) and is tried again */
+    RLOCK_KEPT_LOST      /* the lock is gone or another's (text); the keeper has ended */
+};
+
+struct rlock_event {
+    enum rlock_kept kind;
+    int64_t until_ms;
+    char text[256];
+};
+
+struct rlock; /* one lock on its servers; opaque */
+
+/* rlock_built_with: what the library was built with: "hiredis 1.2.0, TLS no". */
+const char *rlock_built_with(void);
+
+/*
+ * rlock_clock_ms: milliseconds on CLOCK_BOOTTIME, the clock of every time here.
+ * It counts suspended time, as the server's expiry does. Any thread; safe
+ * between fork and exec.
+ */
+int64_t rlock_clock_ms(void);
+
+/*
+ * rlock_timing_fit: divide a TTL so that all that must happen within it can.
+ *
+ *   ttl_ms       RLOCK_TTL_MIN_MS .. RLOCK_TTL_MAX_MS
+ *   kill_after_ms  from TERM to KILL; -1: a sixth of the TTL, at most 5 s
+ *   timing       out, on RLOCK_OK only
+ *
+ * Returns  RLOCK_OK, or RLOCK_E_USAGE when the parts don't fit into the TTL.
+ * Source   the timing law: TTL less drift >= renewal + 2 replies + grace + margin.
+ */
+enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
+                                   struct rlock_timing *timing, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/*
+ * rlock_open: a handle for one key on its servers. Sends nothing.
+ *
+ *   lock    out, on RLOCK_OK only; give back with rlock_close()
+ *   config  borrowed for the call; everything is copied
+ *
+ * Returns  RLOCK_OK, RLOCK_E_USAGE, RLOCK_E_CONFIG, RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
+ */
+enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
+                             struct rlock_error *err) __attribute__((warn_unused_result));
+
+/*
+ * rlock_acquire: take the lease, waiting for it if `until` leaves time.
+ *
+ *   until     when, or on which descriptor's word, to stop. An at_ms that has
+ *             passed asks once, within connect_ms
+ *   grant     out, on RLOCK_OK only; stays valid until until_ms
+ *   obstacle  out, on RLOCK_BUSY and RLOCK_TIMEOUT; may be NULL
+ *
+ * A server that never answered is a fault after connect_ms, or at `until` if
+ * that is a later moment; one that was there and went away is waited for. A
+ * reply that was lost is asked for again with the same token; a request that
+ * is given up is followed by its own undo, so that no lock is left behind.
+ *
+ * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_STOPPED, or a fault.
+ * Blocks   until `until`, and up to timing.reply_ms more to take back a request.
+ * Source   lib/lua/acquire.lua.
+ */
+enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
+                                struct rlock_grant *grant, struct rlock_obstacle *obstacle,
+                                struct rlock_error *err) __attribute__((warn_unused_result));
+
+/*
+ * rlock_keep: start the keeper, a thread that renews the lease of the last
+ * rlock_acquire and writes a struct rlock_event for each thing it sees.
+ *
+ *   events  out, on RLOCK_OK only: the descriptor to read events from; close
+ *           on exec, owned by the handle, closed by rlock_unkeep()
+ *
+ * Returns  RLOCK_OK or RLOCK_E_SYSTEM.
+ */
+enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/*
+ * rlock_unkeep: stop the keeper. Does not block on the network: a renewal
+ * under way is cut short. Without a keeper it does nothing.
+ */
+void rlock_unkeep(struct rlock *lock);
+
+/*
+ * rlock_release: give the lease back, if it is still ours, in one step inside
+ * the server. After it no late renewal can bring the key back.
+ *
+ * Returns  RLOCK_OK, RLOCK_LOST (gone or another owner's; nothing was changed),
+ *          RLOCK_STOPPED, or a fault (the key then expires by itself).
+ * Blocks   no longer than `until`.
+ */
+enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
+                                struct rlock_error *err) __attribute__((warn_unused_result));
+
+/*
+ * rlock_close: close connections, clear secrets, free. NULL is allowed. Gives
+ * no lease back.
+ */
+void rlock_close(struct rlock *lock);
+
+#endif

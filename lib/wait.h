@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* wait: ask again and again, until there is an answer or time is over. */
+#ifndef WAIT_H
+#define WAIT_H
+
+#include "quorum.h"
+
+/* wait_acquire: rlock_acquire(). */
+enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
+                               struct rlock_until until, struct rlock_grant *grant,
+                               struct rlock_obstacle *obstacle, struct rlock_error *err);
+
+/* wait_release: rlock_release(). */
+enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, struct rlock_error *err);
+
+#endif
