@@ -29,12 +29,12 @@ SANITIZE      := $(SANITIZE_$(FLAVOUR))
 
 # The static library saves 80 us of every start. pkg-config knows of unusual places, if it is
 # there itself; cc knows of the usual ones.
-PKG_CONFIG    ?= pkg-config
+PKG_CONFIG     ?= pkg-config
 HIREDIS_CFLAGS := $(shell $(PKG_CONFIG) --cflags hiredis 2>/dev/null)
 HIREDIS_DIR    := $(shell $(PKG_CONFIG) --variable=libdir hiredis 2>/dev/null)
-HIREDIS_A     := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
-                                        $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
-HIREDIS_LIBS  := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
+HIREDIS_A      := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
+                                         $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
+HIREDIS_LIBS   := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
 
 ALL_CPPFLAGS := -D_GNU_SOURCE $(HIREDIS_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections $(CFLAGS)

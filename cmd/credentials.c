@@ -59,8 +59,16 @@ static enum source nearest_other(const struct options *options, const char **var
     }
     if (value != NULL)
         return FROM_ENVIRONMENT;
-    *variable = first_set(getenv("REDISCLI_AUTH"), NULL); /* meant for any server: the last resort */
+    *variable =
+        first_set(getenv("REDISCLI_AUTH"), NULL); /* meant for any server: the last resort */
     return FROM_DEFAULT;
+}
+
+static enum rlock_status no_memory(struct rlock_error *err)
+{
+    err->status = RLOCK_E_MEMORY;
+    snprintf(err->text, sizeof err->text, "no memory");
+    return RLOCK_E_MEMORY;
 }
 
 static enum rlock_status read_file(char **password, const char *path, struct rlock_error *err)
@@ -68,9 +76,32 @@ static enum rlock_status read_file(char **password, const char *path, struct rlo
     *password = config_first_line(path);
     if (*password != NULL && **password != '\0')
         return RLOCK_OK;
+    err->status = RLOCK_E_CONFIG;
     snprintf(err->text, sizeof err->text, "password file %.150s: %s", path,
              *password == NULL ? strerror(errno) : "its first line is empty");
     return RLOCK_E_CONFIG;
+}
+
+bool credentials_were_stripped(void)
+{
+    return getenv(CREDENTIALS_STRIPPED) != NULL;
+}
+
+/* A lock on the wrong server is no lock: no server is taken where another may be meant. */
+static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
+{
+    const char *stripped = getenv(CREDENTIALS_STRIPPED);
+    const char *why = NULL;
+
+    if (options->n_urls > 1)
+        why = "several servers were named, and one is possible";
+    else if (options->url_from == FROM_DEFAULT && getenv("REDIS_URL") == NULL && stripped != NULL &&
+             strstr(stripped, "_URL") != NULL)
+        why = "an outer rlock took the server's URL out of the environment, for the password "
+              "in it: use a configuration file, or --pass-credentials there";
+    err->status = RLOCK_E_CONFIG;
+    snprintf(err->text, sizeof err->text, "%s", why == NULL ? "" : why);
+    return why == NULL ? RLOCK_OK : RLOCK_E_CONFIG;
 }
 
 static void clear(char *secret)
@@ -86,14 +117,18 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     const char *url = first_set(options->url, first_set(getenv("REDIS_URL"), DEFAULT_URL));
     const char *variable;
     enum source other = nearest_other(options, &variable);
-    enum rlock_status st = RLOCK_OK;
+    enum rlock_status st = check_url(options, err);
     char *secret;
     size_t n;
 
     *credentials = (struct credentials){.url = strdup(url)};
     hide(argv, options->argv);
     if (credentials->url == NULL)
-        return RLOCK_E_MEMORY;
+        st = no_memory(err);
+    if (st != RLOCK_OK) {
+        credentials_fini(credentials);
+        return st;
+    }
     secret = credentials_in_url(credentials->url, &n);
     if (secret != NULL && other <= options->url_from)
         return RLOCK_OK;
@@ -102,7 +137,7 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     else if (options->password_file != NULL)
         st = read_file(&credentials->password, options->password_file, err);
     if (variable != NULL && credentials->password == NULL)
-        st = RLOCK_E_MEMORY;
+        st = no_memory(err);
     if (st == RLOCK_OK && secret != NULL && credentials->password != NULL)
         memmove(secret - 1, secret + n, strlen(secret + n) + 1);
     if (st != RLOCK_OK)

@@ -6,6 +6,10 @@
 #include "options.h"
 
 #include <rlock.h>
+#include <stdbool.h>
+
+/* The variable in which an outer rlock names those it took out for a password in them. */
+#define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
     char *url;      /* without its password, where a nearer source has another */
@@ -16,10 +20,14 @@ struct credentials {
  * credentials_read: copy the URL that was asked for, find the nearest
  * password, and overwrite those in the arguments, which everybody can read.
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read) or RLOCK_E_MEMORY.
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or it isn't clear
+ *          which server is meant) or RLOCK_E_MEMORY.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    char **argv, struct rlock_error *err);
+
+/* credentials_were_stripped: did an outer rlock take passwords out of our environment? */
+bool credentials_were_stripped(void);
 
 /* credentials_fini: clear and free. */
 void credentials_fini(struct credentials *credentials);

@@ -63,8 +63,8 @@ static bool add(struct environment *environment, size_t *n, const char *format, 
 }
 
 /* Copies what stays; the names of what doesn't go to `stripped`, those of an outer rlock first. */
-static size_t copy_rest(struct environment *environment, char *const *inherited,
-                        bool keeps_secrets, char stripped[STRIPPED_BYTES])
+static size_t copy_rest(struct environment *environment, char *const *inherited, bool keeps_secrets,
+                        char stripped[STRIPPED_BYTES])
 {
     size_t n = 0;
 
@@ -73,7 +73,7 @@ static size_t copy_rest(struct environment *environment, char *const *inherited,
 
         if (is_replaced(*inherited))
             continue;
-        if (is_named(*inherited, ENVIRONMENT_STRIPPED)) {
+        if (is_named(*inherited, CREDENTIALS_STRIPPED)) {
             snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
                      strchr(*inherited, '=') + 1);
             continue;
@@ -104,8 +104,7 @@ bool environment_make(struct environment *environment, char *const *inherited, c
            add(environment, &n, "RLOCK_TOKEN=%s", grant->token) &&
            add(environment, &n, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
            add(environment, &n, "RLOCK_TTL_MS=%" PRId64, ttl_ms) &&
-           (stripped[0] == '\0' ||
-            add(environment, &n, "%s=%s", ENVIRONMENT_STRIPPED, stripped));
+           (stripped[0] == '\0' || add(environment, &n, "%s=%s", CREDENTIALS_STRIPPED, stripped));
 }
 
 void environment_fini(struct environment *environment)

@@ -13,13 +13,10 @@ struct environment {
     int n_ours;
 };
 
-/* The variable that names those which were taken out. */
-#define ENVIRONMENT_STRIPPED "RLOCK_STRIPPED"
-
 /*
  * environment_make: `inherited` with RLOCK_KEY, RLOCK_TOKEN, RLOCK_FENCE and
  * RLOCK_TTL_MS added and, unless `keeps_secrets`, without what holds a
- * password. False: no memory.
+ * password; CREDENTIALS_STRIPPED then names what was taken out. False: no memory.
  */
 bool environment_make(struct environment *environment, char *const *inherited, const char *key,
                       int64_t ttl_ms, const struct rlock_grant *grant, bool keeps_secrets);

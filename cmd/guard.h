@@ -8,8 +8,8 @@
 #define GUARD_OTHERS 64
 
 struct guard {
-    pid_t pid; /* 0: none */
-    int fd;    /* readable when there is news */
+    pid_t pid;                 /* 0: none */
+    int fd;                    /* readable when there is news */
     pid_t other[GUARD_OTHERS]; /* children this process had before: none of ours to end */
     size_t n_others;
 };

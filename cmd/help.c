@@ -14,10 +14,12 @@ static bool help_row(const struct option *option)
     char line[256];
 
     snprintf(left, sizeof left, "%c%c%s --%s%s%s", option->letter != '\0' ? '-' : ' ',
-             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? "," : " ", option->name,
-             option->argument != NULL ? " " : "", option->argument != NULL ? option->argument : "");
+             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? "," : " ",
+             option->name, option->argument != NULL ? " " : "",
+             option->argument != NULL ? option->argument : "");
     snprintf(line, sizeof line, "  %-30s %s%s%s%s\n", left, option->help,
-             option->by_default != NULL ? " [" : "", option->by_default != NULL ? option->by_default : "",
+             option->by_default != NULL ? " [" : "",
+             option->by_default != NULL ? option->by_default : "",
              option->by_default != NULL ? "]" : "");
     return report_text(line);
 }
@@ -33,9 +35,10 @@ bool help_options(void)
 
     for (i = 0; good && i < OPTION_COUNT; i++)
         good = help_row(&option_table[i]);
-    good = good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
-                               "1d.\nMost options can also be set by RLOCK_NAME in the environment "
-                               "and in a file: see rlock(1).\n\nexit status:\n");
+    good =
+        good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
+                            "1d.\nMost options can also be set by RLOCK_NAME in the environment "
+                            "and in a file: see rlock(1).\n\nexit status:\n");
     for (i = 0; good && i < VERDICT_COUNT; i++) {
         const struct verdict_row *verdict = verdict_row((enum verdict)i);
 
@@ -60,8 +63,9 @@ static bool dump_options(void)
         const struct option *option = &option_table[i];
 
         option_variable(option, variable);
-        snprintf(line, sizeof line, "%c\t%s\t%s\t%s\t%s\t%s\n", option->letter ? option->letter : '-',
-                 option->name, option->argument ? option->argument : "-", option->is_everywhere ? variable : "-",
+        snprintf(line, sizeof line, "%c\t%s\t%s\t%s\t%s\t%s\n",
+                 option->letter ? option->letter : '-', option->name,
+                 option->argument ? option->argument : "-", option->is_everywhere ? variable : "-",
                  option->by_default ? option->by_default : "-", option->help);
         good = report_text(line);
     }

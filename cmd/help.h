@@ -8,7 +8,7 @@
 /* help_options: for people. False: it can't be written. */
 bool help_options(void);
 
-/* help_dump: one table ("options", "exits", "verbs") as TSV, for tests. False: as above, or none. */
+/* help_dump: a table ("options", "exits", "verbs") as TSV, for tests. False: also if none. */
 bool help_dump(const char *table);
 
 #endif

@@ -32,8 +32,8 @@
 
 #define TRY_AGAIN_MS 2
 
-static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
+                              ...) __attribute__((format(printf, 3, 4)));
 
 static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
                               ...)
@@ -78,7 +78,7 @@ static enum rlock_status make_directory(const char *path, struct rlock_error *er
         (is.st_mode & 077) != 0)
         return fail(err, RLOCK_E_CONFIG, "local: %.150s: not a directory of this user's alone",
                     path);
-    if (strlen(path) + sizeof "/server.sock" > sizeof ((struct sockaddr_un *)NULL)->sun_path)
+    if (strlen(path) + sizeof "/server.sock" > sizeof((struct sockaddr_un *)NULL)->sun_path)
         return fail(err, RLOCK_E_CONFIG, "local: %.150s: the path is too long for a socket", path);
     return RLOCK_OK;
 }
@@ -131,10 +131,10 @@ static bool answers(const char *socket_path)
 static void become_server(const char *directory, const char *socket_path, pid_t keeper, int log)
 {
     static const char *const programs[] = {"valkey-server", "redis-server"};
-    const char *argv[] = {"",       "--port",       "0",  "--unixsocket",       socket_path,
-                          "--save", "",             "--unixsocketperm",         "600",
-                          "--dir",  directory,      "--maxmemory-policy",       "noeviction",
-                          "--appendonly", "no",     NULL};
+    const char *argv[] = {"",           "--port",       "0",       "--unixsocket",
+                          socket_path,  "--save",       "",        "--unixsocketperm",
+                          "600",        "--dir",        directory, "--maxmemory-policy",
+                          "noeviction", "--appendonly", "no",      NULL};
     char *const nothing[] = {NULL};
     size_t i;
 
@@ -164,7 +164,7 @@ static pid_t watch_users(int users)
     return watcher;
 }
 
-/* The keeper: neither the session, the terminal nor any descriptor of who started it is its own. */
+/* The keeper shares neither session, terminal nor descriptors with who started it. */
 static void become_keeper(const char *directory, const char *socket_path, int log, int alive)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -205,7 +205,7 @@ static void read_log(int log, char *line, size_t room)
     text[n > 0 ? n : 0] = '\0';
     while ((at = strrchr(text, '\n')) != NULL && at[1] == '\0')
         *at = '\0';
-    snprintf(line, room, "%s", at == NULL ? text : at + 1);
+    snprintf(line, room, "%.150s", at == NULL ? text : at + 1);
 }
 
 /* Wait until it answers; `keeper` is readable once the keeper, and so the server, has ended. */
@@ -223,8 +223,9 @@ static enum rlock_status await(const char *socket_path, int keeper, int log,
         if (watch[0].revents != 0) {
             read_log(log, line, sizeof line);
             if (line[0] == '\0')
-                return fail(err, RLOCK_E_UNREACHABLE,
-                            "local: neither valkey-server nor redis-server can be run; install one");
+                return fail(
+                    err, RLOCK_E_UNREACHABLE,
+                    "local: neither valkey-server nor redis-server can be run; install one");
             return fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
         }
         if (is_over(until))
@@ -290,8 +291,7 @@ static void write_url(char url[PATH_MAX], const char *path)
                                  strchr("%?#", *path) != NULL ? "%%%02X" : "%c", *path);
 }
 
-enum rlock_status local_open(struct local *local, struct rlock_until until,
-                             struct rlock_error *err)
+enum rlock_status local_open(struct local *local, struct rlock_until until, struct rlock_error *err)
 {
     char directory[PATH_MAX];
     char socket_path[PATH_MAX + 16];

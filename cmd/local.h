@@ -14,7 +14,10 @@ struct local {
     char url[PATH_MAX];
 };
 
-#define LOCAL_NONE {.fd = -1}
+#define LOCAL_NONE \
+    {              \
+        .fd = -1   \
+    }
 
 /*
  * local_open: make sure that the server runs, and take part in its use. The

@@ -8,6 +8,7 @@
 
 #define AT(member) offsetof(struct options, member)
 
+/* clang-format off: a row a line or two, its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
     {'k', "key", "KEY", OPTION_TEXT, AT(key), false, NULL, "what to lock"},
     {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), true, "30s",
@@ -38,10 +39,12 @@ const struct option option_table[OPTION_COUNT] = {
     {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), true, NULL, "say only failures"},
     {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), true, NULL, "say every step with its time"},
     {'\0', "json", NULL, OPTION_FLAG, AT(json), true, NULL, "messages as one JSON object a line"},
-    {'\0', "report", "FILE", OPTION_TEXT, AT(report), false, NULL, "at the end write a JSON object"},
+    {'\0', "report", "FILE", OPTION_TEXT, AT(report), false, NULL,
+     "at the end write a JSON object"},
     {'h', "help", NULL, OPTION_ASK, AT(asked), false, NULL, "print this and exit"},
     {'V', "version", NULL, OPTION_ASK, AT(asked), false, NULL, "print the version and exit"},
 };
+/* clang-format on */
 
 const struct options options_by_default = {
     .ttl_ms = 30000,

@@ -132,6 +132,17 @@ void report_say(const struct report *report, enum report_level level, struct mes
     write_line(line, n);
 }
 
+enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
+                          int sys)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
+    report_say(report, REPORT_FAILURE,
+               (struct message){.what = verdict_row(verdict)->name, .why = text});
+    return verdict;
+}
+
 int report_file(const struct report *report, const char *path, const struct summary *summary)
 {
     const char *key = report->key == NULL ? "" : report->key;

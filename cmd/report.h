@@ -33,6 +33,10 @@ struct message {
  */
 void report_say(const struct report *report, enum report_level level, struct message message);
 
+/* report_fault: say how it ended and why, with the text of an errno or 0; returns the verdict. */
+enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
+                          int sys);
+
 /* report_escape: printable ASCII of any bytes, \xNN for the rest, cut to `room`. */
 void report_escape(char *out, size_t room, const char *bytes);
 

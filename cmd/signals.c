@@ -111,3 +111,17 @@ void signals_yield(int number)
     sigprocmask(SIG_UNBLOCK, &one, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
+
+bool signals_end(const struct signals *signals, int *number)
+{
+    struct signal_seen seen;
+
+    while (signals_take(signals, &seen)) {
+        *number = seen.number;
+        if (seen.action == SIGNAL_ENDS)
+            return true;
+        if (seen.action == SIGNAL_STOPS)
+            signals_yield(seen.number);
+    }
+    return false;
+}

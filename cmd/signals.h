@@ -7,13 +7,13 @@
 #include <stdbool.h>
 
 enum signal_action {
-    SIGNAL_ENDS,  /* the command gets it; before the command runs it ends rlock */
+    SIGNAL_ENDS,   /* the command gets it; before the command runs it ends rlock */
     SIGNAL_PASSES, /* the command gets it; before the command runs it does nothing */
-    SIGNAL_STOPS  /* job control: rlock stops as well */
+    SIGNAL_STOPS   /* job control: rlock stops as well */
 };
 
 struct signals {
-    int fd;            /* readable when a signal came; the stop_fd of everything that waits */
+    int fd;             /* readable when a signal came; the stop_fd of everything that waits */
     sigset_t inherited; /* the mask rlock was started with, and the command starts with */
     bool ignores_child; /* SIGCHLD was ignored when rlock was started */
 };
@@ -33,6 +33,12 @@ int signals_open(struct signals *signals);
 
 /* signals_take: the next signal that came, if any. */
 bool signals_take(const struct signals *signals, struct signal_seen *seen);
+
+/*
+ * signals_end: while nothing runs yet: act on the signals that came. True with
+ * the number of one that is to end rlock; one that stops it has done so.
+ */
+bool signals_end(const struct signals *signals, int *number);
 
 /*
  * signals_yield: do to this process what the signal does by default, as if

@@ -15,7 +15,7 @@
 struct reading {
     struct options *options;
     enum source from[OPTION_COUNT]; /* of the row that stands for its offset */
-    enum source source;       /* the one being read */
+    enum source source;             /* the one being read */
     char why[256];
 };
 

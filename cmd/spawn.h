@@ -12,7 +12,7 @@ struct spawn_plan {
     char *const *argv; /* argv[0] is looked for in PATH */
     char *const *envp;
     const sigset_t *mask;
-    bool ignore_child; /* SIGCHLD */
+    bool ignore_child;    /* SIGCHLD */
     int64_t not_after_ms; /* on rlock_clock_ms(): never start it later */
 };
 

@@ -76,8 +76,7 @@ static ssize_t slurp(const char *path, char *text, size_t room)
 }
 
 /* Appends the children of one thread; false where the kernel has no such file. */
-static bool add_children_of_thread(pid_t parent, pid_t thread, pid_t *child, size_t room,
-                                   size_t *n)
+static bool add_children_of_thread(pid_t parent, pid_t thread, pid_t *child, size_t room, size_t *n)
 {
     char path[64];
     char text[4096];

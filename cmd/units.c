@@ -16,8 +16,7 @@ static bool unit_ms(const char *text, int64_t *ms)
     static const struct {
         const char *name;
         int64_t ms;
-    } units[] = {{"", 1000},  {"ms", 1},       {"s", 1000},
-                 {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     size_t i;
 
     for (i = 0; i < sizeof units / sizeof units[0]; i++)

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILL_AGAIN_MS 10  /* for those that were forked while the others were killed */
+#define KILL_AGAIN_MS 10 /* for those that were forked while the others were killed */
 #define HEARD_WITHIN_MS 1000
 
 struct ward {
@@ -227,8 +227,7 @@ static void start(struct ward *ward)
 
 _Noreturn void ward_run(const struct ward_plan *plan, int fd)
 {
-    struct ward ward = {
-        .plan = plan, .fd = fd, .lease = plan->lease, .kill_ms = RLOCK_NEVER};
+    struct ward ward = {.plan = plan, .fd = fd, .lease = plan->lease, .kill_ms = RLOCK_NEVER};
 
     start(&ward);
     while (!is_done(&ward)) {

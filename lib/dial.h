@@ -15,9 +15,9 @@ struct dial {
     const struct url *url; /* borrowed */
     struct lookup *lookup; /* resolving; NULL: not */
     struct addresses known;
-    size_t next;       /* index of the address to try next */
-    int64_t until_ms;  /* of the whole call */
-    int64_t turn_ms;   /* of the address being tried */
+    size_t next;      /* index of the address to try next */
+    int64_t until_ms; /* of the whole call */
+    int64_t turn_ms;  /* of the address being tried */
     struct stream trying;
 };
 

@@ -35,3 +35,13 @@ void err_prefix(struct rlock_error *err, const char *where)
     memcpy(text, err->text, sizeof text);
     snprintf(err->text, sizeof err->text, "%.100s: %.150s", where, text);
 }
+
+void err_suffix(struct rlock_error *err, const char *and)
+{
+    size_t used;
+
+    if (err == NULL)
+        return;
+    used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "; %s", and);
+}

@@ -13,7 +13,8 @@
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* err_prefix: put "where: " before the text. */
+/* err_prefix: put "where: " before the text; err_suffix: put "; and" behind it. */
 void err_prefix(struct rlock_error *err, const char *where);
+void err_suffix(struct rlock_error *err, const char *and);
 
 #endif

@@ -16,7 +16,10 @@ struct keeper {
     bool is_running;
 };
 
-#define KEEPER_EMPTY {.is_running = false}
+#define KEEPER_EMPTY        \
+    {                       \
+        .is_running = false \
+    }
 
 /* keeper_start: rlock_keep(); the lease was granted until `end_ms`. */
 enum rlock_status keeper_start(struct keeper *keeper, struct quorum *quorum,

@@ -54,8 +54,8 @@ void lease_ask_acquire(const struct lease *lease, struct request *request,
     request_add(request, words->not_after);
 }
 
-void lease_ask_renew(const struct lease *lease, struct request *request,
-                     struct lease_words *words, int64_t not_after_ms)
+void lease_ask_renew(const struct lease *lease, struct request *request, struct lease_words *words,
+                     int64_t not_after_ms)
 {
     snprintf(words->ttl, sizeof words->ttl, "%" PRId64, lease->ttl_ms);
     snprintf(words->fence, sizeof words->fence, "%" PRIu64, lease->fence);

@@ -13,8 +13,8 @@ struct lease {
     char token[RLOCK_TOKEN_BYTES + 1];
     char card[CARD_BYTES];
     int64_t ttl_ms;
-    int64_t attempt;  /* number of the last acquire sent; one token serves them all */
-    uint64_t fence;   /* of the grant; 0: none */
+    int64_t attempt; /* number of the last acquire sent; one token serves them all */
+    uint64_t fence;  /* of the grant; 0: none */
 };
 
 /* What a server answered. */
@@ -28,8 +28,8 @@ enum lease_kind {
 
 struct lease_answer {
     enum lease_kind kind;
-    int64_t server_ms; /* 0: not told */
-    uint64_t fence;    /* of LEASE_GRANTED by an acquire */
+    int64_t server_ms;              /* 0: not told */
+    uint64_t fence;                 /* of LEASE_GRANTED by an acquire */
     struct rlock_obstacle obstacle; /* of LEASE_HELD */
 };
 
@@ -49,14 +49,13 @@ struct lease_words {
 /* Requests. `not_after_ms` is in server time; 0: not known. */
 void lease_ask_acquire(const struct lease *lease, struct request *request,
                        struct lease_words *words, int64_t not_after_ms);
-void lease_ask_renew(const struct lease *lease, struct request *request,
-                     struct lease_words *words, int64_t not_after_ms);
+void lease_ask_renew(const struct lease *lease, struct request *request, struct lease_words *words,
+                     int64_t not_after_ms);
 void lease_ask_release(const struct lease *lease, struct request *request,
                        struct lease_words *words);
 
 /* lease_ask_undo: take back what the last acquire may have done, and only that. */
-void lease_ask_undo(const struct lease *lease, struct request *request,
-                    struct lease_words *words);
+void lease_ask_undo(const struct lease *lease, struct request *request, struct lease_words *words);
 
 /* Answers. RLOCK_OK or RLOCK_E_PROTOCOL. */
 enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,

@@ -8,12 +8,12 @@
 struct member {
     struct url url;
     struct node node;
-    enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
+    enum rlock_status state;   /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
     const struct reply *reply; /* RLOCK_OK: the answer, until the next request */
     struct rlock_error err;    /* a fault: why */
     int64_t connect_until_ms;
-    int64_t reply_ms;          /* longest wait for the answer once it was asked */
-    int64_t ahead_ms;          /* server clock minus rlock_clock_ms(), at the most */
+    int64_t reply_ms; /* longest wait for the answer once it was asked */
+    int64_t ahead_ms; /* server clock minus rlock_clock_ms(), at the most */
     bool knows_clock;
 };
 

@@ -15,12 +15,12 @@ struct node {
     struct dial dial;
     struct stream stream;
     struct codec *codec;
-    int greetings;   /* replies the greeting still waits for */
-    char *greeting;  /* AUTH and SELECT, on their way */
+    int greetings;  /* replies the greeting still waits for */
+    char *greeting; /* AUTH and SELECT, on their way */
     size_t greeting_bytes;
-    char *out;       /* the request, encoded */
+    char *out; /* the request, encoded */
     size_t out_bytes;
-    size_t sent;     /* of what is being sent, greeting or request */
+    size_t sent;      /* of what is being sent, greeting or request */
     int64_t asked_ms; /* just before the request's first byte was sent; 0: not yet */
 };
 
@@ -44,8 +44,7 @@ int64_t node_wake_ms(const struct node *node);
  * node_step: go on. RLOCK_OK with the reply (the node's, until its next
  * request), RLOCK_PENDING, or a fault, after which the connection is closed.
  */
-enum rlock_status node_step(struct node *node, const struct reply **reply,
-                            struct rlock_error *err);
+enum rlock_status node_step(struct node *node, const struct reply **reply, struct rlock_error *err);
 
 /*
  * node_abandon: give the request up. Where it may have been delivered already

@@ -33,8 +33,8 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     quorum->need = config->n_urls / 2 + 1;
     for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++)
-        st = member_open(&quorum->member[quorum->n], config->urls[quorum->n], config->password,
-                         err);
+        st =
+            member_open(&quorum->member[quorum->n], config->urls[quorum->n], config->password, err);
     return st;
 }
 
@@ -302,8 +302,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
                                  struct rlock_until until, struct rlock_error *err)
 {
-    struct round round = {
-        .lease = lease, .ask = ask_release, .reply_ms = quorum->timing.reply_ms};
+    struct round round = {.lease = lease, .ask = ask_release, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
     struct lease_answer answer;
     size_t released = 0;

@@ -101,7 +101,7 @@ struct rlock_timing {
 
 /* Who asks, as others will see it; the strings are borrowed during rlock_open. */
 struct rlock_holder {
-    const char *host;    /* NULL: left out, as for all of them */
+    const char *host; /* NULL: left out, as for all of them */
     const char *user;
     const char *command; /* the program's name, never its arguments */
     const char *label;

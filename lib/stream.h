@@ -9,7 +9,10 @@ struct stream {
     int fd; /* non-blocking, close on exec; -1: none */
 };
 
-#define STREAM_EMPTY {.fd = -1}
+#define STREAM_EMPTY \
+    {                \
+        .fd = -1     \
+    }
 
 /*
  * stream_write, stream_read: as many bytes as go now; `*done` is out.

@@ -9,12 +9,12 @@ enum url_kind { URL_TCP, URL_UNIX };
 
 struct url {
     enum url_kind kind;
-    char *host;     /* URL_TCP: name or number, without brackets */
-    char port[6];   /* URL_TCP */
-    char *path;     /* URL_UNIX: of the socket */
-    char *user;     /* NULL: none */
-    char *password; /* NULL: none */
-    int db;         /* 0: the default, nothing to select */
+    char *host;      /* URL_TCP: name or number, without brackets */
+    char port[6];    /* URL_TCP */
+    char *path;      /* URL_UNIX: of the socket */
+    char *user;      /* NULL: none */
+    char *password;  /* NULL: none */
+    int db;          /* 0: the default, nothing to select */
     char shown[128]; /* for people: "host:port" or the path, never a password */
 };
 

@@ -15,7 +15,8 @@
 #define POLL_HIGH_MS 250
 #define RETRY_LOW_MS 20
 #define RETRY_HIGH_MS 200
-#define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
+#define STOPPED_MS 500 /* who was told to stop can wait no longer to take a request back */
+#define EXPIRY_MS 2    /* the server lets a key go up to a tick after its time */
 
 static int64_t pause_before_next(enum rlock_status st, const struct rlock_obstacle *obstacle)
 {
@@ -68,18 +69,26 @@ static enum rlock_status ask_until(struct quorum *quorum, struct lease *lease,
     }
 }
 
-enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
-                               struct rlock_until until, struct rlock_grant *grant,
-                               struct rlock_obstacle *obstacle, struct rlock_error *err)
+/* An attempt was executed, or may be yet: this token will not be used again. */
+static void take_back(struct quorum *quorum, const struct lease *lease, enum rlock_status st,
+                      struct rlock_error *err)
+{
+    struct rlock_until until = {RLOCK_NEVER, -1};
+
+    if (st == RLOCK_STOPPED)
+        until = until_in(until, STOPPED_MS);
+    if (quorum_release(quorum, lease, until, NULL) >= RLOCK_E_USAGE && st >= RLOCK_E_USAGE)
+        err_suffix(err, "the lock may stay taken until its ttl ends");
+}
+
+enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,
+                               struct rlock_grant *grant, struct rlock_obstacle *obstacle,
+                               struct rlock_error *err)
 {
     enum rlock_status st = ask_until(quorum, lease, until, grant, obstacle, err);
-    struct rlock_until whatever = {RLOCK_NEVER, -1};
 
-    if (st == RLOCK_OK || !quorum->in_doubt)
-        return st;
-    /* an attempt was executed, or may be yet: this token will not be used again */
-    if (quorum_release(quorum, lease, whatever, NULL) >= RLOCK_E_USAGE && st >= RLOCK_E_USAGE)
-        err_prefix(err, "the lock may stay taken until its ttl ends");
+    if (st != RLOCK_OK && quorum->in_doubt)
+        take_back(quorum, lease, st, err);
     return st;
 }
 
@@ -94,7 +103,8 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         if (st == RLOCK_LOST && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || quorum_unanswered(quorum);
-    } while (may_pass(st) && clock_sleep(until_in(until, pause_before_next(st, NULL))) !=
-                                 RLOCK_STOPPED && !until_over(until));
+    } while (may_pass(st) &&
+             clock_sleep(until_in(until, pause_before_next(st, NULL))) != RLOCK_STOPPED &&
+             !until_over(until));
     return st;
 }

@@ -1,8 +1,10 @@
 -- renew: extend the lease of its owner; put it back where nobody else can have had it.
 -- KEYS: 1 the lock, 2 the last fence
--- ARGV: 1 token, 2 ttl in ms, 3 fence of the grant, 4 card, 5 not-after in ms of server time (0: not known)
+-- ARGV: 1 token, 2 ttl in ms, 3 fence of the grant, 4 card
+--       5 not-after in ms of server time (0: not known)
 -- returns {1, now} renewed | {2, now} had vanished, put back
---         {0, now, ms left, value} another's | {-1, now} gone | {-2, now} this request comes too late
+--         {0, now, ms left, value} another's | {-1, now} gone
+--         {-2, now} this request comes too late
 
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
@@ -33,5 +35,6 @@ if held then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {1, now}
 end
-redis.call('SET', KEYS[1], ARGV[1] .. ' v1 try=0 ' .. ARGV[4] .. ' since=' .. now, 'NX', 'PX', ARGV[2])
+local value = ARGV[1] .. ' v1 try=0 ' .. ARGV[4] .. ' since=' .. now
+redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[2])
 return {2, now}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hold: from a grant to a verdict: the command, its guard, the keeper, the release.
+ *
+ * The guard starts the command; the keeper comes when the command takes long
+ * enough to need renewals; the release comes after the guard's last word.
+ * Between them everything is one poll: signals, the keeper's events, the
+ * guard's news, and one timer.
+ *
+ * The end of the lease is a matter of time, held by two processes: an end that
+ * the keeper reports counts once the guard has agreed to it. A guard that
+ * doesn't answer therefore never outlives what it knew, and is replaced.
+ */
+#include "hold.h"
+
+#include "guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RELEASE_MS 2000 /* the longest a release may keep us */
+#define KEEP_AFTER 2    /* of the time to the first renewal, the part without a keeper */
+
+struct holding {
+    const struct hold_plan *plan;
+    struct hold_result *result;
+    struct guard guard;
+    int events; /* the keeper's; -1: there is none */
+    int timer;
+    int64_t end_ms;          /* of the lease, as the keeper last saw it */
+    struct deadlines agreed; /* what the guard acts by */
+    int64_t keep_ms;         /* when the keeper is started; RLOCK_NEVER: it was */
+    int64_t max_hold_ms;     /* when --max-hold ends the command; RLOCK_NEVER */
+    struct ward_news last;   /* the guard's last word */
+    bool is_over;
+    bool guard_failed; /* it was killed, or doesn't move */
+    bool is_lost;
+    bool is_held_long; /* --max-hold ended the command */
+    char trouble[256]; /* why the last renewal failed; "": it didn't */
+};
+
+static void say(const struct holding *h, enum report_level level, const char *what, const char *why)
+{
+    report_say(h->plan->report, level, (struct message){.what = what, .why = why});
+}
+
+static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
+{
+    struct deadlines lease = {RLOCK_NEVER, RLOCK_NEVER};
+
+    if (h->plan->options->on_lost == ON_LOST_KILL) {
+        lease.kill_ms = end_ms - h->plan->timing.margin_ms;
+        lease.term_ms = lease.kill_ms - h->plan->timing.grace_ms;
+    }
+    return lease;
+}
+
+/* The lock is not ours, or can't be shown to be: say so once, and end the command if wanted. */
+static void lose(struct holding *h, const char *why)
+{
+    int64_t kill_ms = rlock_clock_ms() + h->plan->timing.grace_ms;
+    bool kills = h->plan->options->on_lost == ON_LOST_KILL;
+
+    if (h->is_lost)
+        return;
+    h->is_lost = true;
+    report_say(h->plan->report, REPORT_FAILURE,
+               (struct message){.what = "lost",
+                                .why = why,
+                                .hint = kills ? "the command is being ended"
+                                              : "the command runs on (--on-lost ignore)"});
+    if (kills)
+        guard_end(&h->guard, kill_ms < h->agreed.kill_ms ? kill_ms : h->agreed.kill_ms);
+}
+
+static void lose_by_time(struct holding *h)
+{
+    char why[300];
+
+    snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
+             h->trouble[0] != '\0' ? ": " : "", h->trouble);
+    if (h->end_ms > h->agreed.kill_ms + h->plan->timing.margin_ms)
+        snprintf(why, sizeof why, "the guard of the command doesn't answer");
+    lose(h, why);
+}
+
+static void take_event(struct holding *h, const struct rlock_event *event)
+{
+    switch (event->kind) {
+    case RLOCK_KEPT_RENEWED:
+    case RLOCK_KEPT_RESTORED:
+        h->result->renewals++;
+        h->end_ms = event->until_ms;
+        guard_extend(&h->guard, deadlines_of(h, event->until_ms));
+        if (event->kind == RLOCK_KEPT_RESTORED)
+            say(h, REPORT_NOTICE, "restored",
+                "the key had vanished from the server and was put back; nobody had it since");
+        else
+            say(h, h->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
+        h->trouble[0] = '\0';
+        break;
+    case RLOCK_KEPT_TROUBLE:
+        snprintf(h->trouble, sizeof h->trouble, "%s", event->text);
+        say(h, REPORT_NOTICE, "renewal failed, trying again", event->text);
+        break;
+    case RLOCK_KEPT_LOST:
+        lose(h, event->text);
+        break;
+    }
+}
+
+static void take_events(struct holding *h)
+{
+    struct rlock_event event;
+
+    while (read(h->events, &event, sizeof event) == (ssize_t)sizeof event)
+        take_event(h, &event);
+}
+
+static void take_news(struct holding *h)
+{
+    struct ward_news news;
+    int heard;
+
+    while (!h->is_over && (heard = guard_hear(&h->guard, &news)) != 0) {
+        if (heard < 0) {
+            h->guard_failed = true;
+            h->is_over = true;
+        } else if (news.says == WARD_AGREES) {
+            h->agreed = news.lease;
+        } else {
+            h->last = news;
+            h->is_over = true;
+        }
+    }
+}
+
+/* As the shell expects of a job: whoever it stops, it sees stopped. */
+static void stop_with_the_job(struct holding *h, const struct signal_seen *seen)
+{
+    if (!seen->from_terminal)
+        guard_signal(&h->guard, seen->number);
+    signals_yield(seen->number);
+}
+
+static void take_signals(struct holding *h)
+{
+    struct signal_seen seen;
+
+    while (signals_take(h->plan->signals, &seen)) {
+        if (seen.action == SIGNAL_STOPS) {
+            stop_with_the_job(h, &seen);
+            continue;
+        }
+        if (seen.from_terminal)
+            h->result->from_terminal = seen.number; /* the command has it already */
+        else
+            guard_signal(&h->guard, seen.number);
+        say(h, REPORT_STEP, "signal", strsignal(seen.number));
+    }
+}
+
+/* Until when the guard may be silent: a little longer than it may let the tree live. */
+static int64_t guard_limit_ms(const struct holding *h)
+{
+    return h->agreed.kill_ms == RLOCK_NEVER ? RLOCK_NEVER
+                                            : h->agreed.kill_ms + h->plan->timing.margin_ms / 2;
+}
+
+/* Most commands have ended before the first renewal is due, and need no thread at all. */
+static void keep(struct holding *h)
+{
+    struct rlock_error err;
+
+    h->keep_ms = RLOCK_NEVER;
+    if (rlock_keep(h->plan->lock, &h->events, &err) == RLOCK_OK)
+        return;
+    say(h, REPORT_NOTICE, "renewal failed, trying again", err.text);
+    h->keep_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
+}
+
+static void judge(struct holding *h)
+{
+    int64_t now = rlock_clock_ms();
+
+    if (now >= h->keep_ms)
+        keep(h);
+
+    if (now >= h->agreed.term_ms || now >= h->end_ms)
+        lose_by_time(h);
+    if (now >= h->max_hold_ms) {
+        h->max_hold_ms = RLOCK_NEVER;
+        h->is_held_long = true;
+        say(h, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
+        guard_end(&h->guard, now + h->plan->timing.grace_ms);
+    }
+    if (now >= guard_limit_ms(h)) {
+        h->guard_failed = true;
+        h->is_over = true;
+    }
+}
+
+static void set_timer(const struct holding *h)
+{
+    struct itimerspec when = {.it_value = {.tv_sec = 0}};
+    int64_t at = guard_limit_ms(h);
+
+    if (!h->is_lost && h->agreed.term_ms < at)
+        at = h->agreed.term_ms;
+    if (!h->is_lost && h->end_ms < at)
+        at = h->end_ms;
+    if (h->max_hold_ms < at)
+        at = h->max_hold_ms;
+    if (h->keep_ms < at)
+        at = h->keep_ms;
+    if (at != RLOCK_NEVER) {
+        when.it_value.tv_sec = (time_t)(at / 1000);
+        when.it_value.tv_nsec = at % 1000 * 1000000 + 1; /* a timer of zero is none */
+    }
+    timerfd_settime(h->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void supervise(struct holding *h)
+{
+    struct pollfd watch[] = {{.fd = h->plan->signals->fd, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN},
+                             {.fd = h->guard.fd, .events = POLLIN},
+                             {.fd = h->timer, .events = POLLIN}};
+
+    while (!h->is_over) {
+        set_timer(h);
+        watch[1].fd = h->events;
+        poll(watch, sizeof watch / sizeof watch[0], -1);
+        if (watch[1].revents != 0)
+            take_events(h);
+        if (watch[2].revents != 0)
+            take_news(h);
+        if (!h->is_over && watch[0].revents != 0)
+            take_signals(h);
+        if (!h->is_over)
+            judge(h);
+    }
+    if (!h->guard_failed) {
+        guard_dismiss(&h->guard);
+        return;
+    }
+    say(h, REPORT_FAILURE, "guard lost",
+        "the process that guards the command was killed or stopped, so the command is being ended");
+    guard_replace(&h->guard);
+}
+
+/* ---- before and after the command ---- */
+
+/* The guard starts the command. The keeper comes later: nothing may fork beside a thread. */
+static enum verdict start(struct holding *h)
+{
+    struct ward_plan plan = {
+        .spawn = {.argv = h->plan->argv,
+                  .envp = h->plan->envp,
+                  .mask = &h->plan->signals->inherited,
+                  .ignore_child = h->plan->signals->ignores_child},
+        .grace_ms = h->plan->timing.grace_ms,
+        .wait_all = h->plan->options->wait_all != 0,
+        .keep_fd = h->plan->keep_fd,
+        .report = h->plan->report,
+    };
+    int failed;
+
+    h->end_ms = h->plan->until_ms;
+    h->agreed = plan.lease = deadlines_of(h, h->end_ms);
+    /* however the loss of a lease is taken, a command is never started after its end */
+    plan.spawn.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
+    h->keep_ms = h->plan->granted_ms + h->plan->timing.renew_ms / KEEP_AFTER;
+    h->max_hold_ms = h->plan->options->max_hold_ms > 0
+                         ? h->plan->granted_ms + h->plan->options->max_hold_ms
+                         : RLOCK_NEVER;
+    if (h->plan->envp == NULL)
+        return report_fault(h->plan->report, VERDICT_SYSTEM, "no memory", 0);
+    h->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (h->timer < 0)
+        return report_fault(h->plan->report, VERDICT_SYSTEM, "timer", errno);
+    failed = guard_start(&h->guard, &plan);
+    if (failed)
+        return report_fault(h->plan->report, VERDICT_SYSTEM, "fork", failed);
+    return VERDICT_GRANTED;
+}
+
+static enum verdict not_started(const struct holding *h)
+{
+    const struct report *report = h->plan->report;
+    const char *command = h->plan->argv[0];
+    int failed = h->last.failed;
+
+    if (failed == SPAWN_TOO_LATE)
+        return report_fault(report, VERDICT_LOST, "the lease ended before the command was started",
+                            0);
+    if (!h->last.forked)
+        return report_fault(report, VERDICT_SYSTEM, "the command can't be started", failed);
+    return report_fault(report, failed == ENOENT ? VERDICT_NOT_FOUND : VERDICT_NOT_EXECUTABLE,
+                        command, failed);
+}
+
+/* Was the lease proven until after the end? Then the command's status is worth something. */
+static enum verdict judge_end(struct holding *h)
+{
+    if (h->last.says == WARD_DONE && (h->last.by_lease || h->last.ended_ms >= h->end_ms))
+        lose_by_time(h);
+    if (h->is_lost)
+        return VERDICT_LOST;
+    if (h->guard_failed)
+        return VERDICT_SYSTEM;
+    return h->is_held_long ? VERDICT_MAX_HOLD : VERDICT_GRANTED;
+}
+
+/* Last, when nothing runs any more. A lock that turns out not to be ours was not proven. */
+static enum verdict release(struct holding *h, enum verdict verdict)
+{
+    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    rlock_unkeep(h->plan->lock);
+    h->events = -1;
+    if (h->is_lost)
+        until.at_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
+    st = rlock_release(h->plan->lock, until, &err);
+    if (st == RLOCK_LOST && !h->is_lost)
+        return report_fault(h->plan->report, VERDICT_LOST,
+                            "at the end the lock was gone from the server, or another's", 0);
+    if (st != RLOCK_OK && st != RLOCK_LOST)
+        report_say(h->plan->report, REPORT_NOTICE,
+                   (struct message){.what = "not released",
+                                    .why = err.text,
+                                    .hint = "the lock is free when its ttl ends"});
+    else
+        say(h, REPORT_STEP, "released", NULL);
+    return verdict;
+}
+
+enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
+{
+    struct holding h = {.plan = plan, .result = result, .events = -1, .timer = -1};
+    enum verdict verdict;
+
+    *result = (struct hold_result){.status = 0};
+    say(&h, REPORT_STEP, "granted", NULL);
+    if (signals_end(plan->signals, &result->interrupted_by))
+        verdict = VERDICT_INTERRUPTED;
+    else
+        verdict = start(&h);
+    if (verdict == VERDICT_GRANTED) {
+        supervise(&h);
+        verdict = h.last.says == WARD_FAILED && !h.guard_failed ? not_started(&h) : judge_end(&h);
+    }
+    result->status = h.last.status;
+    verdict = release(&h, verdict);
+    if (h.timer >= 0)
+        close(h.timer);
+    return verdict;
+}

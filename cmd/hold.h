@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* hold: from a grant to a verdict: the command, its guard, the keeper, the release. */
+#ifndef HOLD_H
+#define HOLD_H
+
+#include "options.h"
+#include "report.h"
+#include "signals.h"
+
+/* All borrowed. */
+struct hold_plan {
+    const struct options *options;
+    const struct report *report;
+    const struct signals *signals;
+    struct rlock *lock; /* granted */
+    struct rlock_timing timing;
+    int64_t until_ms;   /* of the grant */
+    int64_t granted_ms; /* when it came */
+    int keep_fd;        /* to be held while anything of the command runs; -1: none */
+    char *const *argv;
+    char *const *envp; /* NULL: there was no memory for it */
+};
+
+struct hold_result {
+    int status; /* the command's, as wait(2) gives it */
+    int64_t renewals;
+    int interrupted_by; /* the signal that came before the command was started; 0: none */
+    int from_terminal;  /* the last signal that the terminal sent to all of us; 0: none */
+};
+
+/* hold: run the command under the lease, give the lease back, and say how it went. */
+enum verdict hold(const struct hold_plan *plan, struct hold_result *result);
+
+#endif

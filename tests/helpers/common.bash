@@ -1,0 +1,210 @@
+# shellcheck shell=bash
+# common: what every bats file needs: where things are, processes that are always ended, waiting.
+#
+#     setup()    { common_setup; }
+#     teardown() { common_teardown; }
+#
+# common_setup gives each test
+#   KEY     a key that no other test uses; make more as "$KEY:2"
+#   DIR     its own empty folder
+#   RLOCK   the program under test, as an absolute path; `rlock` is a function that runs it
+#   TOOLS   the folder of fakeredis, cutline, show_signals and hold_clock
+
+bats_require_minimum_version 1.8.0
+
+ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
+RLOCK=${RLOCK:-$ROOT/rlock}
+TOOLS=${RLOCK_TEST_TOOLS:-$ROOT/build/plain/tools}
+
+common_setup() {
+    [[ -x $RLOCK && -x $TOOLS/hold_clock ]] || fail "not built: $RLOCK and $TOOLS (make check-cli)"
+    DIR=$BATS_TEST_TMPDIR
+    mkdir -p "$DIR/pids"
+    KEY="test:${BATS_TEST_FILENAME##*/}:$BATS_TEST_NUMBER"
+    # Every process of this test inherits the mark, and is found by it however it got away.
+    export RLOCK_TEST_MARK="$KEY:$BASHPID"
+    local name
+    for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH; do
+        [[ $name == RLOCK_TEST_* ]] || unset "$name"
+    done
+    export HOME=$DIR XDG_RUNTIME_DIR=$DIR XDG_CONFIG_HOME=$DIR/.config
+}
+
+common_teardown() {
+    end_all
+    show_sanitizer_reports
+}
+
+rlock() { "$RLOCK" "$@" 3>&-; } # without what bats would wait for, see start()
+
+# ---- results ----
+
+# fail MESSAGE: the end of the test.
+fail() {
+    printf '%s\n' "$@" >&2
+    return 1
+}
+
+# skip_or_fail REASON: what may be missing at home may not be missing in CI.
+skip_or_fail() {
+    if [[ ${RLOCK_TEST_STRICT:-} == 1 ]]; then
+        fail "missing: $1"
+    else
+        skip "$1"
+    fi
+}
+
+# need PROGRAM...
+need() {
+    local program
+    for program; do
+        command -v "$program" >/dev/null || skip_or_fail "$program"
+    done
+}
+
+# is_sanitized: bounds on time and memory are for the plain build only.
+is_sanitized() { [[ ${RLOCK_TEST_FLAVOUR:-plain} == [at]san ]]; }
+
+# assert_eq GOT WANTED [WHAT]
+assert_eq() { [[ $1 == "$2" ]] || fail "${3:-value} is not as wanted" "   got: $1" "wanted: $2"; }
+
+# assert_match TEXT EXTENDED_REGEX [WHAT]
+assert_match() { [[ $1 =~ $2 ]] || fail "${3:-text} does not match" "   got: $1" "wanted: $2"; }
+
+# refute_match TEXT EXTENDED_REGEX [WHAT]
+refute_match() { ! [[ $1 =~ $2 ]] || fail "${3:-text} should not match" "   got: $1" "regex:  $2"; }
+
+# assert_between NUMBER LOW HIGH [WHAT]
+assert_between() { (($2 <= $1 && $1 <= $3)) || fail "${4:-number} is $1, not $2 to $3"; }
+
+# assert_status WANTED: of the last `run` or `finish`, with what was said.
+assert_status() {
+    [[ $status == "$1" ]] ||
+        fail "status is $status, wanted $1" "output: ${output:-}" "stderr: ${stderr:-}"
+}
+
+# ---- time ----
+
+# now_ms: the clock that rlock uses, CLOCK_BOOTTIME.
+now_ms() { "$TOOLS/hold_clock"; }
+
+# eventually SECONDS COMMAND...: tries each 20 ms until it succeeds. A sanitized build gets
+# four times as long: this bounds a failure, a success takes no longer than it takes.
+eventually() {
+    local seconds=$1 end
+    shift
+    is_sanitized && seconds=$((seconds * 4))
+    end=$(($(now_ms) + seconds * 1000))
+    until "$@"; do
+        (($(now_ms) < end)) || fail "not within $seconds s: $*" || return 1
+        sleep 0.02
+    done
+}
+
+# never SECONDS COMMAND...: the same, but that it succeeds is the failure.
+never() {
+    local end=$(($(now_ms) + $1 * 1000))
+    shift
+    while (($(now_ms) < end)); do
+        ! "$@" || fail "was not to happen: $*" || return 1
+        sleep 0.02
+    done
+}
+
+file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
+
+# ---- processes ----
+
+# start NAME COMMAND...: in the background; standard output and error go to $DIR/NAME.out and
+# NAME.err. Sets `pid`. Bats waits for whoever has its descriptor 3, so that is closed. With -m
+# it gets its own process group, and INT and QUIT are not ignored as they are without.
+start() {
+    local name=$1
+    shift
+    set -m
+    "$@" >"$DIR/$name.out" 2>"$DIR/$name.err" </dev/null 3>&- &
+    pid=$!
+    set +m
+    echo "$pid" >"$DIR/pids/$name"
+}
+
+# finish NAME [SECONDS]: waits until it ended; sets status, output and stderr as `run` does.
+finish() {
+    local name=$1 its_pid
+    its_pid=$(<"$DIR/pids/$name")
+    eventually "${2:-10}" dead "$its_pid" || return 1
+    status=0
+    wait "$its_pid" || status=$?
+    output=$(<"$DIR/$name.out")
+    stderr=$(<"$DIR/$name.err")
+}
+
+# state PID: R, S, T, Z and so on as in proc(5); nothing if there is no such process.
+state() {
+    local line
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 0
+    line=${line##*) }
+    echo "${line%% *}"
+}
+
+alive() { [[ $(state "$1") == [!ZX] ]]; }
+dead() { ! alive "$1"; }
+stopped() { [[ $(state "$1") == T ]]; }
+
+# children PID, descendants PID: pids, one a line.
+children() { tr -s ' ' '\n' 2>/dev/null <"/proc/$1/task/$1/children" || :; }
+descendants() {
+    local child
+    for child in $(children "$1"); do
+        echo "$child"
+        descendants "$child"
+    done
+}
+
+# marked: pids of the live programs that this test started, directly or not, however they got
+# away. Not for a pipe: what reads from it has the mark too.
+marked() {
+    local file its_pid
+    for file in $(grep -lsz "^RLOCK_TEST_MARK=$RLOCK_TEST_MARK$" /proc/[0-9]*/environ); do
+        its_pid=${file#/proc/}
+        its_pid=${its_pid%/environ}
+        dead "$its_pid" || echo "$its_pid"
+    done
+}
+
+# started: pids of what `start` started and still lives; a function runs in a fork of this shell,
+# and so without the mark. That it is our child shows that the number is not somebody else's now.
+started() {
+    local its_pid
+    for its_pid in $(cat "$DIR"/pids/* 2>/dev/null); do
+        [[ " $(children "$$") " == *[[:space:]]"$its_pid"[[:space:]]* ]] || continue
+        dead "$its_pid" || echo "$its_pid"
+    done
+}
+
+# end_all: each by its own pid, until none is left; by KILL, as nothing may hang here.
+end_all() {
+    local its_pid round
+    [[ -n ${RLOCK_TEST_MARK:-} ]] || return 0
+    for round in {1..50}; do
+        [[ -n "$(started)$(marked)" ]] || return 0
+        for its_pid in $(started) $(marked); do
+            kill -KILL "$its_pid" 2>/dev/null || :
+            wait "$its_pid" 2>/dev/null || : # else bash reports its death
+        done
+        sleep 0.02
+    done
+    fail "still there after $round rounds of KILL: $(started) $(marked)"
+}
+
+# A report of any process of rlock's is a failure, also if nobody looks at its status.
+show_sanitizer_reports() {
+    local report found=0
+    for report in "${TOOLS%/tools}"/report.*; do
+        [[ -e $report ]] || continue
+        cat "$report" >&2
+        rm -f "$report"
+        found=1
+    done
+    return "$found"
+}

@@ -1,0 +1,73 @@
+# only: finds in C files what the rules allow in other files only.
+#
+#     awk -f only.awk RULES FILE...
+#
+# A rule is an extended regular expression, a tab, and the files in which it may match: paths,
+# a path ending in / for a whole folder, or - for none. Comments and the text of string and
+# character literals are not looked at.
+
+# What is left of a line; a comment may go on to the next ones.
+function code(line,   i, c, left, quote) {
+    for (i = 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        if (in_comment) {
+            if (substr(line, i, 2) == "*/") {
+                in_comment = 0
+                i++
+            }
+        } else if (quote != "") {
+            if (c == "\\")
+                i++
+            else if (c == quote) {
+                quote = ""
+                left = left c
+            }
+        } else if (substr(line, i, 2) == "/*") {
+            in_comment = 1
+            i++
+        } else {
+            if (c == "\"" || c == "'")
+                quote = c
+            left = left c
+        }
+    }
+    return left
+}
+
+function is_allowed(rule,   n, i, files) {
+    n = split(allowed[rule], files, " ")
+    for (i = 1; i <= n; i++)
+        if (files[i] == FILENAME || (files[i] ~ /\/$/ && index(FILENAME, files[i]) == 1))
+            return 1
+    return 0
+}
+
+NR == FNR {
+    if ($0 ~ /^#/ || NF == 0)
+        next
+    if (split($0, part, "\t") != 2) {
+        printf "%s:%d: not a rule\n", FILENAME, FNR
+        failed = 1
+        next
+    }
+    pattern[++n_rules] = part[1]
+    allowed[n_rules] = part[2]
+    next
+}
+
+FNR == 1 {
+    in_comment = 0
+}
+
+{
+    text = code($0)
+    for (rule = 1; rule <= n_rules; rule++)
+        if (text ~ pattern[rule] && !is_allowed(rule)) {
+            printf "%s:%d: %s only in %s\n", FILENAME, FNR, pattern[rule], allowed[rule]
+            failed = 1
+        }
+}
+
+END {
+    exit failed
+}

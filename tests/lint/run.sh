@@ -1,0 +1,84 @@
+#!/bin/sh
+# run: checks the rules that a compiler does not know; one TAP line each.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+
+n=0
+n_failed=0
+
+# check NAME COMMAND...: it passes if the command does; what it says is shown if not.
+check() {
+    name=$1
+    shift
+    n=$((n + 1))
+    if output=$("$@" 2>&1); then
+        echo "ok $n - lint: $name"
+    else
+        n_failed=$((n_failed + 1))
+        echo "not ok $n - lint: $name"
+        printf '%s\n' "$output" | sed 's/^/# /'
+    fi
+}
+
+# check_with PROGRAM NAME COMMAND...: a program may be missing at home, but not in CI.
+check_with() {
+    program=$1
+    shift
+    if command -v "$program" >/dev/null || [ "${RLOCK_TEST_STRICT:-}" = 1 ]; then
+        check "$@"
+    else
+        n=$((n + 1))
+        echo "ok $n - lint: $1 # SKIP $program is not installed"
+    fi
+}
+
+# What people write; the names hold no spaces.
+sources() { find cmd lib tests .ci Makefile -type f ! -name '*.tsv' ! -path '*/corpus/*'; }
+shell_scripts() { sources | grep -E '\.(sh|bash|bats)$|^\.ci/'; }
+
+heads() {
+    failed=0
+    for file in cmd/*.[ch] lib/*.[ch]; do
+        name=${file##*/}
+        name=${name%.[ch]}
+        if ! head -n 3 "$file" | grep -Eq "^(/\*| \*) $name: "; then
+            echo "$file: the first comment does not begin with '$name: '"
+            failed=1
+        fi
+    done
+    return $failed
+}
+
+spaces() {
+    # shellcheck disable=SC2046
+    ! grep -nE '[[:space:]]$' $(sources) && ! grep -n "$(printf '\t')" cmd/*.[ch] lib/*.[ch]
+}
+
+# bats files and their helpers get variables from each other.
+shell_check() {
+    # shellcheck disable=SC2046
+    shellcheck -x -S warning -e SC2034,SC2120,SC2154 $(shell_scripts) completions/rlock.bash
+}
+
+check 'layers of lib' awk -f tests/lint/layers.awk lib/LAYERS lib/*.[ch]
+check 'layers of cmd' awk -v below=rlock -f tests/lint/layers.awk cmd/LAYERS cmd/*.[ch]
+check 'only here' awk -f tests/lint/only.awk tests/lint/only cmd/*.[ch] lib/*.[ch]
+# shellcheck disable=SC2046
+check 'sizes' awk -f tests/lint/sizes.awk $(sources)
+check 'the first comment names the file' heads
+check 'no stray spaces' spaces
+check_with shellcheck 'shellcheck' shell_check
+check_with mandoc 'mandoc' mandoc -T lint -W warning man/*
+
+layout() { make -s format-check 2>/dev/null; }
+
+# Each version of clang-format has its own taste, so one is the judge and others are not asked.
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    check 'clang-format' layout
+else
+    echo '# clang-format 14 is not here: the layout of C files was not looked at'
+fi
+
+echo "1..$n"
+[ "$n_failed" -eq 0 ]

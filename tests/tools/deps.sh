@@ -1,0 +1,134 @@
+#!/bin/sh
+# deps: installs, by the system's package manager, what is missing to build, show or test rlock.
+#
+#     tests/tools/deps.sh build|demo|test|ci
+#
+# Each of the four includes those before it. What is there already, in whatever version and from
+# whatever source, is left alone; if nothing is missing, nothing is done and nothing is said.
+
+set -eu
+
+# What for; the commands (any will do) or the header it is recognised by; the package that has it
+# for apt-get, and for other package managers, with exceptions.
+table() {
+    cat <<'END'
+build  cc                          gcc             gcc
+build  make                        make            make
+build  <stdio.h>                   libc6-dev       glibc-devel   apk=musl-dev pacman=glibc
+build  <hiredis/hiredis.h>         libhiredis-dev  hiredis-devel apk=hiredis-dev pacman=hiredis
+demo   redis-server,valkey-server  redis-server    valkey
+test   redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
+test   bash                        bash            bash
+test   bats                        bats            bats          pacman=bash-bats
+test   mandoc                      mandoc          mandoc
+test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
+test   ps                          procps          procps-ng     zypper=procps
+test   script                      bsdutils        util-linux    apk=util-linux-misc
+test   zsh                         zsh             zsh
+test   fish                        fish            fish
+ci     clang                       clang           clang
+ci     clang-format                clang-format    clang         dnf=clang-tools-extra
+END
+}
+
+say() { echo "deps: $*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
+
+case ${1:-} in
+    build) groups='build' ;;
+    demo) groups='build demo' ;;
+    test) groups='build demo test' ;;
+    ci) groups='build demo test ci' ;;
+    *) die 'usage: deps.sh build|demo|test|ci' ;;
+esac
+
+find_manager() {
+    for manager in apt-get dnf apk pacman zypper; do
+        command -v "$manager" >/dev/null && return
+    done
+    manager=none
+}
+
+is_there() {
+    case $1 in
+        '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
+        *)
+            for name in $(echo "$1" | tr , ' '); do
+                command -v "$name" >/dev/null && return
+            done
+            return 1
+            ;;
+    esac
+}
+
+# package APT OTHERS [EXCEPTION...]: the name for our package manager.
+package() {
+    name=$2
+    [ "$manager" = apt-get ] && name=$1
+    shift 2
+    for exception; do
+        case $exception in "$manager="*) name=${exception#*=} ;; esac
+    done
+    echo "$name"
+}
+
+# Prints `SIGN PACKAGE` for each row up to the group asked for that is not met.
+missing() {
+    table | while read -r group sign packages; do
+        case " $groups " in *" $group "*) ;; *) continue ;; esac
+        # shellcheck disable=SC2086 # words
+        is_there "$sign" || echo "$sign $(package $packages)"
+    done
+}
+
+signs() { echo "$1" | cut -d ' ' -f 1 | tr '\n' ' '; }
+
+# Debian starts a service as soon as it is installed, unless this file forbids it.
+policy=/usr/sbin/policy-rc.d
+apt_install() {
+    if [ ! -e "$policy" ]; then
+        trap '$as_root rm -f "$policy"' EXIT
+        trap 'exit 1' HUP INT TERM
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+        $as_root chmod 755 "$policy"
+    fi
+    apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120"
+    # The lists are fetched only if what they say can't be installed, or can't any more.
+    if ! $apt install --simulate --no-install-recommends "$@" >/dev/null 2>&1 ||
+        ! $apt install -y --no-install-recommends "$@"; then
+        $apt update
+        $apt install -y --no-install-recommends "$@"
+    fi
+}
+
+install() {
+    case $manager in
+        apt-get) apt_install "$@" ;;
+        dnf) $as_root dnf install -y "$@" ;;
+        apk) $as_root apk add "$@" ;;
+        pacman) $as_root pacman -S --needed --noconfirm "$@" ;;
+        zypper) $as_root zypper --non-interactive install "$@" ;;
+    esac
+}
+
+find_manager
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+
+[ "$manager" != none ] || die "no package manager known here; needed: $(signs "$lacking")"
+packages=$(echo "$lacking" | awk '!seen[$2]++ { printf "%s ", $2 }')
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "neither root nor sudo; as root: $manager install $packages"
+    as_root=sudo
+fi
+
+say "missing for '$1', installing by $manager: $packages"
+# shellcheck disable=SC2086 # one word a package
+install $packages </dev/null >&2 || die "could not install: $packages"
+
+lacking=$(missing)
+[ -z "$lacking" ] || die "installed, but still missing: $(signs "$lacking")"

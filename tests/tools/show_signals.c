@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show_signals: a command that prints each signal it gets.
+ *
+ * usage: show_signals [-e SIGNAL] [-i] [-s STATUS]
+ *
+ * Prints `ready PID` and then, for each signal that can be caught, one line: its number, its
+ * name, and the process that sent it (0: the kernel, so the terminal). TSTP, TTIN and TTOU, once
+ * printed, stop it as they would have done.
+ *
+ *   -e SIGNAL   number of the signal after which it ends
+ *   -i          ends at the end of standard input
+ *   -s STATUS   ends with this status instead of 0
+ *
+ * It lives no longer than 120 s and then ends by SIGALRM: that signal alone is not caught.
+ */
+#include <err.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { LIMIT_SECONDS = 120 };
+
+static void print_signal(const struct signalfd_siginfo *got)
+{
+    const char *name = sigabbrev_np((int)got->ssi_signo);
+
+    printf("%u %s %u\n", got->ssi_signo, name != NULL ? name : "RT", got->ssi_pid);
+}
+
+static bool is_job_control(unsigned signo)
+{
+    return signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
+}
+
+static void show_one(int signals, int end_signal, int status)
+{
+    struct signalfd_siginfo got;
+
+    if (read(signals, &got, sizeof got) != (ssize_t)sizeof got)
+        err(2, "signalfd");
+    print_signal(&got);
+    if ((int)got.ssi_signo == end_signal)
+        exit(status);
+    if (is_job_control(got.ssi_signo))
+        raise(SIGSTOP);
+}
+
+/* At the end of the input, forgets it. */
+static void read_away(struct pollfd *in)
+{
+    char bytes[4096];
+
+    if (read(in->fd, bytes, sizeof bytes) <= 0)
+        in->fd = -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct pollfd polled[2] = {{.events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    bool ends_with_input = false;
+    int end_signal = 0;
+    int status = 0;
+    sigset_t shown;
+    int option;
+
+    while ((option = getopt(argc, argv, "e:is:")) != -1) {
+        switch (option) {
+        case 'e':
+            end_signal = atoi(optarg);
+            break;
+        case 'i':
+            ends_with_input = true;
+            break;
+        case 's':
+            status = atoi(optarg);
+            break;
+        default:
+            errx(2, "usage: show_signals [-e SIGNAL] [-i] [-s STATUS]");
+        }
+    }
+    sigfillset(&shown);
+    sigdelset(&shown, SIGALRM);
+    sigprocmask(SIG_SETMASK, &shown, NULL);
+    alarm(LIMIT_SECONDS);
+    polled[0].fd = signalfd(-1, &shown, SFD_CLOEXEC);
+    if (polled[0].fd < 0)
+        err(2, "signalfd");
+    if (ends_with_input)
+        polled[1].fd = STDIN_FILENO;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("ready %d\n", (int)getpid());
+    while (!ends_with_input || polled[1].fd >= 0) {
+        if (poll(polled, 2, -1) < 0)
+            err(2, "poll");
+        if (polled[0].revents != 0)
+            show_one(polled[0].fd, end_signal, status);
+        if (polled[1].revents != 0)
+            read_away(&polled[1]);
+    }
+    return status;
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# run: runs unit test programs, and prints their results as one TAP stream.
+#
+#     tests/unit/run.sh PROGRAM...
+#
+# A program that crashes, hangs, or ends with another status than its results deserve counts as
+# one more failure. Reports of sanitizers, which go to files beside the programs, are shown.
+
+set -u
+
+for program; do
+    name=${program##*/}
+    output=$(timeout 120 "$program" 2>&1 </dev/null)
+    status=$?
+    printf '%s\n' "$output" | sed "/^1\.\.[0-9]*$/d; s/^\(not \)\{0,1\}ok [0-9]* - /&$name: /"
+    failed=$(printf '%s\n' "$output" | grep -c '^not ok')
+    if ! printf '%s\n' "$output" | grep -q '^1\.\.[1-9]' ||
+        { [ "$failed" -eq 0 ] && [ "$status" -ne 0 ]; }; then
+        echo "not ok 0 - $name: ended too early, status $status"
+        cat "${program%/unit/*}"/report.* 2>/dev/null | sed 's/^/# /'
+    fi
+done | awk '
+    /^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n) }
+    /^not ok /    { failed++ }
+                  { print; fflush() }
+    END           { print "1.." n + 0; exit failed > 0 || n == 0 }'

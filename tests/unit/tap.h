@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tap: what a unit test says, in the Test Anything Protocol.
+ *
+ *     ok(url.port == 6379, "the port has a default");
+ *     is_int(url.port, 6379, "the port has a default");
+ *     is_str(url.host, "localhost", "the host has a default");
+ *     return done_testing();
+ *
+ * Each returns whether it passed, so a test can leave out what makes no sense after a failure.
+ * One program is one file, so what is counted may live in this header.
+ */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static int tap_n_tests;
+static int tap_n_failed;
+
+static inline bool ok(bool passed, const char *name)
+{
+    tap_n_tests++;
+    tap_n_failed += !passed;
+    printf("%sok %d - %s\n", passed ? "" : "not ", tap_n_tests, name);
+    fflush(stdout); /* so that a crash loses nothing */
+    return passed;
+}
+
+static inline bool is_int(int64_t got, int64_t wanted, const char *name)
+{
+    if (ok(got == wanted, name))
+        return true;
+    printf("#    got: %lld\n# wanted: %lld\n", (long long)got, (long long)wanted);
+    return false;
+}
+
+static inline bool is_str(const char *got, const char *wanted, const char *name)
+{
+    if (got == NULL || wanted == NULL) {
+        if (ok(got == wanted, name))
+            return true;
+    } else if (ok(strcmp(got, wanted) == 0, name)) {
+        return true;
+    }
+    printf("#    got: %s\n# wanted: %s\n", got != NULL ? got : "(null)",
+           wanted != NULL ? wanted : "(null)");
+    return false;
+}
+
+/* Prints the plan and returns the status for main. */
+static inline int done_testing(void)
+{
+    printf("1..%d\n", tap_n_tests);
+    return tap_n_failed == 0 && tap_n_tests > 0 ? 0 : 1;
+}
+
+#endif
