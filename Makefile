@@ -39,7 +39,7 @@ HIREDIS_LIBS   := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/
 ALL_CPPFLAGS := -D_GNU_SOURCE $(HIREDIS_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections $(CFLAGS)
 ALL_LDFLAGS  := -pthread -Wl,-O1 -Wl,--gc-sections -Wl,--as-needed -Wl,--hash-style=gnu \
-                -Wl,-z,relro $(LDFLAGS)
+                -Wl,-z,relro,-z,now $(LDFLAGS)
 
 compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<

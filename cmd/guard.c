@@ -87,6 +87,12 @@ void guard_end(const struct guard *guard, int64_t kill_ms)
 void guard_dismiss(struct guard *guard)
 {
     close(guard->fd);
+}
+
+void guard_reap(struct guard *guard)
+{
+    if (guard->pid == 0)
+        return;
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     guard->pid = 0;
@@ -124,9 +130,10 @@ static bool is_left(const struct guard *guard)
 void guard_replace(struct guard *guard)
 {
     close(guard->fd);
+    kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
     do {
         tree_signal(getpid(), SIGKILL, guard->other, guard->n_others);
         poll(NULL, 0, KILL_AGAIN_MS);
     } while (is_left(guard));
-    guard->pid = 0;
+    guard_reap(guard);
 }

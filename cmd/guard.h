@@ -29,8 +29,9 @@ void guard_signal(const struct guard *guard, int number);
 /* guard_end: TERM to the tree now, KILL at `kill_ms`. */
 void guard_end(const struct guard *guard, int64_t kill_ms);
 
-/* guard_dismiss: after its last word: let it go, and reap it. */
+/* guard_dismiss: after its last word: let it go. guard_reap: wait until it has, if there is one. */
 void guard_dismiss(struct guard *guard);
+void guard_reap(struct guard *guard);
 
 /*
  * guard_replace: the guard is dead or doesn't move: kill it, and what is left

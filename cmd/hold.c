@@ -329,7 +329,8 @@ static enum verdict release(struct holding *h, enum verdict verdict)
     if (h->is_lost)
         until.at_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
     st = rlock_release(h->plan->lock, until, &err);
-    if (st == RLOCK_LOST && !h->is_lost)
+    /* gone after its end is as it should be: by then the command had ended */
+    if (st == RLOCK_LOST && !h->is_lost && rlock_clock_ms() < h->end_ms)
         return report_fault(h->plan->report, VERDICT_LOST,
                             "at the end the lock was gone from the server, or another's", 0);
     if (st != RLOCK_OK && st != RLOCK_LOST)
@@ -359,6 +360,7 @@ enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
     }
     result->status = h.last.status;
     verdict = release(&h, verdict);
+    guard_reap(&h.guard); /* it had its time to end while the server was asked */
     if (h.timer >= 0)
         close(h.timer);
     return verdict;

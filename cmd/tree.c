@@ -152,7 +152,7 @@ static bool is_among(pid_t pid, const pid_t *list, size_t n)
 }
 
 /* Children are listed before their parent is signalled: once it is dead they are elsewhere. */
-static void signal_below(pid_t parent, int signo, const pid_t *spared, size_t n_spared, int depth)
+static size_t signal_below(pid_t parent, int signo, const pid_t *spared, size_t n_spared, int depth)
 {
     pid_t child[TREE_CHILDREN_MAX];
     size_t n = tree_children(parent, child, TREE_CHILDREN_MAX);
@@ -163,9 +163,10 @@ static void signal_below(pid_t parent, int signo, const pid_t *spared, size_t n_
     for (i = 0; i < n && depth < DEPTH_MAX; i++)
         if (!is_among(child[i], spared, n_spared))
             signal_below(child[i], signo, NULL, 0, depth + 1);
+    return n;
 }
 
-void tree_signal(pid_t root, int signo, const pid_t *spared, size_t n_spared)
+size_t tree_signal(pid_t root, int signo, const pid_t *spared, size_t n_spared)
 {
-    signal_below(root, signo, spared, n_spared, 0);
+    return signal_below(root, signo, spared, n_spared, 0);
 }

@@ -18,8 +18,8 @@ size_t tree_children(pid_t parent, pid_t *child, size_t room);
  * tree_signal: send a signal to every descendant of `root`, whatever process
  * group or session it moved to, except to the branches that start with one of
  * `spared`. A process that forks meanwhile may get away: repeat until nothing
- * is left.
+ * is left. Returns how many children of `root` there were, 0 also without /proc.
  */
-void tree_signal(pid_t root, int signo, const pid_t *spared, size_t n_spared);
+size_t tree_signal(pid_t root, int signo, const pid_t *spared, size_t n_spared);
 
 #endif

@@ -48,12 +48,19 @@ static void tell(const struct ward *ward, struct ward_news news)
 
 /* ---- what must end ---- */
 
+/* Everything below us; without /proc it is the command that is known. */
+static void signal_tree(const struct ward *ward, int number)
+{
+    if (tree_signal(getpid(), number, NULL, 0) == 0 && !ward->has_ended)
+        kill(ward->command, number);
+}
+
 static void term(struct ward *ward)
 {
     if (ward->is_termed)
         return;
     ward->is_termed = true;
-    tree_signal(getpid(), SIGTERM, NULL, 0);
+    signal_tree(ward, SIGTERM);
 }
 
 static void end_by(struct ward *ward, int64_t kill_ms)
@@ -103,7 +110,7 @@ static void judge(struct ward *ward)
     }
     if (ward->is_alone || now >= ward->lease.kill_ms || now >= ward->kill_ms) {
         ward->is_termed = true;
-        tree_signal(getpid(), SIGKILL, NULL, 0);
+        signal_tree(ward, SIGKILL);
     }
 }
 
@@ -120,7 +127,7 @@ static void obey(struct ward *ward, const struct ward_word *word)
         break;
     case WARD_SIGNAL:
         if (ward->has_ended)
-            tree_signal(getpid(), word->signal, NULL, 0);
+            signal_tree(ward, word->signal);
         else
             kill(ward->command, word->signal); /* not reaped yet, so still its pid */
         break;

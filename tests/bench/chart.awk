@@ -1,0 +1,95 @@
+# chart: the same numbers as table.awk, as bars in SVG.
+#
+#     awk -v about=TEXT -f chart.awk kind=limit limits.tsv kind=time time.tsv
+#         kind=memory memory.tsv
+#
+# All axes are linear and start at 0. What is near rlock has a panel of its own, because beside the
+# slowest no difference could be seen. The colours can be read on white and on black, and are better
+# where the viewer says which it is.
+#
+# SPDX-License-Identifier: MIT
+
+# Everything is kept until the end, for the height is known only then.
+function draw(element) {
+    body = body element "\n"
+}
+
+function label(x, class, text) {
+    gsub(/&/, "\\&amp;", text)
+    gsub(/</, "\\&lt;", text)
+    draw(sprintf("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%s</text>", x, y, class, text))
+}
+
+# bar: one program; the thin line reaches to `beyond`.
+function bar(name, value, beyond, unit, scale,    end) {
+    y += 24
+    end = left + value * scale
+    label(left - 10, "right", name)
+    draw(sprintf("<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"16\" class=\"%s\"/>",
+        left, y - 12.5, end - left, name == "rlock" ? "rlock" : "peer"))
+    if (beyond > value)
+        draw(sprintf("<path d=\"M%.1f %.1fH%.1f\" class=\"beyond\"/>",
+            end, y - 4.5, left + beyond * scale))
+    label(left + width + 75, "right", sprintf("%.2f %s", value, unit))
+}
+
+# panel: the programs whose value is at most `most`, and a line at the limit, unless that is 0.
+function panel(title, value, beyond, unit, most, limit, limit_said,    i, longest, top) {
+    y += 40
+    label(0, "title", title (limit ? "; dashed: " limit_said : ""))
+    longest = limit
+    for (i = 1; i <= n; i++) {
+        if (value[names[i]] <= most && value[names[i]] > longest)
+            longest = value[names[i]]
+        if (value[names[i]] <= most && beyond[names[i]] > longest)
+            longest = beyond[names[i]]
+    }
+    top = y + 8
+    for (i = 1; i <= n; i++)
+        if (value[names[i]] <= most)
+            bar(names[i], value[names[i]], beyond[names[i]], unit, width / longest)
+    if (limit)
+        draw(sprintf("<path d=\"M%.1f %.1fV%.1f\" class=\"limit\"/>",
+            left + limit / longest * width, top, y + 8))
+}
+
+function style() {
+    print "<style>"
+    print "text { font: 13px system-ui, sans-serif; fill: #6e7681 }"
+    print ".title { font-weight: 600 } .right { text-anchor: end } .small { font-size: 11px }"
+    print ".peer { fill: #8c959f } .rlock { fill: #2f81f7 }"
+    print ".beyond { stroke: #8c959f; stroke-width: 1.5 }"
+    print ".limit { stroke: #e5534b; stroke-width: 1.5; stroke-dasharray: 4 3 }"
+    print "@media (prefers-color-scheme: light) { text { fill: #424a53 } }"
+    print "@media (prefers-color-scheme: dark) { text { fill: #b1bac4 } }"
+    print "</style>"
+}
+
+BEGIN {
+    FS = "\t"
+    left = 170
+    width = 480
+    y = -16
+}
+
+/^#/ { next }
+kind == "limit" { limit[$1, $2] = $3; said[$1, $2] = $4; next }
+FNR == 1 { next }
+kind == "time" { names[++n] = $1; median[$1] = $2 / 1000; p90[$1] = $3 / 1000 }
+kind == "memory" { MB[$1] = $2 / 1000; none[$1] = 0 }
+
+END {
+    panel("Time to run true under a lock, median", median, p90, "ms", 2 * median["rlock"],
+        limit["time", "flock"] * median["flock"], said["time", "flock"] " times flock")
+    panel("The same, all programs", median, p90, "ms", 1e9, 0)
+    panel("Memory while holding a lock, PSS of all its processes", MB, none, "MB", 1e9,
+        limit["memory", ""] / 1000, said["memory", ""])
+    y += 36
+    label(0, "small", "Thin lines: 90th percentile. " about)
+
+    print "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\""
+    printf "    width=\"760\" height=\"%d\" viewBox=\"-10 0 760 %d\">\n", y + 14, y + 14
+    print "<title>rlock side by side with what people use instead</title>"
+    style()
+    printf "%s</svg>\n", body
+}

@@ -1,0 +1,289 @@
+#!/bin/sh
+# bench: what a lock costs, rlock side by side with what people use instead (`make bench`).
+#
+# Three questions, each asked of every program here in the same way: how long does it take to run
+# `true` under a lock (sidebyside.c), how much memory does it take while it holds one, and how many
+# requests does it send to Redis. The answers are printed beside what is asked of rlock
+# (limits.tsv), and kept in build/bench/ as TSV and as a picture. A program that isn't installed is
+# left out, and that is said.
+#
+# In doubt the others are favoured: their data is in memory, etcd doesn't sync, the script starts
+# nothing it doesn't need, and the C program, which is the floor, isn't safe.
+#
+#   BENCH_ROUNDS=N          how often each program runs, default 300
+#   RLOCK=FILE              which rlock, default ./rlock
+#   RLOCK_TEST_STRICT=1     a program left out, or a limit not met, is a failure
+#
+# SPDX-License-Identifier: MIT
+set -eu
+
+cd "$(dirname "$0")/../.."
+here=tests/bench
+out=build/bench
+rounds=${BENCH_ROUNDS:-300}
+tab=$(printf '\t')
+
+say() { printf '%s\n' "bench: $*" >&2; }
+die() { say "$*"; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# eventually SECONDS COMMAND...: until it succeeds.
+eventually() {
+    tries=$(($1 * 20))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+# --- servers: on ports the kernel chose, ended by their process ids, after half an hour in any case
+
+started=        # the servers
+current=        # what is being measured
+scratch=
+
+serve() {
+    log=$scratch/$1.log
+    shift
+    timeout -k 5 1800 "$@" >"$log" 2>&1 </dev/null &
+    started="$started $!"
+}
+
+finish() {
+    for pid in $current $started; do
+        kill "$pid" 2>/dev/null || :
+        wait "$pid" 2>/dev/null || :
+    done
+    rm -rf "$scratch"
+}
+
+redis_start() {
+    serve redis redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$scratch" \
+        --save '' --appendonly no
+    eventually 10 redis-cli -p "$redis_port" PING ||
+        die "redis-server does not answer: $(tail -n 1 "$log")"
+}
+
+etcd_start() {
+    client=http://127.0.0.1:$etcd_port
+    peer=http://127.0.0.1:$etcd_peer_port
+    sync=--unsafe-no-fsync      # since 3.5, and in later 3.4
+    etcd $sync --version >/dev/null 2>&1 || sync=
+    # shellcheck disable=SC2086 # nothing, where there is no such option
+    serve etcd etcd $sync --data-dir "$scratch/etcd" --initial-cluster "default=$peer" \
+        --listen-client-urls "$client" --advertise-client-urls "$client" \
+        --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer"
+    eventually 20 etcdctl --endpoints "$client" endpoint health
+}
+
+# --- programs: a line each, the name and the words before the command, separated by tabs
+
+program() {
+    (IFS=$tab; printf '%s\n' "$*") >>"$programs"
+}
+
+left_out() {
+    say "left out: $*"
+    printf '%s\n' "$*" >>"$scratch/left_out"
+}
+
+# compile NAME FLAGS... FILE: a C program of this folder, to build/bench/NAME.
+compile() {
+    target=$out/$1
+    shift
+    ${CC:-cc} -std=c11 -O2 -o "$target" "$@" 2>"$scratch/compile.log"
+}
+
+programs_list() {
+    if has flock; then
+        program flock flock "$scratch/flock"
+    else
+        left_out "flock: not installed"
+    fi
+    program rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k bench --
+    bare=$here/two_round_trips.c
+    if compile two_round_trips_static -static "$bare" -lhiredis; then
+        program "bare C, static, spawn" "$out/two_round_trips_static" spawn "$redis_port" bench
+        program "bare C, static, fork" "$out/two_round_trips_static" fork "$redis_port" bench
+    else
+        left_out "bare C, static: needs libc.a and libhiredis.a"
+    fi
+    if compile two_round_trips "$bare" -lhiredis; then
+        program "bare C, dynamic, fork" "$out/two_round_trips" fork "$redis_port" bench
+    else
+        left_out "bare C, dynamic: needs hiredis"
+    fi
+    program "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" bench
+    if ! has etcd || ! has etcdctl; then
+        left_out "etcdctl lock: needs etcd and etcdctl"
+    elif etcd_start; then
+        program "etcdctl lock" etcdctl --endpoints "$client" lock bench
+    else
+        left_out "etcdctl lock: etcd does not answer: $(tail -n 1 "$log")"
+    fi
+}
+
+# each FUNCTION: is called for every program, with the name, then the words.
+each() {
+    while IFS=$tab read -r name words <&3; do
+        "$1" "$name" "$words"
+    done 3<"$programs"
+}
+
+# run WORDS COMMAND...: becomes that program, for 30 s at most, so call it in a subshell.
+run() {
+    words=$1
+    shift
+    IFS=$tab
+    set -f
+    # shellcheck disable=SC2086 # splitting is the purpose
+    exec timeout -k 5 30 $words "$@" </dev/null 3<&-
+}
+
+# --- the three questions
+
+# The PATH begins where `true` is, so that a long one isn't part of every time.
+times_measure() {
+    PATH=/usr/bin:/bin:$PATH timeout -k 5 $((60 + rounds)) \
+        "$out/sidebyside" "$rounds" true "$out/samples.tsv" \
+        <"$programs" >"$out/time.tsv" 2>"$scratch/sidebyside.log" &
+    current=$!
+    wait "$current" || die "$(tail -n 3 "$scratch/sidebyside.log")"
+    current=
+}
+
+# family PID: itself and its descendants.
+family() {
+    echo "$1"
+    cat "/proc/$1"/task/*/children 2>/dev/null | tr ' ' '\n' | while read -r child; do
+        family "$child"
+    done
+}
+
+# of_family PID NAME: the processes with that name among them.
+of_family() {
+    for member in $(family "$1"); do
+        [ "$(cat "/proc/$member/comm" 2>/dev/null)" != "$2" ] || echo "$member"
+    done | grep .
+}
+
+# The proportional set size counts a page that N processes share as an Nth in each. Of the family
+# the command doesn't count, nor the `timeout`, which is ours; rlock has renewed by then.
+memory_measure() {
+    (run "$2" sleep 3) &
+    current=$!
+    eventually 2 of_family "$current" sleep || die "$1: does not run its command"
+    sleep 1.3
+    for member in $(family "$current"); do
+        case $(cat "/proc/$member/comm") in
+        sleep | timeout) ;;
+        *) cat "/proc/$member/smaps_rollup" ;;
+        esac
+    done | awk -v name="$1" '
+        /^Pss:/ { kB += $2 * 1.024; processes++ }
+        END { printf "%s\t%.0f\t%d\n", name, kB, processes }' >>"$out/memory.tsv"
+    wait "$current" || die "$1: failed while it held the lock"
+    current=
+}
+
+memory_measure_all() {
+    printf 'name\tpss_kB\tprocesses\n' >"$out/memory.tsv"
+    RLOCK_TTL=3s
+    export RLOCK_TTL
+    each memory_measure
+    unset RLOCK_TTL
+}
+
+# An ECHO of the program's name marks where its requests end.
+requests_make() {
+    (run "$2" true) >/dev/null || die "$1: failed under MONITOR"
+    redis-cli -p "$redis_port" ECHO "$1" >/dev/null
+    last=$1
+}
+
+requests_count() {
+    serve monitor redis-cli -p "$redis_port" MONITOR
+    monitor=$log
+    eventually 5 grep -q OK "$monitor" || die "no MONITOR"
+    each requests_make
+    eventually 5 grep -qF "\"ECHO\" \"$last\"" "$monitor" || die "MONITOR ended early"
+    # A line is TIME [DB ADDRESS] "COMMAND" "ARGUMENT"...; calls of a script have the address "lua".
+    awk 'BEGIN { print "name\trequests\tconnections\tcommands" }
+        $3 == "lua]" || NF < 4 { next }
+        $4 == "\"ECHO\"" {
+            sub(/.*"ECHO" "/, "")
+            sub(/"$/, "")
+            printf "%s\t%d\t%d\t%s\n", $0, requests, connections, commands
+            requests = connections = 0
+            commands = ""
+            next
+        }
+        {
+            connections += !($3 in seen)
+            seen[$3]
+            gsub(/"/, "", $4)
+            commands = commands (requests++ ? " " : "") $4
+        }' "$monitor" >"$out/requests.tsv"
+}
+
+# --- the answers
+
+about() {
+    printf '%s rounds; ' "$rounds"
+    redis-server --version | sed 's/.*v=\([^ ]*\).*/redis-server \1; /' | tr -d '\n'
+    has etcd && etcd --version | sed -n 's/^etcd Version: /etcd /p' | tr '\n' ';' && printf ' '
+    printf '%s CPUs, load %s before the start\n' "$(nproc)" "$load"
+}
+
+report() {
+    set -- kind=limit "$here/limits.tsv" kind=time "$out/time.tsv" kind=memory "$out/memory.tsv" \
+        kind=requests "$out/requests.tsv"
+    about >"$out/about"
+    awk -v about="$(cat "$out/about")" -f "$here/chart.awk" "$@" >"$out/bench.svg"
+    cat "$out/about"
+    awk -v verdicts="$out/verdicts.tsv" -f "$here/table.awk" "$@" || missed=1
+    if [ -s "$scratch/left_out" ]; then
+        sed 's/^/left out: /' "$scratch/left_out"
+        missed=1
+    fi
+    echo "kept in $out: bench.svg, *.tsv"
+}
+
+rlock=${RLOCK:-./rlock}
+[ -x "$rlock" ] || die "$rlock is not there: run make"
+for name in redis-server redis-cli; do
+    has "$name" || die "needs $name"
+done
+
+# Nothing of the user's own settings.
+for name in $(env | sed -n 's/^\(RLOCK_[A-Z_]*\)=.*/\1/p' | grep -vx RLOCK_TEST_STRICT); do
+    unset "$name"
+done
+
+# Memory, where there is some: a sync costs nothing there.
+scratch=$(mktemp -d /dev/shm/rlock-bench.XXXXXX 2>/dev/null || mktemp -d)
+trap finish EXIT
+trap 'exit 130' HUP INT TERM
+programs=$scratch/programs
+missed=0
+load=$(cut -d ' ' -f 1 /proc/loadavg)
+mkdir -p "$out"
+
+compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
+compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
+# shellcheck disable=SC2046 # three words
+set -- $("$out/free_ports" 3)
+redis_port=$1 etcd_port=$2 etcd_peer_port=$3
+redis_start
+programs_list
+
+say "time: $(wc -l <"$programs") programs, $rounds rounds"
+times_measure
+say "memory"
+memory_measure_all
+say "requests"
+requests_count
+report
+[ "$missed" = 0 ] || [ "${RLOCK_TEST_STRICT:-0}" != 1 ]
