@@ -148,7 +148,7 @@ check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
 check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 	$(call bats,tests/fault)
 
-check-docs: $(B)/rlock  ## options, manual page and completions agree
+check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 	$(call bats,tests/cli/docs.bats)
 
 lint:  ## layers, only-here rules, sizes, shellcheck, mandoc

@@ -99,14 +99,14 @@ static void take_event(struct holding *h, const struct rlock_event *event)
         guard_extend(&h->guard, deadlines_of(h, event->until_ms));
         if (event->kind == RLOCK_KEPT_RESTORED)
             say(h, REPORT_NOTICE, "restored",
-                "the key had vanished from the server and was put back; nobody had it since");
+                "the key had vanished and was put back: it was granted to no other rlock since");
         else
             say(h, h->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
         h->trouble[0] = '\0';
         break;
     case RLOCK_KEPT_TROUBLE:
         snprintf(h->trouble, sizeof h->trouble, "%s", event->text);
-        say(h, REPORT_NOTICE, "renewal failed, trying again", event->text);
+        say(h, REPORT_NOTICE, "renewal-failed", event->text);
         break;
     case RLOCK_KEPT_LOST:
         lose(h, event->text);
@@ -180,7 +180,7 @@ static void keep(struct holding *h)
     h->keep_ms = RLOCK_NEVER;
     if (rlock_keep(h->plan->lock, &h->events, &err) == RLOCK_OK)
         return;
-    say(h, REPORT_NOTICE, "renewal failed, trying again", err.text);
+    say(h, REPORT_NOTICE, "renewal-failed", err.text);
     h->keep_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
 }
 
@@ -249,7 +249,7 @@ static void supervise(struct holding *h)
         guard_dismiss(&h->guard);
         return;
     }
-    say(h, REPORT_FAILURE, "guard lost",
+    say(h, REPORT_FAILURE, "guard-lost",
         "the process that guards the command was killed or stopped, so the command is being ended");
     guard_replace(&h->guard);
 }
@@ -335,10 +335,10 @@ static enum verdict release(struct holding *h, enum verdict verdict)
                             "at the end the lock was gone from the server, or another's", 0);
     if (st != RLOCK_OK && st != RLOCK_LOST)
         report_say(h->plan->report, REPORT_NOTICE,
-                   (struct message){.what = "not released",
+                   (struct message){.what = "not-released",
                                     .why = err.text,
                                     .hint = "the lock is free when its ttl ends"});
-    else
+    else if (st == RLOCK_OK)
         say(h, REPORT_STEP, "released", NULL);
     return verdict;
 }

@@ -130,7 +130,7 @@ static void write_report(const struct run *run, enum verdict verdict)
     if (failed == 0)
         return;
     snprintf(why, sizeof why, "%.200s: %s", run->options->report, strerror(failed));
-    report_say(&run->report, REPORT_NOTICE, (struct message){.what = "no report", .why = why});
+    report_say(&run->report, REPORT_NOTICE, (struct message){.what = "no-report", .why = why});
 }
 
 static enum verdict run_command(struct run *run)
@@ -200,7 +200,7 @@ static enum rlock_status open_lock(struct run *run, const struct credentials *cr
     struct rlock_config config = {
         .urls = &url,
         .n_urls = 1,
-        .password = credentials->password,
+        .password = run->local.fd >= 0 ? NULL : credentials->password,
         .key = options->key,
         .timing = run->timing,
         .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,

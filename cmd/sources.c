@@ -90,10 +90,7 @@ static bool take_number(struct reading *reading, const struct option *row, const
     case OPTION_ZERO:
         if (!parse_switch(value, &on))
             return complain(reading, row, "neither yes nor no", value);
-        if (row->kind == OPTION_FLAG)
-            *at = on;
-        else if (on)
-            *at = 0;
+        *at = row->kind == OPTION_FLAG && on;
         return true;
     case OPTION_TEXT:
     case OPTION_ASK:
@@ -115,9 +112,17 @@ static bool is_nearest(struct reading *reading, const struct option *row)
     return true;
 }
 
+/* A switch that can only be thrown, and is told not to be. */
+static bool says_nothing(const struct option *row, const char *value)
+{
+    bool on;
+
+    return row->kind == OPTION_ZERO && parse_switch(value, &on) && !on;
+}
+
 static bool take(struct reading *reading, const struct option *row, const char *value)
 {
-    if (!is_nearest(reading, row))
+    if (says_nothing(row, value) || !is_nearest(reading, row))
         return true;
     if (row->kind == OPTION_ASK) {
         reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
@@ -125,6 +130,8 @@ static bool take(struct reading *reading, const struct option *row, const char *
     }
     if (row->kind != OPTION_TEXT)
         return take_number(reading, row, value);
+    if (row->offset == offsetof(struct options, key) && reading->options->key != NULL)
+        return complain(reading, row, "one is possible, and this is another", value);
     if (*value == '\0' && row->offset != offsetof(struct options, label))
         return complain(reading, row, "must not be empty", value);
     *(const char **)((char *)reading->options + row->offset) = value;

@@ -14,6 +14,9 @@ enum rlock_status member_open(struct member *member, const char *url, const char
 
     *member = (struct member){.state = RLOCK_OK};
     st = url_parse(&member->url, url, err);
+    if (st == RLOCK_OK && member->url.user != NULL && member->url.password == NULL &&
+        password == NULL) /* it would be the default user who locks */
+        st = err_set(err, RLOCK_E_CONFIG, 0, "%s: a user, but no password", member->url.shown);
     node_init(&member->node, &member->url, password);
     return st;
 }

@@ -1,0 +1,162 @@
+# rlock.bash: completion of rlock(1) for bash 4.3 and later, with or without the bash-completion package.
+#
+# What it knows of rlock is in the two tables below: one line an option, one line a verb.
+# tests/cli/docs.bats compares them with the program's own.
+
+# short long argument suggestions...    "-": none
+_rlock_options='-k --key                KEY
+-t --ttl                DURATION 10s 30s 1m 5m
+-n --nonblock           -
+-w --wait               DURATION 0 10s 1m 10m 1h
+-E --conflict-exit-code N        0 75
+-c --command            STRING
+-  --on-lost            kill|ignore kill ignore
+-  --kill-after         DURATION 1s 2s 5s 10s
+-  --max-hold           DURATION 1m 10m 1h 6h
+-  --wait-all           -
+-  --label              TEXT
+-u --url                URL      redis:// unix:// local:
+-  --password-file      FILE
+-  --pass-credentials   -
+-  --connect-timeout    DURATION 1s 5s 30s
+-q --quiet              -
+-v --verbose            -
+-  --json               -
+-  --report             FILE
+-h --help               -
+-V --version            -'
+
+# verb
+_rlock_verbs=''
+
+# _rlock_names: every option, short and long.
+_rlock_names() {
+    local short long _
+    while read -r short long _; do
+        [[ $short == - ]] || printf '%s\n' "$short"
+        printf '%s\n' "$long"
+    done <<<"$_rlock_options"
+}
+
+# _rlock_option NAME: set `argument` ("-": none) and `suggestions` of an option; fails if there is no such option.
+_rlock_option() {
+    local short long
+    while read -r short long argument suggestions; do
+        [[ $1 == "$short" || $1 == "$long" ]] && return
+    done <<<"$_rlock_options"
+    return 1
+}
+
+# _rlock_takes_next WORD: is the word after this option its argument? Sets is_shell at -c.
+_rlock_takes_next() {
+    local letters=${1#-} name
+    case $1 in
+        --command | --command=*) is_shell=yes ;;
+    esac
+    case $1 in
+        --*=*) return 1 ;;
+        --*) _rlock_option "$1" && [[ $argument != - ]] && return ;;
+        *)
+            while [[ -n $letters ]]; do # -nk KEY: letters up to the one that takes the rest, or the next word
+                name=-${letters:0:1} letters=${letters:1}
+                [[ $name == -c ]] && is_shell=yes
+                _rlock_option "$name" || return
+                [[ $argument == - ]] || { [[ -z $letters ]] && return; return 1; }
+            done
+            ;;
+    esac
+    return 1
+}
+
+# _rlock_split: set `words` to the line up to the cursor as rlock would get it, and `at` to where each word
+# starts in COMP_WORDS. (bash also splits at ":" and "=", which URLs and --option=value are full of.)
+_rlock_split() {
+    local i blank word rest=${COMP_LINE:0:COMP_POINT}
+    words=() at=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        blank=${rest%%[![:space:]]*}
+        rest=${rest#"$blank"}
+        word=${COMP_WORDS[i]}
+        [[ $rest == "$word"* ]] || word=$rest
+        rest=${rest#"$word"}
+        if [[ -n $blank || $i -eq 0 ]]; then
+            words+=("$word") at+=("$i")
+        else
+            words[${#words[@]} - 1]+=$word
+        fi
+    done
+}
+
+# _rlock_reply VALUE LIST: offer the words of LIST that start with VALUE, less what bash takes for earlier words.
+_rlock_reply() {
+    local value=$1 cut=
+    mapfile -t COMPREPLY < <(compgen -W "$2" -- "$value")
+    [[ $value == *:* && $COMP_WORDBREAKS == *:* ]] && cut=${value%"${value##*:}"}
+    COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+}
+
+# _rlock_value VALUE: the argument of an option.
+_rlock_value() {
+    case $argument in
+        FILE)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$1")
+            ;;
+        URL)
+            compopt -o nospace 2>/dev/null
+            _rlock_reply "$1" "$suggestions"
+            ;;
+        *) _rlock_reply "$1" "$suggestions" ;;
+    esac
+}
+
+# _rlock_command N: the command that starts at COMP_WORDS[N], as if it stood alone.
+_rlock_command() {
+    local complete
+    for complete in _comp_command_offset _command_offset; do # of the bash-completion package
+        declare -F "$complete" >/dev/null || continue
+        "$complete" "$1"
+        return
+    done
+    compopt -o default 2>/dev/null # files, where nothing else fits
+    COMP_WORDS=("${COMP_WORDS[@]:$1}") COMP_CWORD=$((COMP_CWORD - $1))
+    COMP_LINE=${COMP_WORDS[*]} COMP_POINT=${#COMP_LINE}
+    if ((COMP_CWORD == 0)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[0]}" | sort -u)
+    elif [[ $(complete -p -- "${COMP_WORDS[0]##*/}" 2>/dev/null) =~ \ -F\ ([^ ]+) ]]; then
+        "${BASH_REMATCH[1]}" "${COMP_WORDS[0]}" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    fi
+}
+
+_rlock() {
+    local argument suggestions cur i last is_shell=
+    local -a words at
+    COMPREPLY=()
+    _rlock_split
+    last=$((${#words[@]} - 1))
+    cur=${words[last]}
+
+    for ((i = 1; i < last; i++)); do
+        case ${words[i]} in
+            -- | [!-]* | - | '')
+                [[ ${words[i]} == -- ]] && ((i++))
+                [[ -n $is_shell ]] || _rlock_command "${at[i]}"
+                return
+                ;;
+        esac
+        _rlock_takes_next "${words[i]}" && ((i++))
+    done
+    if ((i > last)); then
+        _rlock_value "$cur"
+    elif [[ $cur == --*=* ]]; then
+        _rlock_option "${cur%%=*}" && [[ $argument != - ]] && _rlock_value "${cur#*=}"
+        [[ $COMP_WORDBREAKS == *=* ]] || COMPREPLY=("${COMPREPLY[@]/#/${cur%%=*}=}")
+    elif [[ $cur == -* ]]; then
+        _rlock_reply "$cur" "$(_rlock_names)"
+    elif [[ -z $is_shell ]]; then
+        _rlock_command "${at[last]}"
+        ((last > 1)) || mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$_rlock_verbs" -- "$cur")
+    fi
+}
+
+complete -F _rlock rlock

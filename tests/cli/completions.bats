@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# completions: each shell is asked what it offers, with the completions as they are installed.
+
+load ../helpers/common
+
+setup() {
+    common_setup
+    cd "$ROOT" || return
+    # a command with a completion of its own in every shell, and a file
+    mkdir -p "$DIR/bin" "$DIR/zsh"
+    printf '#!/bin/sh\n' >"$DIR/bin/rlock-test-command"
+    chmod +x "$DIR/bin/rlock-test-command"
+    touch "$DIR/something"
+    printf '%s\n' '#compdef rlock-test-command' \
+        "_arguments '--kilo[a test]' '*:file:_files'" >"$DIR/zsh/_rlock-test-command"
+    PATH=$DIR/bin:$PATH
+}
+teardown() { common_teardown; }
+
+dump() { "$RLOCK" --dump="$1"; }
+
+# all_words: every option as it is typed.
+all_words() { dump options | awk -F '\t' '{ if ($1 != "-") print "-" $1; print "--" $2 }'; }
+suggested() { dump options | awk -F '\t' '$2 == "on-lost" { gsub(/\|/, "\n", $3); print $3 }'; }
+
+# complete SHELL LINE: what that shell offers at the end of the line, one a line.
+complete() { "${1}_complete" "$2" | sort -u; }
+
+# offers SHELL LINE WORD...: exactly these.
+offers() {
+    local shell=$1 line=$2
+    shift 2
+    assert_eq "$(complete "$shell" "$line")" "$(printf '%s\n' "$@" | sort -u)" "$shell: '$line'"
+}
+
+# What holds in every shell.
+completes() {
+    assert_eq "$(complete "$1" 'rlock -k a -')" "$(all_words | grep -vxE -- "${2:-}" | sort -u)"
+    offers "$1" 'rlock --kil' --kill-after
+    assert_eq "$(complete "$1" 'rlock --on-lost ')" "$(suggested | sort)"
+    assert_match "$(complete "$1" 'rlock -u ')" redis:
+    assert_match "$(complete "$1" "rlock --report $DIR/some")" something
+    offers "$1" 'rlock -k a rlock-test-c' rlock-test-command
+    offers "$1" 'rlock -nk a:b -t30 -- rlock-test-c' rlock-test-command
+    assert_match "$(complete "$1" "rlock -k a -- rlock-test-command $DIR/some")" something
+    offers "$1" 'rlock -k a rlock-test-command --kil' --kilo
+    offers "$1" 'rlock -c true rlock-test-c' ""
+}
+
+# Splits the line as readline does, and calls the function that is registered for rlock.
+bash_complete() {
+    bash --norc --noprofile -s -- "$1" "$ROOT/completions/rlock.bash" <<'END' 2>"$DIR/err"
+        compopt() { :; } # only for a person at a prompt
+        _its() { COMPREPLY=($(compgen -W --kilo -- "$2") $(compgen -f -- "$2")); }
+        complete -F _its rlock-test-command
+        source "$2"
+        [[ $(complete -p rlock) =~ -F\ ([^ ]+) ]] || exit
+        COMP_LINE=$1 COMP_POINT=${#1}
+        mapfile -t COMP_WORDS < <(grep -oE '[=:]+|[^=: ]+' <<<"$1")
+        [[ $1 != *' ' ]] || COMP_WORDS+=('')
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        "${BASH_REMATCH[1]}"
+        printf '%s\n' "${COMPREPLY[@]}"
+END
+    cat "$DIR/err" # there should be nothing in it
+}
+
+@test "completions: bash completes options, their arguments, and the command" {
+    completes bash
+    offers bash 'rlock -u redis:' //
+    offers bash 'rlock --on-lost=ki' kill
+    offers bash 'rlock -u redis://h:1 -k a:b rlock-test-command --kil' --kilo
+}
+
+fish_complete() {
+    fish -c "complete -c rlock-test-command -l kilo
+        source $ROOT/completions/rlock.fish; complete -C '$1'" 2>&1 | cut -f1
+}
+
+@test "completions: fish completes options, their arguments, and the command" {
+    need fish
+    fish -n completions/rlock.fish
+    completes fish
+    offers fish 'rlock --on-lost=ki' --on-lost=kill
+}
+
+# Has a zsh type the line and a tab, with compadd telling what it was given.
+zsh_complete() {
+    rm -f "$DIR/ready" "$DIR/hits"
+    cat >"$DIR/zshrc" <<END
+        PS1= RPS1= fpath=($ROOT/completions $DIR/zsh \$fpath)
+        autoload -Uz compinit && compinit -u -D
+        compadd() {
+            [[ " \${@[1,(i)(-|--)]}" == *' -'[a-zA-Z]#[OAD]* ]] ||
+                { local -a hits; builtin compadd -A hits "\$@"; print -rl -- \$hits >>$DIR/hits; }
+            builtin compadd "\$@"
+        }
+        setopt extended_glob
+        _done() { zle expand-or-complete; : >$DIR/done; }
+        zle -N _done
+        bindkey '^I' _done
+        : >$DIR/ready
+END
+    timeout 30 zsh -f -s -- "$DIR" "$1" <<'END' >/dev/null
+        zmodload zsh/zpty
+        wait_for() { repeat 500; do [[ ! -e $1 ]] || return 0; sleep 0.02; done; return 1 }
+        zpty child zsh -f -i
+        zpty -w child "source $1/zshrc"
+        wait_for $1/ready && zpty -w -n child "$2"$'\t' && wait_for $1/done
+        zpty -d child
+END
+    rm -f "$DIR/done"
+    grep . "$DIR/hits"
+}
+
+@test "completions: zsh completes options, their arguments, and the command" {
+    need zsh
+    zsh -n completions/_rlock
+    completes zsh '-k|--key'
+}

@@ -1,0 +1,364 @@
+#!/usr/bin/env bats
+# docs: the program's tables, its help, the manual pages, the completions and the README agree.
+#
+# What the program can is asked from the program (--dump=options, exits, verbs). A comparison of
+# two lists fails in both directions: for what is missing, and for what should not be there.
+
+load ../helpers/common
+load ../helpers/redis
+
+MAN=$ROOT/man/rlock.1
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+# agree LEFT RIGHT: two functions print the same lines, and at least one.
+agree() {
+    local left right difference
+    left=$("$1" | sort -u) && right=$("$2" | sort -u) || fail "$1 or $2 failed" || return 1
+    [[ -n $left ]] || fail "$1 prints nothing" || return 1
+    difference=$(diff <(echo "$left") <(echo "$right")) && return
+    sed -n "s/^</only in $1:/p; s/^>/only in $2:/p" <<<"$difference" >&2
+    return 1
+}
+
+dump() { "$RLOCK" --dump="$1"; }
+dump_column() { dump "$1" | cut -f"$2"; }
+
+# section NAME [LEVEL]: its lines in the manual; LEVEL is Sh or Ss.
+section() {
+    awk -v name="$1" -v level="${2:-Sh}" '
+        /^\.Sh / || (level == "Ss" && /^\.Ss /) { inside = $0 == "." level " " name; next }
+        inside' "$MAN"
+}
+
+# ---- options ----
+
+# Each as: letter, name, argument, default.
+program_options() { dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3, $5 }'; }
+
+manual_options() {
+    awk -v OFS='\t' '
+        function flush() {
+            if (name != "")
+                print letter, name, argument, by_default
+            name = ""
+            letter = argument = by_default = "-"
+        }
+        /^\.(S[hs]|It Fl) / { flush() }
+        /^\.It Fl / {
+            for (i = 2; i <= NF; i++)
+                if ($i == "Fl" && sub(/^-/, "", $(i + 1)))
+                    name = $++i
+                else if ($i == "Fl")
+                    letter = $++i
+                else if ($i !~ /^([A-Z][a-z]|,)$/)
+                    argument = (argument == "-" ? "" : argument) $i
+        }
+        match($0, /^Default: .*\.$/) {
+            by_default = substr($0, RSTART + 9, RLENGTH - 10)
+        }' "$MAN"
+}
+
+help_options() {
+    "$RLOCK" --help | awk -v OFS='\t' '
+        match($0, /^  (-.,|   ) --[a-z-]+/) {
+            letter = substr($0, 3, 1) == "-" ? substr($0, 4, 1) : "-"
+            name = substr($0, 9, RLENGTH - 8)
+            rest = substr($0, RLENGTH + 1)
+            argument = rest ~ /^ [^ ]/ ? substr(rest, 2, match(rest " ", /[^ ] /) - 1) : "-"
+            by_default = match(rest, /\[[^]]*\]$/) ? substr(rest, RSTART + 1, RLENGTH - 2) : "-"
+            print letter, name, argument, by_default
+        }'
+}
+
+@test "options: each is in --help, and nothing else is" {
+    agree program_options help_options
+}
+
+@test "options: each is in the manual with its argument and default, and nothing else is" {
+    agree program_options manual_options
+}
+
+# Options that are mentioned in passing, in text and examples.
+known_options() { dump_column options 2; }
+mentioned_options() {
+    {
+        sed -n 's/^\.It//; /Fl -[a-z]/p' "$MAN" | grep -oE 'Fl -[a-z-]+' | cut -c5-
+        grep -hoE -- '(^|[^a-z-])--[a-z][a-z-]*' README.md "$MAN" | sed 's/.*--//'
+        known_options
+    } | grep -v '^$'
+}
+
+@test "options: none is mentioned in the manual or the README that does not exist" {
+    cd "$ROOT"
+    agree known_options mentioned_options
+}
+
+# ---- environment and files ----
+
+program_variables() { dump options | awk -F '\t' '$4 != "-" { print $4, $2 }'; }
+manual_variables() {
+    section ENVIRONMENT | awk '/^\.It Ev / { name = $3; next }
+        name != "" { if (/^\.Fl -/) print name, substr($2, 2); name = "" }'
+}
+
+@test "environment: each variable of an option is in the manual, and nothing else is" {
+    agree program_variables manual_variables
+}
+
+read_variables() {
+    grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*.c | cut -d'"' -f2
+    echo PATH           # by execvpe
+    echo RLOCK_STRIPPED # by a name of its own
+    dump_column options 4 | grep -v '^-$'
+}
+named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
+
+@test "environment: what else is read is in the manual, and nothing else is" {
+    agree read_variables named_variables
+}
+
+given_variables() {
+    REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- env |
+        grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_'
+}
+promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
+
+@test "environment: the command gets the variables that the manual promises" {
+    agree given_variables promised_variables
+}
+
+@test "files: the example of a configuration file is valid, and each name is one of an option" {
+    local name
+    section FILES | sed -n '/^# .*rlock.conf/,/^\.Ed/{/ = /p}' >"$DIR/example"
+    [[ -s $DIR/example ]]
+    while read -r name _; do
+        dump options | awk -F '\t' -v name="$name" '$2 == name && $4 != "-" { found = 1 }
+            END { exit !found }' || fail "not a name for a file: $name"
+    done <"$DIR/example"
+}
+
+# ---- exit statuses and verdicts ----
+
+program_statuses() { dump_column exits 1 | grep -v '^-'; }
+manual_statuses() { section 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/\1/p'; }
+help_statuses() { "$RLOCK" --help | sed -n '/^exit status:/,$s/^  \([0-9]\{1,\}\) .*/\1/p'; }
+
+@test "statuses: each is in the manual and in --help, and nothing else is" {
+    agree program_statuses manual_statuses
+    agree program_statuses help_statuses
+    section 'EXIT STATUS' | grep -Fx ".It the command's own"
+    section 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
+}
+
+program_verdicts() { dump exits | awk -F '\t' '{ print $2, $1 < 0 ? "-" : $1 }'; }
+manual_verdicts() {
+    section 'The report' Ss | awk '/^\.It Cm / { print $3, $5 ~ /^[0-9]/ && $6 == "Ta" ? $5 : "-" }'
+}
+
+@test "verdicts: each is in the manual with its status, and nothing else is" {
+    agree program_verdicts manual_verdicts
+}
+
+# ---- what rlock writes ----
+
+members() { grep -oE '"[a-z_]+":' "$1" | tr -d '":'; }
+report_members() { members "$DIR/report"; }
+manual_report() { section 'The report' Ss | sed -n 's/^\.It Va //p'; }
+
+@test "report: its members are those in the manual" {
+    "$RLOCK" -u local: -k "$KEY" --report "$DIR/report" -- true
+    agree report_members manual_report
+}
+
+json_members() { members "$DIR/json"; }
+manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
+
+@test "json: the members of messages are those in the manual" {
+    "$RLOCK" -u local: -k "$KEY" --json -v -- true 2>"$DIR/json"
+    run -64 "$RLOCK" --json --no-such-option
+    echo "$output" >>"$DIR/json"
+    "$RLOCK" -u local: -k "$KEY" -- \
+        "$RLOCK" -u local: -k "$KEY" -n -E 0 --json -- true 2>>"$DIR/json"
+    agree json_members manual_json
+}
+
+program_events() {
+    sed -nE 's/.*(\.what = |say\(.*[ (]REPORT_[A-Z]+, )"([^"]*)".*/\2/p' "$ROOT"/cmd/*.c
+    dump_column exits 2
+}
+manual_events() {
+    section 'JSON messages' Ss | sed -nE 's/^\.It Cm ([a-z, -]*)( No .*)?$/\1/p'
+    manual_verdicts | cut -d' ' -f1
+}
+
+@test "json: the events are those in the manual" {
+    agree program_events manual_events
+}
+
+# ---- completions ----
+
+program_verbs() { echo -; dump_column verbs 1; }
+
+# Each as: letter, name, argument. zsh describes arguments, so of those only whether there is one.
+names_and_arguments() { dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 }'; }
+bash_options() {
+    (
+        source "$ROOT/completions/rlock.bash"
+        awk -v OFS='\t' '{ print substr($1, length($1)), substr($2, 3), $3 }' <<<"$_rlock_options"
+    )
+}
+bash_verbs() {
+    (
+        source "$ROOT/completions/rlock.bash"
+        printf '%s\n' - $_rlock_verbs
+    )
+}
+fish_options() {
+    awk -v OFS='\t' '/^__rlock_option / {
+        gsub(/\x27/, "", $4)
+        print $2, $3, $4 }' "$ROOT/completions/rlock.fish"
+}
+fish_verbs() { echo -; sed -n 's/^__rlock_verb \([a-z]*\) .*/\1/p' "$ROOT/completions/rlock.fish"; }
+names_and_whether() {
+    dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
+}
+zsh_options() {
+    awk -v OFS='\t' '/^options=/, /^\)/' "$ROOT/completions/_rlock" |
+        sed -nE "s/.*\{-(.)\+,--([a-z-]+)=\}.*/\1\t\2\t=/p
+            s/.*\{-(.),--([a-z-]+)\}.*/\1\t\2\t-/p
+            s/^ *[\"']--([a-z-]+)=\[.*/-\t\1\t=/p
+            s/^ *[\"']--([a-z-]+)\[.*/-\t\1\t-/p"
+}
+zsh_verbs() {
+    echo -
+    awk '/^verbs=/, /^\)/' "$ROOT/completions/_rlock" | sed -nE "s/^ *[\"']([a-z]+):.*/\1/p"
+}
+
+@test "completions: each option and verb is in bash's, and nothing else is" {
+    agree names_and_arguments bash_options
+    agree program_verbs bash_verbs
+}
+
+@test "completions: each option and verb is in zsh's, and nothing else is" {
+    agree names_and_whether zsh_options
+    agree program_verbs zsh_verbs
+}
+
+@test "completions: each option and verb is in fish's, and nothing else is" {
+    agree names_and_arguments fish_options
+    agree program_verbs fish_verbs
+}
+
+# ---- the rest ----
+
+@test "version: the header, the program and the manual pages say the same" {
+    local version
+    version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"$/\1/p' "$ROOT/lib/rlock.h")
+    [[ -n $version ]]
+    run -0 --separate-stderr "$RLOCK" --version
+    assert_match "$output" "^rlock $version([^0-9.]|$)"
+    assert_eq "$stderr" ""
+    assert_eq "$(sed -n 's/^\.Os "\(.*\)"$/\1/p' "$ROOT"/man/rlock.[13] | sort -u)" \
+        "rlock $version" "version of the manual pages"
+}
+
+@test "help: on standard output with status 0; an unknown option is one line and 64" {
+    local option
+    for option in -h --help; do
+        run -0 --separate-stderr "$RLOCK" "$option"
+        assert_match "$output" '^usage: rlock '
+        assert_eq "$stderr" ""
+    done
+    run -64 --separate-stderr "$RLOCK" --no-such-option
+    assert_eq "$output" ""
+    assert_match "$stderr" '^rlock: [^'$'\n'']*--no-such-option[^'$'\n'']*$'
+}
+
+@test "manual: mandoc has nothing to say about it" {
+    need mandoc
+    run -0 mandoc -T lint -W warning "$ROOT"/man/rlock.[13]
+    assert_eq "$output" ""
+}
+
+public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT/lib/rlock.h"; }
+described_names() {
+    sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[on] \(rlock_[a-z_]*\).*/\1/p' \
+        "$ROOT/man/rlock.3"
+}
+public_values() { grep -oE '^    RLOCK_[A-Z_]+' "$ROOT/lib/rlock.h" | tr -d ' '; }
+described_values() {
+    grep -oE 'RLOCK_[A-Z_]+' "$ROOT/man/rlock.3" |
+        grep -vxF "$(sed -n 's/^#define \(RLOCK_[A-Z_]*\).*/\1/p' "$ROOT/lib/rlock.h")"
+}
+
+@test "manual: rlock(3) describes the functions and statuses of the header, and nothing else" {
+    agree public_names described_names
+    agree public_values described_values
+}
+
+acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER/,/^\.Ed/{/^\.Ed/!p}'; }
+granted_commands() { acl_rule | grep -oE '\+[a-z]+'; }
+used_commands() {
+    redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z]+):calls=[1-9].*/+\1/p' |
+        grep -vxE '\+(auth|info|ping)'
+}
+
+@test "manual: the ACL rule is enough, and each of its commands is used" {
+    local rule url
+    redis_start
+    rule=$(acl_rule)
+    # shellcheck disable=SC2086
+    assert_eq "$(redis_cli ${rule/>SECRET/>secret})" OK "$rule"
+    redis_cli config resetstat
+    url=redis://rlock@127.0.0.1:$REDIS_PORT
+    echo secret >"$DIR/password"
+    export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
+    echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
+    "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; "$RLOCK" -n -E 0 -k job:a -- false'
+    agree used_commands granted_commands
+    refute_match "$(redis_cli info commandstats)" '(rejected|failed)_calls=[1-9]'
+}
+
+# The table of TTLs: the program says itself how long --kill-after may be.
+@test "manual: the longest --kill-after of each TTL in the table is true" {
+    local ttl most said
+    section TIMING | sed -n 's/^\.It \([0-9]* [a-z]\) Ta.* Ta \([0-9.]*\) s$/\1\t\2/p' >"$DIR/rows"
+    [[ -s $DIR/rows ]]
+    while IFS=$'\t' read -r ttl most; do
+        run -64 "$RLOCK" -k a -t "${ttl/ /}" --kill-after 1d -- true
+        said=$(sed -n 's/.*at most \([0-9]*\) ms.*/\1/p' <<<"$output")
+        awk -v said="$said" -v most="$most" 'BEGIN { exit !(said / (most * 1000) > 0.95 &&
+            said / (most * 1000) < 1.05) }' || fail "$ttl: $most s, but it is $said ms"
+    done <"$DIR/rows"
+}
+
+# One row a file, as its first comment says, in the order of the layers.
+code_map() {
+    local folder=$1
+    awk -v folder="$ROOT/$folder" '!/^#/ { for (i = 2; i <= NF; i++) print $1, $i }' \
+        "$ROOT/$folder/LAYERS" | while read -r layer name; do
+        cat "$ROOT/$folder/$name".[ch] |
+            sed -nE "s,^(/\*| \*) $name: (.*[^.])\.?( \*/)?$,\2,; t found; b
+                :found s,\.? \*/$,,; s,.*,| $layer | \`$name\` | & |,p; q"
+    done
+}
+lib_map() { code_map lib; }
+cmd_map() { code_map cmd; }
+readme_map() { sed -n "/^### $1\//,/^###* [^$1]/{/^| [0-9]/p}" "$ROOT/README.md"; }
+readme_lib() { readme_map lib; }
+readme_cmd() { readme_map cmd; }
+
+@test "readme: the map of the code is what the files say" {
+    agree lib_map readme_lib
+    agree cmd_map readme_cmd
+}
+
+make_targets() { sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT/Makefile" | tr ' ' '\n'; }
+readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
+    sed 's/.*make //'; make_targets; }; }
+
+@test "readme: what it makes can be made" {
+    agree make_targets readme_targets
+}
