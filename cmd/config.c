@@ -62,6 +62,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     size_t size = 0;
     bool good = true;
     int number = 0;
+    int failed;
 
     if (file == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CONFIG_ABSENT;
@@ -73,8 +74,13 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
         number++;
         good = take_line(line, take, context, complaint, sizeof complaint);
     }
+    failed = errno;
     if (!good)
         snprintf(why, room, "%s:%d: %s", path, number, complaint);
+    else if (ferror(file)) {
+        good = false;
+        snprintf(why, room, "%s: %s", path, strerror(failed));
+    }
     if (line != NULL)
         explicit_bzero(line, size); /* a URL with a password may have stood in it */
     free(line);

@@ -7,8 +7,7 @@
 #include <stddef.h>
 
 /* Called for each line; a complaint in `why` and false end the reading. */
-typedef bool config_taker(void *context, const char *name, const char *value, char *why,
-                          size_t room);
+typedef bool config_taker(void *context, char *name, const char *value, char *why, size_t room);
 
 enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* credentials: which password goes with the server, and hiding it. */
+/* credentials: which password goes with the server. */
 #include "credentials.h"
 
 #include "config.h"
+#include "secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,36 +11,6 @@
 #include <string.h>
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
-
-char *credentials_in_url(char *url, size_t *bytes)
-{
-    char *start = strstr(url, "://");
-    char *at;
-    char *colon;
-
-    if (start == NULL)
-        return NULL;
-    start += strlen("://");
-    at = memrchr(start, '@', strcspn(start, "/?#"));
-    colon = at == NULL ? NULL : memchr(start, ':', (size_t)(at - start));
-    if (colon == NULL || colon + 1 == at)
-        return NULL;
-    *bytes = (size_t)(at - colon) - 1;
-    return colon + 1;
-}
-
-/* The words before the command; the command's own are none of our business. */
-static void hide(char **argv, char *const *command)
-{
-    char *secret;
-    size_t n;
-
-    for (argv++; *argv != NULL && argv != (char **)command; argv++) {
-        secret = credentials_in_url(*argv, &n);
-        if (secret != NULL)
-            memset(secret, '*', n);
-    }
-}
 
 static const char *first_set(const char *first, const char *second)
 {
@@ -112,7 +83,7 @@ static void clear(char *secret)
 }
 
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
-                                   char **argv, struct rlock_error *err)
+                                   struct rlock_error *err)
 {
     const char *url = first_set(options->url, first_set(getenv("REDIS_URL"), DEFAULT_URL));
     const char *variable;
@@ -122,14 +93,13 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     size_t n;
 
     *credentials = (struct credentials){.url = strdup(url)};
-    hide(argv, options->argv);
     if (credentials->url == NULL)
         st = no_memory(err);
     if (st != RLOCK_OK) {
         credentials_fini(credentials);
         return st;
     }
-    secret = credentials_in_url(credentials->url, &n);
+    secret = secret_in_url(credentials->url, &n);
     if (secret != NULL && other <= options->url_from)
         return RLOCK_OK;
     if (variable != NULL)

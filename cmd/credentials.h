@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* credentials: which password goes with the server, and hiding it. */
+/* credentials: which password goes with the server. */
 #ifndef CREDENTIALS_H
 #define CREDENTIALS_H
 
@@ -17,22 +17,19 @@ struct credentials {
 };
 
 /*
- * credentials_read: copy the URL that was asked for, find the nearest
- * password, and overwrite those in the arguments, which everybody can read.
+ * credentials_read: copy the URL that was asked for, and find the nearest
+ * password.
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or it isn't clear
  *          which server is meant) or RLOCK_E_MEMORY.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
-                                   char **argv, struct rlock_error *err);
+                                   struct rlock_error *err);
 
 /* credentials_were_stripped: did an outer rlock take passwords out of our environment? */
 bool credentials_were_stripped(void);
 
 /* credentials_fini: clear and free. */
 void credentials_fini(struct credentials *credentials);
-
-/* credentials_in_url: the password inside a URL, `*bytes` long; NULL if there is none. */
-char *credentials_in_url(char *url, size_t *bytes);
 
 #endif

@@ -3,6 +3,7 @@
 #include "environment.h"
 
 #include "credentials.h"
+#include "secret.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ static bool holds_secret(char *entry)
     if (is_named(entry, "REDISCLI_AUTH"))
         return true;
     return (is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL")) &&
-           credentials_in_url(entry, &n) != NULL;
+           secret_in_url(entry, &n) != NULL;
 }
 
 static bool is_replaced(const char *entry)

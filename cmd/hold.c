@@ -84,7 +84,7 @@ static void lose_by_time(struct holding *h)
 
     snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
              h->trouble[0] != '\0' ? ": " : "", h->trouble);
-    if (h->end_ms > h->agreed.kill_ms + h->plan->timing.margin_ms)
+    if (h->end_ms - h->plan->timing.margin_ms > h->agreed.kill_ms)
         snprintf(why, sizeof why, "the guard of the command doesn't answer");
     lose(h, why);
 }
@@ -146,6 +146,16 @@ static void stop_with_the_job(struct holding *h, const struct signal_seen *seen)
     if (!seen->from_terminal)
         guard_signal(&h->guard, seen->number);
     signals_yield(seen->number);
+}
+
+/* What the terminal sent to the job ended the command, perhaps before we came to look. */
+static void note_last_signals(struct holding *h)
+{
+    struct signal_seen seen;
+
+    while (signals_take(h->plan->signals, &seen))
+        if (seen.from_terminal)
+            h->result->from_terminal = seen.number;
 }
 
 static void take_signals(struct holding *h)
@@ -245,6 +255,7 @@ static void supervise(struct holding *h)
         if (!h->is_over)
             judge(h);
     }
+    note_last_signals(h);
     if (!h->guard_failed) {
         guard_dismiss(&h->guard);
         return;

@@ -24,7 +24,10 @@ static void occupy_standard_descriptors(void)
 
 static int complain(const struct options *options, const struct rlock_error *err)
 {
-    struct report report = {.level = REPORT_NOTICE, .json = options->json != 0};
+    struct report report = {.level = REPORT_NOTICE,
+                            .json = options->json != 0,
+                            .key = options->key,
+                            .start_ms = rlock_clock_ms()};
     enum verdict verdict = verdict_of(err->status);
     bool is_usage = verdict == VERDICT_USAGE;
 
@@ -70,7 +73,7 @@ int main(int argc, char **argv)
     else if (options.asked != ASKED_RUN)
         status = answer(&options);
     else
-        status = run(&options, argv);
+        status = run(&options);
     options_fini(&options);
     return status;
 }

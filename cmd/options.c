@@ -13,7 +13,7 @@ const struct option option_table[OPTION_COUNT] = {
     {'k', "key", "KEY", OPTION_TEXT, AT(key), false, NULL, "what to lock"},
     {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), true, "30s",
      "lease length, 1s to 30d; renewed at a third of it"},
-    {'n', "nonblock", NULL, OPTION_ZERO, AT(wait_ms), true, NULL, "don't wait for the lock"},
+    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), true, NULL, "don't wait for the lock"},
     {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), true, "for ever",
      "wait at most so long; 0 is -n"},
     {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), true, "75",

@@ -19,7 +19,8 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 struct options {
     const char *key;
     int64_t ttl_ms;
-    int64_t wait_ms; /* -1: for ever; 0: don't wait */
+    int64_t wait_ms;  /* -1: for ever; 0: don't wait */
+    int64_t nonblock; /* is part of wait_ms once all sources were read */
     int64_t conflict_status;
     const char *command;
     int64_t on_lost;
@@ -54,7 +55,6 @@ enum option_kind {
     OPTION_STATUS, /* 0 to 255 */
     OPTION_CHOICE, /* one of the words in `argument`, by number */
     OPTION_FLAG,   /* no argument: sets 1; yes or no in other sources */
-    OPTION_ZERO,   /* no argument: sets 0 */
     OPTION_ASK     /* no argument: help or version */
 };
 

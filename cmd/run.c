@@ -227,13 +227,13 @@ static enum rlock_status open_local(struct run *run, struct rlock_error *err)
 }
 
 /* Everything that can be wrong before the lock is asked for. */
-static enum rlock_status prepare(struct run *run, char **argv, struct rlock_error *err)
+static enum rlock_status prepare(struct run *run, struct rlock_error *err)
 {
     const struct options *options = run->options;
     struct credentials credentials;
     enum rlock_status st;
 
-    st = credentials_read(&credentials, options, argv, err);
+    st = credentials_read(&credentials, options, err);
     if (st != RLOCK_OK)
         return st;
     st = rlock_timing_fit(options->ttl_ms, options->kill_after_ms, &run->timing, err);
@@ -264,7 +264,7 @@ static void end_alike(const struct run *run, enum verdict verdict)
         signals_yield(run->held.from_terminal);
 }
 
-static enum verdict run_all(struct run *run, char **argv)
+static enum verdict run_all(struct run *run)
 {
     struct rlock_error err = {.status = RLOCK_OK};
     int failed = signals_open(&run->signals);
@@ -273,7 +273,7 @@ static enum verdict run_all(struct run *run, char **argv)
 
     if (failed)
         return report_fault(&run->report, VERDICT_SYSTEM, "signalfd", failed);
-    st = prepare(run, argv, &err);
+    st = prepare(run, &err);
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;
     if (st != RLOCK_OK)
@@ -282,7 +282,7 @@ static enum verdict run_all(struct run *run, char **argv)
     return verdict == VERDICT_GRANTED ? run_command(run) : verdict;
 }
 
-int run(const struct options *options, char **argv)
+int run(const struct options *options)
 {
     struct run run = {.options = options,
                       .report = {.level = level_of(options),
@@ -290,7 +290,7 @@ int run(const struct options *options, char **argv)
                                  .key = options->key,
                                  .start_ms = rlock_clock_ms()},
                       .local = LOCAL_NONE};
-    enum verdict verdict = run_all(&run, argv);
+    enum verdict verdict = run_all(&run);
 
     if (verdict == VERDICT_INTERRUPTED && run.held.interrupted_by != 0)
         run.number = run.held.interrupted_by;

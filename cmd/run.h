@@ -6,6 +6,6 @@
 #include "options.h"
 
 /* run: everything after the options were read. Returns the exit status, or ends by a signal. */
-int run(const struct options *options, char **argv);
+int run(const struct options *options);
 
 #endif

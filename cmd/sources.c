@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "report.h"
+#include "secret.h"
 #include "units.h"
 
 #include <limits.h>
@@ -11,23 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where and when an option was given. */
+struct said {
+    enum source from;
+    int turn;
+};
+
 /* What is known while the sources are read, the nearest first. */
 struct reading {
     struct options *options;
-    enum source from[OPTION_COUNT]; /* of the row that stands for its offset */
-    enum source source;             /* the one being read */
+    struct said said[OPTION_COUNT];
+    enum source source; /* the one being read */
+    int turn;
     char why[256];
 };
-
-/* The row that stands for all rows of its offset. */
-static size_t home_of(const struct option *row)
-{
-    size_t i = 0;
-
-    while (option_table[i].offset != row->offset)
-        i++;
-    return i;
-}
 
 static bool complain(struct reading *reading, const struct option *row, const char *why,
                      const char *value)
@@ -44,7 +42,7 @@ static bool parse_choice(const struct option *row, const char *value, int64_t *c
     const char *word = row->argument;
     size_t n = strlen(value);
 
-    for (*chosen = 0; word != NULL; (*chosen)++) {
+    for (*chosen = 0; word != NULL && strchr(value, '|') == NULL; (*chosen)++) {
         if (strncmp(word, value, n) == 0 && (word[n] == '|' || word[n] == '\0'))
             return true;
         word = strchr(word, '|');
@@ -87,10 +85,9 @@ static bool take_number(struct reading *reading, const struct option *row, const
     case OPTION_CHOICE:
         return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
     case OPTION_FLAG:
-    case OPTION_ZERO:
         if (!parse_switch(value, &on))
             return complain(reading, row, "neither yes nor no", value);
-        *at = row->kind == OPTION_FLAG && on;
+        *at = on;
         return true;
     case OPTION_TEXT:
     case OPTION_ASK:
@@ -98,47 +95,6 @@ static bool take_number(struct reading *reading, const struct option *row, const
     }
     return false;
 }
-
-/* Is the source being read the nearest so far? Of one source the last word counts. */
-static bool is_nearest(struct reading *reading, const struct option *row)
-{
-    enum source *from = &reading->from[home_of(row)];
-
-    if (reading->source < *from)
-        return false;
-    if (row->offset == offsetof(struct options, url))
-        reading->options->n_urls++;
-    *from = reading->source;
-    return true;
-}
-
-/* A switch that can only be thrown, and is told not to be. */
-static bool says_nothing(const struct option *row, const char *value)
-{
-    bool on;
-
-    return row->kind == OPTION_ZERO && parse_switch(value, &on) && !on;
-}
-
-static bool take(struct reading *reading, const struct option *row, const char *value)
-{
-    if (says_nothing(row, value) || !is_nearest(reading, row))
-        return true;
-    if (row->kind == OPTION_ASK) {
-        reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
-        return true;
-    }
-    if (row->kind != OPTION_TEXT)
-        return take_number(reading, row, value);
-    if (row->offset == offsetof(struct options, key) && reading->options->key != NULL)
-        return complain(reading, row, "one is possible, and this is another", value);
-    if (*value == '\0' && row->offset != offsetof(struct options, label))
-        return complain(reading, row, "must not be empty", value);
-    *(const char **)((char *)reading->options + row->offset) = value;
-    return true;
-}
-
-/* ---- a file ---- */
 
 static bool keep_text(struct options *options, const char *value, const char **kept)
 {
@@ -154,8 +110,53 @@ static bool keep_text(struct options *options, const char *value, const char **k
     return *kept != NULL;
 }
 
-static bool take_from_file(void *context, const char *name, const char *value, char *why,
-                           size_t room)
+/* Is the source being read the nearest so far? Of one source the last word counts. */
+static bool is_nearest(struct reading *reading, const struct option *row)
+{
+    struct said *said = &reading->said[row - option_table];
+
+    if (reading->source < said->from)
+        return false;
+    if (row->offset == offsetof(struct options, url))
+        reading->options->n_urls++;
+    said->from = reading->source;
+    said->turn = reading->turn++;
+    return true;
+}
+
+/* What stands in the arguments can be read by everybody: keep a copy, and hide the password. */
+static const char *out_of_sight(struct reading *reading, const char *url)
+{
+    const char *kept = url;
+
+    if (reading->source == FROM_COMMAND_LINE && keep_text(reading->options, url, &kept))
+        secret_hide((char *)url);
+    return kept;
+}
+
+static bool take(struct reading *reading, const struct option *row, const char *value)
+{
+    if (!is_nearest(reading, row))
+        return true;
+    if (row->kind == OPTION_ASK) {
+        reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
+        return true;
+    }
+    if (row->kind != OPTION_TEXT)
+        return take_number(reading, row, value);
+    if (row->offset == offsetof(struct options, key) && reading->options->key != NULL)
+        return complain(reading, row, "one is possible, and this is another", value);
+    if (*value == '\0' && row->offset != offsetof(struct options, label))
+        return complain(reading, row, "must not be empty", value);
+    if (row->offset == offsetof(struct options, url))
+        value = out_of_sight(reading, value);
+    *(const char **)((char *)reading->options + row->offset) = value;
+    return true;
+}
+
+/* ---- a file ---- */
+
+static bool take_from_file(void *context, char *name, const char *value, char *why, size_t room)
 {
     struct reading *reading = context;
     const char *kept;
@@ -166,6 +167,7 @@ static bool take_from_file(void *context, const char *name, const char *value, c
         if (option_table[i].is_everywhere && strcmp(option_table[i].name, name) == 0)
             break;
     if (i == OPTION_COUNT) {
+        secret_hide(name);
         snprintf(why, room, "unknown name \"%.60s\"", name);
         return false;
     }
@@ -246,11 +248,14 @@ static const struct option *row_of_name(const char *name, size_t n)
     return NULL;
 }
 
-static bool unknown(struct reading *reading, const char *word)
+/* Only the name is told: a value that was meant for another option may be a password. */
+static bool unknown(struct reading *reading, const char *name, size_t n)
 {
     char shown[100];
+    char cut[64];
 
-    report_escape(shown, sizeof shown, word);
+    snprintf(cut, sizeof cut, "%.*s", (int)n, name);
+    report_escape(shown, sizeof shown, cut);
     snprintf(reading->why, sizeof reading->why, "unknown option: %s", shown);
     return false;
 }
@@ -275,7 +280,7 @@ static bool take_long(struct reading *reading, char ***argv)
         return true;
     }
     if (row == NULL || (row->argument == NULL && name[n] == '='))
-        return unknown(reading, **argv);
+        return unknown(reading, **argv, n + 2);
     if (row->argument == NULL)
         return take(reading, row, NULL);
     if (name[n] == '=')
@@ -294,7 +299,7 @@ static bool take_letters(struct reading *reading, char ***argv)
         const struct option *row = row_of_letter(*at);
 
         if (row == NULL)
-            return unknown(reading, **argv);
+            return unknown(reading, (char[]){'-', *at}, 2);
         if (row->argument == NULL) {
             if (!take(reading, row, NULL))
                 return false;
@@ -346,6 +351,16 @@ static bool check(struct reading *reading)
     return why == NULL;
 }
 
+static const struct said *said_of(const struct reading *reading, const char *name)
+{
+    return &reading->said[row_of_name(name, strlen(name)) - option_table];
+}
+
+static bool is_later(const struct said *one, const struct said *other)
+{
+    return one->from > other->from || (one->from == other->from && one->turn > other->turn);
+}
+
 enum rlock_status sources_read(struct options *options, char **argv, struct rlock_error *err)
 {
     struct reading reading = {.options = options};
@@ -360,8 +375,10 @@ enum rlock_status sources_read(struct options *options, char **argv, struct rloc
         st = RLOCK_E_USAGE;
     else if (!read_files(&reading))
         st = RLOCK_E_CONFIG;
-    options->url_from = reading.from[home_of(row_of_letter('u'))];
-    options->password_file_from = reading.from[home_of(row_of_name("password-file", 13))];
+    options->url_from = said_of(&reading, "url")->from;
+    options->password_file_from = said_of(&reading, "password-file")->from;
+    if (options->nonblock && is_later(said_of(&reading, "nonblock"), said_of(&reading, "wait")))
+        options->wait_ms = 0;
     err->status = st;
     snprintf(err->text, sizeof err->text, "%s", reading.why);
     return st;

@@ -46,11 +46,14 @@ bool units_duration(const char *text, int64_t *ms)
         if (!is_digit(*++text))
             return false;
         for (; is_digit(*text); text++, place /= 10)
-            billionths += (*text - '0') * place;
+            billionths += place > 0 ? (*text - '0') * place : *text > '0'; /* still rounds up */
     }
     if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)
         return false;
-    *ms = whole * unit + (billionths * unit + BILLION - 1) / BILLION;
+    whole = whole * unit + (billionths * unit + BILLION - 1) / BILLION;
+    if (whole > UNITS_DURATION_MAX_MS)
+        return false;
+    *ms = whole;
     return true;
 }
 

@@ -76,11 +76,16 @@ static void put_printable(char *out, size_t room, const char *bytes)
     out[used] = '\0';
 }
 
+static bool starts_with_token(const char *value)
+{
+    return strspn(value, "0123456789abcdef") == RLOCK_TOKEN_BYTES &&
+           value[RLOCK_TOKEN_BYTES] == ' ';
+}
+
 /* Is it "TOKEN v1 ...", as our scripts write it? */
 static bool is_ours(const char *value)
 {
-    return strspn(value, "0123456789abcdef") == RLOCK_TOKEN_BYTES &&
-           strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
+    return starts_with_token(value) && strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
 }
 
 void card_describe(char *out, size_t room, const char *value)
@@ -93,6 +98,8 @@ void card_describe(char *out, size_t room, const char *value)
     char text[320];
 
     if (!is_ours(value)) {
+        if (starts_with_token(value)) /* of ours, so never shown, whatever comes behind it */
+            value += RLOCK_TOKEN_BYTES + 1;
         put_printable(text, 64, value);
         snprintf(out, room, "another program (\"%s\")", text);
         return;

@@ -23,7 +23,9 @@ struct rlock_until until_at(struct rlock_until until, int64_t at_ms)
 
 struct rlock_until until_in(struct rlock_until until, int64_t ms)
 {
-    return until_at(until, rlock_clock_ms() + ms);
+    int64_t now = rlock_clock_ms();
+
+    return until_at(until, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
 }
 
 bool until_over(struct rlock_until until)
@@ -33,13 +35,14 @@ bool until_over(struct rlock_until until)
 
 int until_poll_ms(struct rlock_until until)
 {
+    int64_t now = rlock_clock_ms();
     int64_t left;
 
     if (until.at_ms == RLOCK_NEVER)
         return -1;
-    left = until.at_ms - rlock_clock_ms();
-    if (left < 0)
+    if (until.at_ms <= now)
         return 0;
+    left = until.at_ms - now;
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 

@@ -26,6 +26,13 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
     return status;
 }
 
+void err_printable(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 void err_prefix(struct rlock_error *err, const char *where)
 {
     char text[sizeof err->text];

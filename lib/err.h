@@ -13,6 +13,9 @@
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* err_printable: foreign bytes in a text, made harmless in place. */
+void err_printable(char *text);
+
 /* err_prefix: put "where: " before the text; err_suffix: put "; and" behind it. */
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);

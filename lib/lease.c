@@ -14,7 +14,9 @@
 #include "script.h"
 #include "slot.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,25 +117,20 @@ static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
 
     if (text == NULL || text[0] < '0' || text[0] > '9')
         return unexpected(err);
+    errno = 0;
     *fence = strtoull(text, &end, 10);
-    return *end == '\0' && *fence > 0 ? RLOCK_OK : unexpected(err);
+    return *end == '\0' && errno == 0 && *fence > 0 ? RLOCK_OK : unexpected(err);
 }
 
-enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
-                                   struct rlock_error *err)
+/* What the answers to an acquire and a renewal have in common: all but what 1 and 2 mean. */
+static enum rlock_status read_answer(const struct reply *reply, struct lease_answer *answer,
+                                     struct rlock_error *err)
 {
     *answer = (struct lease_answer){.kind = LEASE_GRANTED};
     if (!reply_is_int(reply_at(reply, 0)) || !reply_is_int(reply_at(reply, 1)))
         return unexpected(err);
     answer->server_ms = reply_int(reply_at(reply, 1));
     switch (reply_int(reply_at(reply, 0))) {
-    case 1:
-        if (reply_count(reply) < 3)
-            return RLOCK_OK;
-        return read_fence(reply_at(reply, 2), &answer->fence, err);
-    case 2:
-        answer->kind = LEASE_RESTORED;
-        return RLOCK_OK;
     case 0:
         answer->kind = LEASE_HELD;
         return read_obstacle(reply, &answer->obstacle, err);
@@ -146,6 +143,30 @@ enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answe
     default:
         return unexpected(err);
     }
+}
+
+enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
+                                   struct rlock_error *err)
+{
+    bool is_grant = reply_int(reply_at(reply, 0)) == 1 && reply_is_int(reply_at(reply, 1));
+
+    if (!is_grant)
+        return read_answer(reply, answer, err);
+    *answer =
+        (struct lease_answer){.kind = LEASE_GRANTED, .server_ms = reply_int(reply_at(reply, 1))};
+    return read_fence(reply_at(reply, 2), &answer->fence, err);
+}
+
+enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_answer *answer,
+                                     struct rlock_error *err)
+{
+    int64_t what = reply_int(reply_at(reply, 0));
+
+    if ((what != 1 && what != 2) || !reply_is_int(reply_at(reply, 1)))
+        return read_answer(reply, answer, err);
+    *answer = (struct lease_answer){.kind = what == 1 ? LEASE_GRANTED : LEASE_RESTORED,
+                                    .server_ms = reply_int(reply_at(reply, 1))};
+    return RLOCK_OK;
 }
 
 enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,

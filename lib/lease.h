@@ -60,6 +60,8 @@ void lease_ask_undo(const struct lease *lease, struct request *request, struct l
 /* Answers. RLOCK_OK or RLOCK_E_PROTOCOL. */
 enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
                                    struct rlock_error *err);
+enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_answer *answer,
+                                     struct rlock_error *err);
 enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,
                                      struct rlock_error *err);
 

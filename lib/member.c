@@ -5,6 +5,8 @@
 #include "err.h"
 #include "refusal.h"
 
+#include <string.h>
+
 #define CLOCK_SLACK_MS 100 /* for a server clock that runs ahead a little between two answers */
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
@@ -27,6 +29,18 @@ void member_close(struct member *member)
     url_fini(&member->url);
 }
 
+/* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
+static void hide_password(struct member *member)
+{
+    const char *password = member->node.password;
+    char *at = member->err.text;
+
+    if (password == NULL || *password == '\0')
+        return;
+    while ((at = strstr(at, password)) != NULL)
+        memset(at, '*', strlen(password));
+}
+
 static void settle(struct member *member, enum rlock_status st)
 {
     if (st == RLOCK_OK && reply_error(member->reply) != NULL) {
@@ -36,6 +50,7 @@ static void settle(struct member *member, enum rlock_status st)
             node_abandon(&member->node, NULL);
     }
     if (st != RLOCK_OK && st != RLOCK_PENDING) {
+        hide_password(member);
         err_prefix(&member->err, member->url.shown);
         /* our estimate of its clock may be what made the server refuse, or it is another by now */
         member->knows_clock = false;

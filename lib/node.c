@@ -47,6 +47,15 @@ void node_fini(struct node *node)
     dial_fini(&node->dial);
 }
 
+/* A standing connection on which anything came in unasked, or its end, is of no more use. */
+static bool is_quiet(struct node *node)
+{
+    char byte;
+    size_t n;
+
+    return stream_read(&node->stream, &byte, 1, &n, NULL) == RLOCK_PENDING;
+}
+
 static enum rlock_status write_greeting(struct node *node, struct rlock_error *err)
 {
     struct request auth = {.n = 0};
@@ -85,15 +94,6 @@ static enum rlock_status start_call(struct node *node, int64_t until_ms, struct 
     if (st == RLOCK_PENDING)
         node->phase = NODE_DIALING;
     return st;
-}
-
-/* A standing connection on which anything came in unasked, or its end, is of no more use. */
-static bool is_quiet(struct node *node)
-{
-    char byte;
-    size_t n;
-
-    return stream_read(&node->stream, &byte, 1, &n, NULL) == RLOCK_PENDING;
 }
 
 enum rlock_status node_ask(struct node *node, const struct request *request,
@@ -168,6 +168,17 @@ static enum rlock_status next_reply(struct node *node, const struct reply **repl
     return st;
 }
 
+/* Before anything was asked only a refusal to talk at all is an answer. RLOCK_PENDING: nothing. */
+static enum rlock_status hear_early(struct node *node, const struct reply **reply,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st = next_reply(node, reply, err);
+
+    if (st == RLOCK_OK && reply_error(*reply) == NULL)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: an answer to nothing that was asked");
+    return st;
+}
+
 static enum rlock_status step_greeting(struct node *node, const struct reply **reply,
                                        struct rlock_error *err)
 {
@@ -184,11 +195,12 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
             return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
         node->greetings--;
     }
-    if (st == RLOCK_OK) {
+    if (st == RLOCK_OK)
+        st = hear_early(node, reply, err);
+    if (st == RLOCK_PENDING) {
         forget(&node->greeting, &node->greeting_bytes);
         node->phase = NODE_READY;
         node->sent = 0;
-        st = RLOCK_PENDING;
     }
     return st;
 }

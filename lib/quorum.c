@@ -204,7 +204,11 @@ static void add(struct tally *tally, const struct member *member, const struct l
     }
 }
 
-static struct tally count(struct quorum *quorum)
+/* How a reply of a kind of request is read. */
+typedef enum rlock_status lease_read(const struct reply *, struct lease_answer *,
+                                     struct rlock_error *);
+
+static struct tally count(struct quorum *quorum, lease_read *read)
 {
     struct tally tally = {.granted = 0};
     struct lease_answer answer;
@@ -215,7 +219,7 @@ static struct tally count(struct quorum *quorum)
 
         if (member->state != RLOCK_OK)
             continue;
-        member->state = lease_read_grant(member->reply, &answer, &member->err);
+        member->state = read(member->reply, &answer, &member->err);
         if (member->state != RLOCK_OK) {
             err_prefix(&member->err, member->url.shown);
             continue;
@@ -254,7 +258,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
 
     lease->attempt++;
     st = run(quorum, &round, until);
-    tally = count(quorum);
+    tally = count(quorum, lease_read_grant);
     quorum->in_doubt = quorum->in_doubt || quorum_unanswered(quorum);
     if (tally.granted >= quorum->need) {
         lease->fence = tally.fence;
@@ -282,7 +286,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
     struct round round = {
         .lease = lease, .ask = lease_ask_renew, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
-    struct tally tally = count(quorum);
+    struct tally tally = count(quorum, lease_read_renewal);
 
     if (tally.granted >= quorum->need) {
         *end_ms = timing_end(&quorum->timing, tally.asked_ms);

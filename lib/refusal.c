@@ -11,6 +11,7 @@
 
 #include "err.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -45,11 +46,14 @@ static const struct {
 enum rlock_status refusal_meaning(const char *reply, struct rlock_error *err)
 {
     size_t n = sizeof meanings / sizeof meanings[0];
+    char said[160];
     size_t i;
 
     for (i = 0; i < n; i++)
         if (strstr(reply, meanings[i].words) != NULL)
             break;
-    return err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0,
-                   "the server says: %.160s", reply);
+    snprintf(said, sizeof said, "%s", reply);
+    err_printable(said);
+    return err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s",
+                   said);
 }

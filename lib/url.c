@@ -187,6 +187,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     if (i == sizeof schemes / sizeof schemes[0])
         return bad(err, "it starts with none of redis://, unix://, local:");
     st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
+    err_printable(parsed.shown);
     if (st == RLOCK_OK)
         *url = parsed;
     else

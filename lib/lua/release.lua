@@ -4,19 +4,19 @@
 --       2 fence of the grant ('': undoing an attempt that was never reported)
 -- returns 1 released | 0 another's | -1 gone
 
--- From here on a late renewal of ours finds another fence, and can't put the lock back.
-if redis.call('GET', KEYS[2]) == ARGV[2] then
-  redis.call('INCR', KEYS[2])
-end
 local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then -- another type: not ours
-  return 0
+local is_ours = type(held) == 'string' and string.sub(held, 1, #ARGV[1]) == ARGV[1]
+if is_ours then
+  redis.call('DEL', KEYS[1])
 end
-if not held then
-  return -1
+
+-- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
+-- the DEL, which frees memory, a server that is out of it allows this, too.)
+if redis.call('GET', KEYS[2]) == ARGV[2] then
+  redis.pcall('INCR', KEYS[2])
 end
-if string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then
-  return 0
+
+if is_ours then
+  return 1
 end
-redis.call('DEL', KEYS[1])
-return 1
+return held and 0 or -1

@@ -23,8 +23,9 @@ pty_start() {
     pty_prompt
 }
 
+# script(1) writes the command to the screen, and that must not look like the prompt.
 pty_script() {
-    exec script -qfc "exec env PS1='pty> ' bash --norc --noprofile --noediting -i" \
+    exec script -qfc "exec env PS1='pty''> ' bash --norc --noprofile --noediting -i" \
         "$DIR/screen" <"$DIR/keys"
 }
 

@@ -13,6 +13,7 @@
 #ifndef TAP_H
 #define TAP_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,24 @@ static inline bool ok(bool passed, const char *name)
     printf("%sok %d - %s\n", passed ? "" : "not ", tap_n_tests, name);
     fflush(stdout); /* so that a crash loses nothing */
     return passed;
+}
+
+/* The same with a name made of what was tried; bytes that would break the line become '?'. */
+static inline bool okf(bool passed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline bool okf(bool passed, const char *format, ...)
+{
+    char name[200];
+    va_list args;
+    size_t i;
+
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    for (i = 0; name[i] != '\0'; i++)
+        if (name[i] < ' ' || name[i] == '#' || name[i] == 0x7f)
+            name[i] = '?';
+    return ok(passed, name);
 }
 
 static inline bool is_int(int64_t got, int64_t wanted, const char *name)
@@ -49,6 +68,15 @@ static inline bool is_str(const char *got, const char *wanted, const char *name)
     printf("#    got: %s\n# wanted: %s\n", got != NULL ? got : "(null)",
            wanted != NULL ? wanted : "(null)");
     return false;
+}
+
+/* Is every byte a character that a terminal shows as it is? */
+static inline bool is_printable(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
 }
 
 /* Prints the plan and returns the status for main. */

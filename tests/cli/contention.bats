@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# contention: many at once, and each of them alone with the lock.
+
+load ../helpers/common
+load ../helpers/redis
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT DIR
+    many=200
+    ! is_sanitized || many=40
+}
+teardown() { common_teardown; }
+
+# crowd COMMAND...: so many at once; counts[STATUS] is how many ended so.
+crowd() {
+    local pids=() each its_status
+    counts=()
+    for ((each = 0; each < many; each++)); do
+        "$@" >>"$DIR/crowd.out" 2>&1 </dev/null 3>&- &
+        pids+=($!)
+    done
+    for each in "${pids[@]}"; do
+        its_status=0
+        wait "$each" || its_status=$?
+        counts[its_status]=$((${counts[its_status]:-0} + 1))
+    done
+}
+
+key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
+
+@test "200 that wait: each reads, adds 1 and writes alone, and none leaves anything but its fence" {
+    redis_cli flushall >/dev/null
+    echo 0 >"$DIR/sum"
+    # shellcheck disable=SC2016
+    crowd "$RLOCK" -k "$KEY" -w 60 -- sh -c 'read -r n <"$DIR/sum"; echo $((n + 1)) >"$DIR/sum"'
+    assert_eq "${counts[*]@K}" "0 \"$many\"" 'status, and how often'
+    assert_eq "$(<"$DIR/sum")" "$many" sum
+    run redis_cli --scan
+    assert_eq "${#lines[@]}" 1 'keys left'
+    assert_match "$output" fence
+    assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'its PTTL'
+}
+
+@test "200 that don't wait: those that ran end with 0, all others with 75" {
+    # shellcheck disable=SC2016
+    crowd "$RLOCK" -k "$KEY" -n -- sh -c 'echo >>"$DIR/ran"; sleep 0.05'
+    assert_eq "${counts[0]}" "$(wc -l <"$DIR/ran")" 'those with 0, and those that ran'
+    assert_eq "$((counts[0] + counts[75]))" "$many" 'those with 0 or 75'
+    key_is_free
+}
+
+@test "-w 1: no grant within a second, then 75" {
+    local before
+    redis_cli set "$KEY" other >/dev/null
+    before=$(now_ms)
+    run -75 "$RLOCK" -k "$KEY" -w 1 -- touch "$DIR/ran"
+    assert_between $(($(now_ms) - before)) 1000 2500 ms
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "a holder that was killed: the next has the lock soon after the end of the lease, not before" {
+    local lease_end one
+    start one "$RLOCK" -k "$KEY" -t 2 -- "$TOOLS/hold_clock" "$DIR/clock" 10
+    eventually 5 test -s "$DIR/clock"
+    one=$pid
+    start next "$RLOCK" -k "$KEY" -t 2 -- "$TOOLS/hold_clock"
+    kill -KILL "$one"
+    lease_end=$(($(now_ms) + $(redis_cli pttl "$KEY")))
+    finish next
+    assert_status 0
+    assert_between $((output - lease_end)) -20 1000 'ms from the end of the lease to the next start'
+    assert_between $((output - $(tail -n 1 "$DIR/clock"))) 1 60000 'ms from the last run to the next'
+}

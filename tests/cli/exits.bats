@@ -1,0 +1,290 @@
+#!/usr/bin/env bats
+# exits: the command's own status, or one of rlock's own with one line that says why.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
+}
+teardown() { common_teardown; }
+
+# ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends so and says so in one line; the command, which
+# leaves a file, did not run.
+ends() {
+    local wanted=$1 says=$2
+    shift 2
+    run "-$wanted" --separate-stderr rlock -k "$KEY" "$@" touch "$DIR/ran"
+    assert_line "^rlock: $KEY: $says"
+    assert_eq "$output" ""
+    [[ ! -e $DIR/ran ]] || fail "the command ran"
+}
+
+# ---- the command's own end ----
+
+@test "the command's own status is passed on, and nothing is said" {
+    local wanted
+    for wanted in 0 1 7 64 75 76 124 125 126 127 128 143 255; do
+        run "-$wanted" --separate-stderr rlock -k "$KEY" -- sh -c "exit $wanted"
+        assert_eq "$stderr" ""
+        gone "$KEY"
+    done
+}
+
+@test "a command that a signal ended gives 128 + N: 1 to 15, and both ends of the real-time ones" {
+    local number
+    ulimit -c 0
+    for number in {1..15} 34 64; do
+        # who started the tests may have had signals ignored, and a shell can't undo that
+        run "-$((128 + number))" --separate-stderr \
+            env --default-signal "$RLOCK" -k "$KEY" -- sh -c "kill -$number \$\$"
+        assert_eq "$stderr" ""
+        gone "$KEY"
+    done
+}
+
+@test "the status of the command's first process counts, not that of what it left behind" {
+    run -3 --separate-stderr rlock -k "$KEY" --wait-all -- \
+        sh -c '(exit 9) & (sleep 0.2; exit 8) & exit 3'
+    run -3 --separate-stderr rlock -k "$KEY" -- sh -c 'sh -c "kill -9 \$\$"; exit 3'
+}
+
+# ---- what rlock ends with ----
+
+@test "64: an unknown option, a bad value, no key, no command" {
+    local arguments says
+    while IFS='|' read -r arguments says; do
+        # shellcheck disable=SC2086 # words
+        run -64 --separate-stderr rlock $arguments
+        assert_line "^rlock: ([^ ]+: )?usage: $says.*; see rlock --help$"
+        assert_eq "$output" ""
+    done <<END
+-k $KEY --no-such-option -- true|unknown option: --no-such-option
+-k $KEY -t 5x -- true|ttl: not a duration .*"5x"
+-k $KEY --on-lost -- true|on-lost: kill.ignore: "--"
+-k $KEY|no command
+-k $KEY --|no command
+-- true|no key
+true|no key
+|no key
+-k|--key needs an argument
+-k $KEY -c true true|-c STRING is the whole command
+END
+}
+
+@test "what is wrong is said with the key, once that is known" {
+    run -64 --separate-stderr rlock -k "$KEY" --no-such-option -- true
+    assert_line "^rlock: $KEY: usage: "
+    echo 'no-such-name = 1' >"$DIR/config"
+    RLOCK_CONFIG=$DIR/config run -78 --separate-stderr rlock -k "$KEY" -- true
+    assert_line "^rlock: $KEY: misconfigured: "
+}
+
+@test "69: the server refuses connections, is not there, has no address" {
+    redis_start gone
+    redis_stop
+    ends 69 "unreachable: 127\.0\.0\.1:$REDIS_PORT: connect: Connection refused" \
+        --connect-timeout 100ms -u "redis://127.0.0.1:$REDIS_PORT"
+    ends 69 "unreachable: $DIR/none: connect: No such file" --connect-timeout 100ms \
+        -u "unix://$DIR/none"
+    ends 69 'unreachable: no-such-host\.invalid' --connect-timeout 300ms \
+        -u redis://no-such-host.invalid
+}
+
+@test "69: the server is loading its data, or is none of Redis" {
+    fake_start <<'END'
+ACCEPT
+READ
+SEND -LOADING Redis is loading the dataset in memory\r\n
+ACCEPT
+READ
+SEND HTTP/1.1 400 Bad Request\r\n\r\n
+CLOSE
+END
+    ends 69 'unreachable: .*LOADING' -n -u "redis://127.0.0.1:$FAKE_PORT"
+    ends 69 'unreachable: .*not the protocol of Redis' -n -u "redis://127.0.0.1:$FAKE_PORT"
+}
+
+@test "69: a server that takes the connection and never answers, with -w at the end of the wait" {
+    local before
+    fake_start <<'END'
+ACCEPT
+STALL
+LOOP
+END
+    ends 69 'unreachable: .*no answer in time' -t 1 --connect-timeout 300ms \
+        -u "redis://127.0.0.1:$FAKE_PORT"
+    before=$(now_ms)
+    ends 69 'unreachable: .*no answer in time' -t 1 --connect-timeout 100ms -w 1s \
+        -u "redis://127.0.0.1:$FAKE_PORT"
+    (($(now_ms) - before >= 1000)) || fail "gave up before the wait was over"
+}
+
+@test "75: the lock is taken; -E chooses another status for that, and for nothing else" {
+    local wanted
+    redis_cli set "$KEY" other PX 20000
+    ends 75 'busy: held by' -n
+    ends 75 'timeout: held by' -w 0.2
+    for wanted in 0 1 76 255; do
+        ends "$wanted" 'busy: held by' -n -E "$wanted"
+        ends "$wanted" 'timeout: held by' -w 0.1 --conflict-exit-code="$wanted"
+    done
+    ends 69 unreachable -n -E 0 -u "unix://$DIR/none"
+    redis_cli del "$KEY"
+    run -5 --separate-stderr rlock -k "$KEY" -n -E 9 -- sh -c 'exit 5'
+    for wanted in 256 -1 1x x '' ' 1' 0x1 99999999999999999999; do
+        run -64 --separate-stderr rlock -k "$KEY" -E "$wanted" -- true
+    done
+}
+
+@test "76: another owner's value in the lock ends the command, and is left alone" {
+    hold job -k "$KEY" -t 1
+    redis_cli set "$KEY" other XX PX 20000
+    finish job
+    assert_status 76
+    assert_line "^rlock: $KEY: lost: it is held by another program \(\"other\"\); .* being ended$"
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "76: a command that ended well when the lock was gone already did not hold it to its end" {
+    hold job -k "$KEY" -t 20
+    redis_cli del "$KEY"
+    let_go job 0
+    assert_status 76
+    assert_line "^rlock: $KEY: lost: at the end the lock was gone"
+}
+
+@test "77: a key of another type, no permission, a password that is not wanted" {
+    redis_cli rpush "$KEY" a b
+    ends 77 'refused: .*WRONGTYPE' -n
+    ends 77 'refused: .*WRONGTYPE' # and is not waited for
+    assert_eq "$(redis_cli lrange "$KEY" 0 -1)" $'a\nb'
+    redis_cli del "$KEY"
+    redis_cli acl setuser reader on '>pw' '~*' +get
+    redis_cli acl setuser elsewhere on '>pw' '~elsewhere:*' +@all
+    ends 77 'refused: .*(NOPERM|permission)' -u "redis://reader:pw@127.0.0.1:$REDIS_PORT"
+    ends 77 'refused: .*(NOPERM|permission|access)' -u "redis://elsewhere:pw@127.0.0.1:$REDIS_PORT"
+    RLOCK_PASSWORD=pw ends 77 'refused: .*password'
+}
+
+@test "78: a bad URL, a file that is not there, a server that can't do it" {
+    ends 78 'misconfigured: bad URL: ' -u 127.0.0.1
+    ends 78 "misconfigured: password file $DIR/none: No such file" --password-file "$DIR/none"
+    redis_start old --rename-command EVAL '""'
+    ends 78 "misconfigured: .*unknown command" -u "unix://$REDIS_SOCKET"
+}
+
+@test "126 and 127: the command can't be executed, isn't found; the lock is free at once" {
+    local row
+    printf '#!/bin/sh\n' >"$DIR/plain"
+    for row in "126 not-executable $DIR/plain Permission" "126 not-executable $DIR Permission" \
+        "127 not-found $DIR/none No such file" "127 not-found no-such-command No such file"; do
+        read -r wanted what command why <<<"$row"
+        run "-$wanted" --separate-stderr rlock -k "$KEY" -- "$command"
+        assert_line "^rlock: $KEY: $what: $command: $why"
+        gone "$KEY"
+    done
+}
+
+@test "a signal that comes while rlock waits ends it by that signal, and the command does not run" {
+    local signal
+    redis_cli set "$KEY" other PX 20000
+    for signal in HUP INT QUIT TERM USR1 USR2 ALRM RTMIN RTMAX; do
+        start waiter env --default-signal "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
+        eventually 5 blocks "$pid" "$signal"
+        kill -"$signal" "$pid"
+        finish waiter
+        assert_status $((128 + $(kill -l "$signal")))
+        [[ ! -e $DIR/ran ]]
+    done
+    assert_eq "$(value "$KEY")" other
+}
+
+# rlock reads its signals from a descriptor; until it has blocked them they are not its own.
+blocks() {
+    local mask
+    mask=$(sed -n 's/^SigBlk:\s*//p' "/proc/$1/status")
+    (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
+}
+
+# ---- -c ----
+
+@test "-c runs its argument by /bin/sh, whatever the PATH, and passes its status on" {
+    run -5 --separate-stderr rlock -k "$KEY" -c \
+        'x="a  b"; echo "$x" | cat; echo "$# $RLOCK_KEY"; exit 5'
+    assert_eq "$output" $'a  b\n0 '"$KEY"
+    run -4 --separate-stderr env PATH=/none "$RLOCK" -k "$KEY" --command='exit 4'
+    run -0 --separate-stderr rlock -k "$KEY" -c 'readlink "/proc/$$/exe"'
+    assert_eq "$output" "$(readlink -f /bin/sh)"
+}
+
+# ---- --max-hold ----
+
+@test "--max-hold ends the command by TERM, and what ignores that by KILL after --kill-after" {
+    local term end
+    run -124 --separate-stderr rlock -k "$KEY" -t 20 --max-hold 300ms --kill-after 600ms -- sh -c '
+        trap "$TOOLS/hold_clock >>$DIR/term" TERM
+        (trap "" TERM; exec setsid "$TOOLS/hold_clock" "$DIR/ticks" 5) &
+        while :; do wait; done'
+    assert_line "^rlock: $KEY: max-hold: the command ran for too long"
+    gone "$KEY"
+    assert_eq "$(marked)" "" "what still runs"
+    term=$(head -n 1 "$DIR/term")
+    end=$(tail -n 1 "$DIR/ticks")
+    ((term - $(head -n 1 "$DIR/ticks") >= 200)) || fail 'TERM came too early'
+    # the first is told after a little, the last tick is up to 5 ms old
+    assert_between $((end - term)) 450 3000 'time from TERM to KILL'
+}
+
+@test "--max-hold: 124 also for a command that answers TERM with a status of its own" {
+    run -124 rlock -k "$KEY" --max-hold 200ms -- sh -c 'trap "exit 0" TERM; sleep 60 & wait'
+    run -124 rlock -k "$KEY" --max-hold 200ms --kill-after 0 -- sh -c 'trap "" TERM; sleep 60'
+    run -6 rlock -k "$KEY" --max-hold 20 -- sh -c 'exit 6'
+    assert_eq "$(marked)" "" "what still runs"
+}
+
+@test "--max-hold counts from the grant, not from the start of the wait" {
+    hold job -k "$KEY"
+    start waiter "$RLOCK" -k "$KEY" --max-hold 1s -- sh -c 'sleep 0.2; exit 5'
+    never 2 dead "$pid"
+    let_go job
+    finish waiter
+    assert_status 5
+}
+
+# ---- --wait-all ----
+
+# It got away from the command's process group and session; it ends when a line is written to it.
+daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit 5'
+
+@test "without --wait-all the lock is given back when the command has ended, whoever runs on" {
+    mkfifo "$DIR/daemon"
+    run -5 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" -c "($daemon) >/dev/null 2>&1; exit 5"
+    assert_eq "$stderr" ""
+    gone "$KEY"
+    [[ -n $(marked) ]] || fail "the daemon was ended"
+}
+
+@test "--wait-all keeps the lock until every descendant has ended" {
+    mkfifo "$DIR/daemon"
+    start job "$RLOCK" -k "$KEY" -t 2 --wait-all -c "$daemon"
+    eventually 5 file_has "$DIR/job.out" running
+    never 3 gone "$KEY" # longer than the ttl: it is renewed, too
+    alive "$pid"
+    echo >"$DIR/daemon"
+    finish job
+    assert_status 5
+    gone "$KEY"
+}
+
+@test "--wait-all: what the command leaves behind is ended by --max-hold as well" {
+    mkfifo "$DIR/daemon"
+    run -124 --separate-stderr rlock -k "$KEY" --wait-all --max-hold 300ms -c "$daemon"
+    gone "$KEY"
+    assert_eq "$(marked)" "" "what still runs"
+}

@@ -1,0 +1,354 @@
+#!/usr/bin/env bats
+# main: the main job: what is on the server while it runs and after it, and whom it keeps out.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+}
+teardown() { common_teardown; }
+
+TOKEN='[0-9a-f]{32}'
+
+fence_key() { echo "rlock:fence:{$1}:$1"; } # for keys without braces
+
+# The compare-and-delete of the manual of SET, as other programs do it.
+foreign_lock() { redis_cli set "$1" "$2" NX PX "$3"; }
+foreign_unlock() {
+    redis_cli eval 'if redis.call("get", KEYS[1]) == ARGV[1] then
+        return redis.call("del", KEYS[1]) else return 0 end' 1 "$1" "$2"
+}
+
+# monitored COMMAND...: as `run`; what the server was asked meanwhile is in $DIR/monitor.
+monitored() {
+    redis_monitor "$DIR/monitor"
+    run --separate-stderr "$@"
+    redis_cli echo "end of $KEY" >/dev/null
+    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
+}
+
+# ---- the lock on the server ----
+
+@test "while the job runs the key holds a token and expires; after it the key is gone" {
+    hold job -k "$KEY" -t 30
+    assert_match "$(value "$KEY")" "^$TOKEN "
+    assert_between "$(redis_cli ttl "$KEY")" 1 30 "TTL"
+    let_go job 3
+    assert_status 3
+    assert_eq "$output" running
+    assert_eq "$stderr" ""
+    gone "$KEY"
+}
+
+@test "without any address the server is the one at 127.0.0.1:6379" {
+    unshare -rn ip link set lo up 2>/dev/null || skip 'no network namespaces here'
+    printf '#!/bin/sh\necho "$RLOCK_KEY"\nexit 3\n' >"$DIR/backup.sh"
+    chmod +x "$DIR/backup.sh"
+    cd "$DIR"
+    unset RLOCK_URL
+    export -f redis_program
+    run -3 --separate-stderr unshare -rn bash -c '
+        ip link set lo up
+        "$1" -n -k job:nightly -- ./backup.sh # nobody there
+        echo "$?"
+        "$(redis_program)" --save "" >server.log 2>&1 &
+        until grep -qsi "ready to accept" server.log; do sleep 0.02; done
+        "$1" -k job:nightly -t 30 -- ./backup.sh
+        status=$?
+        kill "$!"
+        exit "$status"' - "$RLOCK"
+    assert_eq "$output" $'69\njob:nightly'
+    assert_line '^rlock: job:nightly: unreachable: .*127\.0\.0\.1:6379.*refused; .*-u .*local:'
+}
+
+@test "the lock is taken by SET NX EX, or PX where the ttl is not in whole seconds" {
+    local ttl set
+    while read -r ttl set; do
+        monitored rlock -k "$KEY" -t "$ttl" -- true
+        assert_status 0
+        grep -E "\[0 lua\] \"SET\" \"$KEY\" \"$TOKEN [^\"]*\" \"NX\" $set\$" "$DIR/monitor" ||
+            fail "$ttl: $(grep '"SET"' "$DIR/monitor")"
+    done <<'END'
+30     "EX" "30"
+2      "EX" "2"
+2000ms "EX" "2"
+1.5    "PX" "1500"
+1001ms "PX" "1001"
+END
+}
+
+@test "a run is two requests: one script to acquire, one to release" {
+    redis_cli config resetstat
+    monitored rlock -k "$KEY" -- true
+    assert_status 0
+    assert_eq "$(grep -v '\[0 lua\]' "$DIR/monitor" | grep -oE '\] "[^"]*"' | tr -d '\n')" \
+        '] "EVAL"] "EVAL"] "echo"'
+    assert_match "$(redis_cli info commandstats)" 'cmdstat_eval:calls=2,'
+}
+
+@test "no key is left but the last fence, and that expires" {
+    redis_cli -n 1 flushdb
+    RLOCK_URL+="?db=1"
+    run -0 rlock -k "$KEY" -t 2 -- true
+    run -7 rlock -k "$KEY" -t 2 -- sh -c 'exit 7'
+    run -127 rlock -k "$KEY" -t 2 -- "$DIR/none"
+    assert_eq "$(redis_cli -n 1 keys '*')" "$(fence_key "$KEY")"
+    # it must outlive whoever still acts on an old lease, by days
+    assert_between "$(redis_cli -n 1 ttl "$(fence_key "$KEY")")" $((5 * 86400)) $((30 * 86400))
+}
+
+@test "the last fence outlives even the longest lease" {
+    rlock -k "$KEY" -t 30d -- true
+    assert_between "$(redis_cli ttl "$(fence_key "$KEY")")" $((60 * 86400)) $((600 * 86400))
+}
+
+# ---- fences ----
+
+fence() { rlock -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'; }
+
+# assert_grows FENCE...: each is a number, and greater than the one before it.
+assert_grows() {
+    local last=0 next
+    for next; do
+        assert_match "$next" '^[1-9][0-9]*$' fence
+        ((next > last)) || fail "does not grow: $*"
+        last=$next
+    done
+}
+
+@test "each grant's fence is greater than those before it, also when the server lost its data" {
+    local fences=()
+    redis_start own
+    RLOCK_URL=unix://$REDIS_SOCKET
+    fences+=("$(fence)" "$(fence)" "$(fence)")
+    redis_cli flushall
+    fences+=("$(fence)" "$(fence)")
+    redis_crash
+    redis_restart
+    fences+=("$(fence)")
+    assert_grows "${fences[@]}"
+}
+
+@test "a fence is greater than the last one even if the server's clock is behind" {
+    redis_cli set "$(fence_key "$KEY")" 9007199254740000 EX 100
+    assert_eq "$(fence)" 9007199254740001
+    assert_eq "$(fence)" 9007199254740003 # the release in between took one
+}
+
+@test "who is refused takes no fence from the holder" {
+    local before
+    hold job -k "$KEY"
+    before=$(redis_cli get "$(fence_key "$KEY")")
+    assert_eq "$before" "$(env_of job RLOCK_FENCE)" "the last fence"
+    run -75 rlock -n -k "$KEY" -- true
+    assert_eq "$(redis_cli get "$(fence_key "$KEY")")" "$before"
+    let_go job
+    assert_status 0
+}
+
+# ---- what the command is told ----
+
+@test "the command is told the key, the token, the fence and the ttl, whatever was there before" {
+    RLOCK_KEY=x RLOCK_TOKEN=x RLOCK_FENCE=x RLOCK_TTL_MS=x hold job -k "$KEY" -t 2.5
+    assert_eq "$(env_of job RLOCK_KEY)" "$KEY"
+    assert_eq "$(env_of job RLOCK_TOKEN)" "$(value "$KEY" | cut -c1-32)"
+    assert_eq "$(env_of job RLOCK_TTL_MS)" 2500
+    assert_grows "$(env_of job RLOCK_FENCE)"
+    let_go job
+    assert_status 0
+}
+
+@test "within another rlock, the command is told of the inner lock" {
+    run -0 --separate-stderr rlock -k "$KEY:outer" -t 5 -- sh -c \
+        'echo "$RLOCK_KEY $RLOCK_TOKEN"; "$1" -k "$2" -t 3 -- \
+            sh -c "echo \$RLOCK_KEY \$RLOCK_TOKEN \$RLOCK_TTL_MS"' - "$RLOCK" "$KEY"
+    assert_match "$output" "^$KEY:outer ($TOKEN)"$'\n'"$KEY ($TOKEN) 3000$"
+    [[ ${BASH_REMATCH[1]} != "${BASH_REMATCH[2]}" ]] || fail "the token of another lock"
+}
+
+@test "each run has a token of its own" {
+    local i
+    for i in 1 2 3; do rlock -k "$KEY" -- sh -c 'echo "$RLOCK_TOKEN"'; done >"$DIR/tokens"
+    assert_eq "$(grep -cxE "$TOKEN" "$DIR/tokens")" 3
+    assert_eq "$(uniq "$DIR/tokens" | wc -l)" 3
+}
+
+# ---- the card ----
+
+@test "the value says who holds the lock, with the command's name, never its arguments" {
+    local host words="v1 try=1 host=%s pid=%s user=%s command=sh label=at%%20night since=[0-9]{13}"
+    hold job -k "$KEY" --label 'at night'
+    host=$(uname -n)
+    # shellcheck disable=SC2059
+    words=$(printf "$words" "${host//./\\.}" "$pid" "$(id -un)")
+    assert_match "$(value "$KEY")" "^$TOKEN $words$"
+    let_go job
+    assert_status 0
+    rlock -k "$KEY" -c "$(asking) get '$KEY' # hunter2" >"$DIR/value"
+    assert_match "$(<"$DIR/value")" ' command=sh since='
+    refute_match "$(<"$DIR/value")" 'hunter2|get'
+}
+
+@test "whatever a label holds, it stays one word of the card, and of printable characters" {
+    local label w='[!-~]+'
+    for label in 'a command=evil since=1' $'line\nfeed' $'\e[2J\a' '100 %41' $'\xff\xc3' \
+        "$(printf 'x%.0s' {1..1000})" ''; do
+        hold job -k "$KEY" --label "$label"
+        assert_match "$(value "$KEY")" \
+            "^$TOKEN v1 try=1 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+$"
+        let_go job
+        assert_status 0
+        rm "$DIR/job.go"
+    done
+}
+
+# ---- who waits ----
+
+@test "who is refused is told by whom: program, user, host, pid and label" {
+    hold job -k "$KEY" -t 20 --label 'the nightly one'
+    run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: busy: held by sh of $(id -un)@$(uname -n), pid $pid"
+    assert_match "$stderr" '\(the(%20| )nightly(%20| )one\), for up to [12][0-9]\.[0-9] s more$'
+    run -75 --separate-stderr rlock -w 0.3 -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: timeout: held by sh of .*, pid $pid "
+    [[ ! -e $DIR/ran ]]
+    let_go job
+    assert_status 0
+}
+
+@test "who waits gets the lock when its holder has ended, and only then" {
+    hold job -k "$KEY"
+    start waiter "$RLOCK" -w 20 -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'
+    never 1 dead "$pid"
+    [[ ! -s $DIR/waiter.out ]]
+    let_go job
+    assert_status 0
+    finish waiter
+    assert_status 0
+    assert_grows "$(env_of job RLOCK_FENCE)" "$output"
+}
+
+@test "whatever another program wrote into the lock, it is shown as printable characters" {
+    local hostile
+    for hostile in $'\e]0;x\a\e[2J' $'two\nlines' $'\xff\xfe' '' '%s%n' \
+        "$(printf 'x%.0s' {1..3000})" "$(printf '0%.0s' {1..32}) v1 "$'\e[2J command=\e'; do
+        redis_cli set "$KEY" "$hostile" PX 9000
+        LC_ALL=C run -75 --separate-stderr rlock -n -k "$KEY" -- true
+        assert_line "^rlock: $KEY: busy: held by [ -~]{1,400}, for up to [0-9.]+ s more$"
+    done
+}
+
+# ---- keys of every kind ----
+
+@test "a key may hold any bytes, up to 64 KiB, and its helper key is in the same Cluster slot" {
+    local key long helper slot
+    long=$(printf '%65536s' '' | tr ' ' k)
+    # A Cluster refuses a script whose keys are in different slots.
+    redis_start cluster --cluster-enabled yes
+    eval "$(asking) cluster addslots {0..16383}" >/dev/null
+    eventually 10 cluster_serves
+    export -f redis_cli
+    RLOCK_URL=unix://$REDIS_SOCKET
+    for key in 'with space' $'new\nline' '{tag}x' 'a{tag}x' 'a{}x' '{' '}first' '}{' '}{tag}' \
+        'a{b' '{a}b}' '{a}{b}' '{{a}}' $'\xff\xfe\x80' '%n%s\x41' $'quote\'"\\$(x)`x`' -k '*?[a]' \
+        "$long" "}${long:1}" "{${long:2}}"; do
+        redis_cli flushall >/dev/null
+        run -0 --separate-stderr rlock -k "$key" -- bash -c \
+            '[[ $RLOCK_KEY == "$1" ]] && redis_cli exists "$1"' - "$key"
+        assert_eq "$output|$stderr" '1|' "${key:0:40}"
+        gone "$key"
+        assert_eq "$(redis_cli dbsize)" 1
+        helper=$(redis_cli randomkey)
+        slot=$(printf %s "$helper" | redis_cli -x cluster keyslot)
+        assert_eq "$slot" "$(printf %s "$key" | redis_cli -x cluster keyslot)" "slot: ${key:0:40}"
+    done
+}
+
+cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
+
+# ---- other programs ----
+
+@test "another program's SET NX and compare-and-delete leave rlock's lock alone" {
+    local before
+    hold job -k "$KEY" -t 20
+    before=$(value "$KEY")
+    assert_eq "$(foreign_lock "$KEY" other 9000)" ""
+    assert_eq "$(foreign_unlock "$KEY" other)" 0
+    assert_eq "$(value "$KEY")" "$before"
+    let_go job 5
+    assert_status 5
+    assert_eq "$(foreign_lock "$KEY" other 9000)" OK
+}
+
+@test "another program's lock is waited for, neither changed nor extended" {
+    foreign_lock "$KEY" 'my random value' 8000
+    run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: busy: held by another program \(\"my random value\"\), for up to"
+    start waiter "$RLOCK" -w 20 -k "$KEY" -- echo mine
+    never 1 dead "$pid"
+    [[ ! -s $DIR/waiter.out ]]
+    assert_eq "$(value "$KEY")" 'my random value'
+    assert_between "$(ttl_ms "$KEY")" 1 7500
+    assert_eq "$(foreign_unlock "$KEY" 'my random value')" 1
+    finish waiter
+    assert_status 0
+    assert_eq "$output" mine
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "another program's lock that nobody gives back is taken when it has expired" {
+    foreign_lock "$KEY" other 700
+    run -0 rlock -w 20 -k "$KEY" -- true
+}
+
+@test "a foreign key without an expiry is waited for, and never overwritten" {
+    redis_cli set "$KEY" other
+    run -75 --separate-stderr rlock -w 0.5 -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: timeout: held by another program \(\"other\"\), without an end$"
+    start waiter "$RLOCK" -k "$KEY" -- true
+    never 1 dead "$pid"
+    assert_eq "$(value "$KEY"), $(redis_cli ttl "$KEY")" 'other, -1'
+    [[ ! -e $DIR/ran ]]
+    redis_cli del "$KEY"
+    finish waiter
+    assert_status 0
+}
+
+@test "redis-py's Lock and rlock exclude each other" {
+    python3 -c 'import redis' 2>/dev/null || skip 'python3-redis'
+    cat >"$DIR/lock.py" <<'END'
+import os, redis, sys
+lock = redis.Redis(unix_socket_path=os.environ["REDIS_SOCKET"]).lock(sys.argv[1], timeout=20)
+print("got" if lock.acquire(blocking=False) else "refused", flush=True)
+if lock.owned():
+    sys.stdin.readline()
+    lock.extend(5)
+    lock.release() # raises if it is not its own any more
+    print("released", flush=True)
+END
+    hold job -k "$KEY"
+    run -0 python3 "$DIR/lock.py" "$KEY"
+    assert_eq "$output" refused
+    let_go job 5
+    assert_status 5
+
+    mkfifo "$DIR/go"
+    start other bash -c 'exec python3 "$0" "$1" <"$2"' "$DIR/lock.py" "$KEY" "$DIR/go"
+    exec {go}>"$DIR/go"
+    eventually 10 file_has "$DIR/other.out" '^got$'
+    run -75 rlock -n -k "$KEY" -- touch "$DIR/ran"
+    start waiter "$RLOCK" -w 20 -k "$KEY" -- touch "$DIR/ran"
+    never 1 dead "$pid"
+    [[ ! -e $DIR/ran ]]
+    echo >&"$go"
+    finish other
+    assert_eq "$status $output" $'0 got\nreleased'
+    finish waiter
+    assert_status 0
+    [[ -e $DIR/ran ]]
+}

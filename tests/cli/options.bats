@@ -1,0 +1,428 @@
+#!/usr/bin/env bats
+# options: what may be asked for, and where: the command line, the environment, files; bad input.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET DIR
+}
+teardown() { common_teardown; }
+
+# refused STATUS REGEX ARG...: rlock with these words only; it says why in one line.
+refused() {
+    local wanted=$1 says=$2
+    shift 2
+    run "-$wanted" --separate-stderr rlock "$@"
+    assert_line "$says"
+    assert_eq "$output" ""
+}
+
+show_ttl=(-- printenv RLOCK_TTL_MS)
+
+# ---- the command line ----
+
+@test "an option takes its argument in each of the usual ways, and the last one counts" {
+    local words
+    while read -ra words; do
+        run -0 --separate-stderr rlock "${words[@]}" "${show_ttl[@]}"
+        assert_eq "$output|$stderr" '2000|' "${words[*]}"
+    done <<END
+-k $KEY -t 2
+-k$KEY -t2
+-nk $KEY -t2
+-nqk$KEY -t2s
+-qnt2 -k $KEY
+--key=$KEY --ttl=2
+--key $KEY --ttl 2000ms --nonblock
+-k $KEY -t 9 --ttl=8 -t2
+-t2 --label= --key=$KEY
+END
+    refused 64 'usage: key: one is possible' -k "$KEY" -k "$KEY:2" -- true
+}
+
+@test "options end at the first other word, or at --; what follows is the command's" {
+    run -0 --separate-stderr rlock -k "$KEY" echo -n --ttl x -- y
+    assert_eq "$output" '--ttl x -- y'
+    run -0 --separate-stderr rlock -k "$KEY" -- echo -- -t --no-such-option ''
+    assert_eq "$output" '-- -t --no-such-option '
+    run -127 --separate-stderr rlock -k "$KEY" -- --ttl
+    assert_line ": not-found: --ttl: "
+    run -127 --separate-stderr rlock -k "$KEY" -
+    run -127 --separate-stderr rlock -k "$KEY" ''
+}
+
+@test "what is no option, or not yet one, is unknown and never ignored" {
+    local word
+    for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vs \
+        $'--\e[2J' -s -x --shared --exclusive --slots --slots=2 --queue --queue=none --min-hold \
+        --once --replicas --tls-ca --tls-cert --tls-key --protocol --timestamp-unit --token-file \
+        --quiet-if-gone --bind-pid --yes; do
+        refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
+            -k "$KEY" "$word" 5 -- touch "$DIR/ran"
+    done
+    refused 64 'usage: on-lost: ' -k "$KEY" --on-lost pause -- touch "$DIR/ran"
+    for word in acquire renew release status list break doctor; do # words, as any other
+        refused 64 'usage: no key' "$word" -k "$KEY"
+    done
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "-n and -w set the same thing: the last one counts, and -w 0 is -n" {
+    local row
+    redis_cli set "$KEY" other PX 60000
+    for row in 'busy -n' 'busy -w 0' 'busy -w 9 -n' 'busy --wait=9 --wait=0s' \
+        'timeout -n -w 0.1'; do
+        # shellcheck disable=SC2086 # words
+        run -75 --separate-stderr rlock -k "$KEY" ${row#* } -- true
+        assert_line "^rlock: $KEY: ${row%% *}: "
+    done
+}
+
+@test "--help and --version answer on standard output with status 0, whatever else is wrong" {
+    local option
+    for option in -h --help -V --version; do
+        RLOCK_TTL=bad RLOCK_CONFIG=$DIR/none run -0 --separate-stderr rlock -n "$option" --bad
+        assert_match "$output" \
+            '^(usage: rlock |rlock [0-9]+\.[0-9.]+ \(hiredis [0-9.]+, TLS (yes|no)\)$)'
+        assert_eq "$stderr" ""
+    done
+    for option in --help --version; do
+        run -71 bash -c '"$1" "$2" >/dev/full' - "$RLOCK" "$option"
+    done
+}
+
+# ---- durations and numbers ----
+
+@test "a duration is a decimal number of seconds, or has a unit" {
+    local row
+    for row in 30:30000 1.5:1500 1500ms:1500 30s:30000 2m:120000 0.5m:30000 2h:7200000 1d:86400000 \
+        30d:2592000000 720h:2592000000 2592000:2592000000 0030:30000 1.0:1000 1.0001:1001; do
+        run -0 --separate-stderr rlock -k "$KEY" -t "${row%:*}" "${show_ttl[@]}"
+        assert_eq "$output" "${row#*:}" "${row%:*}"
+    done
+}
+
+@test "what is not a duration, or is too long for one, is a usage error and never another one" {
+    local value option
+    for value in '' ' ' x s .5 5. 1..5 1,5 1e3 0x10 +5 -5 ' 5' '5 ' '5 s' 5S 5M 5sec 5min 5ms5 \
+        5m30s 1:30 inf nan 5% $'5\n' 18446744073709551617 9223372036854775808 9223372036854775807 \
+        106751991168d 99999999999999999999999999999999999999999; do
+        for option in -t -w --kill-after --max-hold --connect-timeout; do
+            refused 64 '^rlock: .*usage: ' -k "$KEY" "$option" "$value" -- true
+        done
+    done
+    for option in -t --max-hold --connect-timeout; do
+        refused 64 'must be more than zero: "0"' -k "$KEY" "$option" 0 -- true
+        refused 64 'must be more than zero: "0.0ms"' -k "$KEY" "$option" 0.0ms -- true
+    done
+}
+
+@test "the longest durations are waited for, not wrapped around" {
+    local longest=(-w 36500d --max-hold 36500d --connect-timeout 36500d)
+    run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
+    assert_eq "$stderr" ""
+    redis_cli set "$KEY" other PX 700
+    run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
+}
+
+@test "a ttl is 1 s to 30 d" {
+    local ttl
+    for ttl in 999ms 0.5 1ms 2592000001ms 2592001 31d 36500d; do
+        refused 64 "usage: ttl must be from 1s to 30d" -k "$KEY" -t "$ttl" -- true
+    done
+    run -0 rlock -k "$KEY" -t 1 -- true
+}
+
+@test "a --kill-after that does not fit into the ttl is refused, and the message says what would" {
+    local ttl most
+    for ttl in 1 5 30 1d; do
+        refused 64 'kill-after .*: at most [0-9]+ ms' -k "$KEY" -t "$ttl" --kill-after 30d -- true
+        [[ $stderr =~ 'at most '([0-9]+)' ms' ]]
+        most=${BASH_REMATCH[1]}
+        refused 64 'kill-after' -k "$KEY" -t "$ttl" --kill-after $((most + 1))ms -- true
+        run -0 --separate-stderr rlock -k "$KEY" -t "$ttl" --kill-after "${most}ms" -- true
+    done
+}
+
+# ---- the environment and files ----
+
+# from SOURCE NAME VALUE ARG...: rlock with that option set there; yes is no argument.
+from() {
+    local source=$1 name=$2 value=$3 variable=${2^^}
+    shift 3
+    case $source:$value in
+        command_line:yes) run --separate-stderr rlock "--$name" "$@" ;;
+        command_line:*) run --separate-stderr rlock "--$name=$value" "$@" ;;
+        environment:*)
+            run --separate-stderr env "RLOCK_${variable//-/_}=$value" "$RLOCK" "$@"
+            ;;
+        file:*)
+            echo "$name = $value" >"$DIR/config"
+            RLOCK_CONFIG=$DIR/config run --separate-stderr rlock "$@"
+            ;;
+    esac
+}
+
+# What shows that an option was heard; $1 is the source, $TAKEN a key that is taken.
+probe_ttl() {
+    from "$1" ttl 2 -k "$KEY" "${show_ttl[@]}"
+    assert_eq "$output" 2000
+}
+probe_nonblock() {
+    from "$1" nonblock yes -k "$TAKEN" -- true
+    assert_line ': busy: '
+}
+probe_wait() {
+    from "$1" wait 0.1 -k "$TAKEN" -- true
+    assert_line ': timeout: '
+}
+probe_conflict_exit_code() {
+    from "$1" conflict-exit-code 9 -n -k "$TAKEN" -- true
+    assert_status 9
+}
+probe_on_lost() {
+    from "$1" on-lost ignore -t 1 -k "$KEY" -c \
+        "$(asking) set \"\$RLOCK_KEY\" other PX 1200; sleep 1; echo went on"
+    assert_status 76
+    assert_eq "$output" $'OK\nwent on'
+    redis_cli del "$KEY"
+}
+probe_kill_after() {
+    from "$1" kill-after 99 -k "$KEY" -- true
+    assert_line 'kill-after of 99000 ms'
+}
+probe_max_hold() {
+    from "$1" max-hold 0.1 -k "$KEY" -- sleep 20
+    assert_status 124
+}
+probe_wait_all() {
+    from "$1" wait-all yes -k "$KEY" -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
+    assert_eq "$output" 1
+}
+probe_url() {
+    RLOCK_URL='' from "$1" url "unix://$REDIS_SOCKET?db=2" -k "$KEY" -c \
+        "$(asking) -n 2 exists \"\$RLOCK_KEY\""
+    assert_eq "$output" 1
+}
+probe_password_file() {
+    echo password >"$DIR/password"
+    from "$1" password-file "$DIR/password" -k "$KEY" -- true
+    assert_status 77 # the server wants none
+}
+probe_pass_credentials() {
+    REDIS_URL=redis://:pw@host from "$1" pass-credentials yes -k "$KEY" -- printenv REDIS_URL
+    assert_eq "$output" redis://:pw@host
+}
+probe_connect_timeout() {
+    local before
+    before=$(now_ms)
+    from "$1" connect-timeout 0.1 -u "unix://$DIR/none" -k "$KEY" -- true
+    assert_status 69
+    (($(now_ms) - before < 4500)) || fail 'waited for the default of 5 s'
+}
+probe_quiet() {
+    from "$1" quiet yes -n -k "$TAKEN" -- true
+    assert_eq "$status|$stderr" '75|'
+}
+probe_verbose() {
+    from "$1" verbose yes -k "$KEY" -- true
+    assert_match "$stderr" 'granted \([0-9.]+ s\)'
+}
+probe_json() {
+    from "$1" json yes -n -k "$TAKEN" -- true
+    assert_line '^\{"event":"busy",'
+}
+
+probes() { declare -F | sed -n 's/^declare -f probe_//p'; }
+
+@test "each option of the table does what it should from the command line, environment and file" {
+    local source probe name
+    TAKEN=$KEY:taken
+    redis_cli set "$TAKEN" other PX 60000
+    assert_eq "$(probes | tr _ -)" \
+        "$(rlock --dump=options | awk -F '\t' '$4 != "-" { print $2 }' | LC_ALL=C sort)"
+    for source in command_line environment file; do
+        for probe in $(probes); do
+            "probe_$probe" "$source" || fail "$probe from $source: $status, $output, $stderr"
+        done
+    done
+}
+
+@test "the nearest counts: command line, environment, file, default" {
+    echo 'ttl = 4' >"$DIR/config"
+    export RLOCK_CONFIG=$DIR/config RLOCK_TTL=3
+    assert_eq "$(rlock -k "$KEY" -t 2 "${show_ttl[@]}")" 2000
+    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 3000
+    unset RLOCK_TTL
+    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 4000
+    : >"$DIR/config"
+    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 30000
+}
+
+@test "the nearest of -n and -w counts, wherever the other is" {
+    redis_cli set "$KEY" other PX 60000
+    RLOCK_NONBLOCK=yes run -75 --separate-stderr rlock -w 0.1 -k "$KEY" -- true
+    assert_line ': timeout: '
+    echo 'nonblock = yes' >"$DIR/config"
+    export RLOCK_CONFIG=$DIR/config
+    RLOCK_WAIT=0.1 run -75 --separate-stderr rlock -k "$KEY" -- true
+    assert_line ': timeout: '
+    echo 'wait = 0.1' >"$DIR/config"
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    assert_line ': busy: '
+}
+
+@test "RLOCK_NONBLOCK=no says that it is not -n, whatever a file says, and nothing of a wait" {
+    redis_cli set "$KEY" other PX 60000
+    export RLOCK_CONFIG=$DIR/config RLOCK_NONBLOCK=no
+    echo 'wait = 0.1' >"$DIR/config"
+    run -75 --separate-stderr timeout 3 "$RLOCK" -k "$KEY" -- true
+    assert_line ': timeout: '
+    echo 'nonblock = yes' >"$DIR/config"
+    run -124 --separate-stderr timeout 1 "$RLOCK" -k "$KEY" -- true
+}
+
+@test "a switch is yes, true, 1, or no, false, 0; an empty variable is as if it were not set" {
+    local value
+    redis_cli set "$KEY" other PX 60000
+    for value in yes true 1; do
+        RLOCK_QUIET=$value run -75 --separate-stderr rlock -n -k "$KEY" -- true
+        assert_eq "$stderr" ""
+    done
+    for value in no false 0 ''; do
+        RLOCK_QUIET=$value run -75 --separate-stderr rlock -n -k "$KEY" -- true
+        assert_line ': busy: '
+    done
+    for value in on off YES y 2 -1 ' ' $'\e'; do
+        RLOCK_QUIET=$value refused 64 'RLOCK_QUIET: quiet: neither yes nor no: "[ -~]*"' \
+            -k "$KEY" -- true
+    done
+    RLOCK_TTL='' RLOCK_CONFIG='' RLOCK_ON_LOST='' RLOCK_PASSWORD='' REDIS_URL='' run -0 \
+        --separate-stderr rlock -k "$KEY:2" "${show_ttl[@]}"
+    assert_eq "$output|$stderr" '30000|'
+    RLOCK_TTL=5x refused 64 'usage: RLOCK_TTL: ttl: .*"5x"' -k "$KEY" -- true
+}
+
+@test "key, command, label and report are asked for on the command line only" {
+    local name
+    RLOCK_KEY=x refused 64 'no key' true
+    RLOCK_COMMAND=true refused 64 'no command' -k "$KEY"
+    RLOCK_LABEL=hunter2 RLOCK_REPORT=$DIR/report run -0 --separate-stderr \
+        rlock -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
+    refute_match "$output" hunter2
+    [[ ! -e $DIR/report ]]
+    export RLOCK_CONFIG=$DIR/config
+    for name in key command label report help version; do
+        echo "$name = x" >"$DIR/config"
+        refused 78 "misconfigured: $DIR/config:1: unknown name \"$name\"" -k "$KEY" -- true
+    done
+}
+
+# As many programs as there are places: who reads which file is told by the ttl.
+@test "the file is \$RLOCK_CONFIG, else the user's, else the system's, and no other" {
+    unshare -rm mount -t tmpfs none /etc 2>/dev/null || skip 'no mount namespaces here'
+    run -0 --separate-stderr unshare -rm bash -c '
+        mount -t tmpfs none /etc
+        ttl() { "$1" -k "$2" -- printenv RLOCK_TTL_MS; }
+        ttl "$@"
+        echo "ttl = 4" >/etc/rlock.conf; ttl "$@"
+        mkdir -p "$HOME/.config/rlock"; : >"$HOME/.config/rlock/config"; ttl "$@"
+        echo "ttl = 3" >"$HOME/.config/rlock/config"; ttl "$@"
+        echo "ttl = 2" >"$DIR/config"; RLOCK_CONFIG=$DIR/config; export RLOCK_CONFIG; ttl "$@"
+        unset RLOCK_CONFIG HOME; ttl "$@"' - "$RLOCK" "$KEY"
+    assert_eq "${output//$'\n'/ }" '30000 4000 30000 3000 2000 4000'
+}
+
+@test "a file has lines of name = value, comments and empty lines" {
+    export RLOCK_CONFIG=$DIR/config
+    printf '%s\n' '# comment = 1' '' '   ' $'\t# another' 'ttl=9' $'  ttl\t =  2  \r' 'json = no' \
+        "url = unix://$REDIS_SOCKET?db=2" >"$DIR/config"
+    printf 'max-hold = 20' >>"$DIR/config" # no newline at the end
+    RLOCK_URL='' run -0 --separate-stderr rlock -k "$KEY" "${show_ttl[@]}"
+    assert_eq "$output|$stderr" '2000|'
+    assert_eq "$(redis_cli exists "rlock:fence:{$KEY}:$KEY")" 0 'what is not in database 2'
+}
+
+@test "a bad file is refused with its name, the line and the reason" {
+    local line says
+    export RLOCK_CONFIG=$DIR/config
+    while IFS='|' read -r line says; do
+        printf '# first\n\n%b\nttl = 5\n' "$line" >"$DIR/config"
+        refused 78 "misconfigured: $DIR/config:3: $says" -k "$KEY" -- true
+    done <<'END'
+no-such-name = 1|unknown name "no-such-name"
+TTL = 1|unknown name "TTL"
+slots = 2|unknown name "slots"
+= 1|unknown name ""
+ttl|not of the form name = value
+ttl 5|not of the form name = value
+ttl = 5x|ttl: not a duration .*: "5x"
+ttl =|ttl: not a duration .*: ""
+ttl = 5 # seconds|ttl: not a duration .*: "5 # seconds"
+password-file =|password-file: must not be empty
+wait = -1|wait: not a duration
+json = maybe|json: neither yes nor no: "maybe"
+conflict-exit-code = 256|conflict-exit-code: not a number from 0 to 255
+\0033[2J = 1|unknown name "[ -~]*"$
+\0377\0376\0001|not of the form name = value
+END
+    head -c 1000000 /dev/zero | tr '\0' x >"$DIR/config"
+    refused 78 "misconfigured: $DIR/config:1: not of the form" -k "$KEY" -- true
+}
+
+# unprivileged COMMAND...: as somebody for whom the mode of a file counts, whoever runs the tests.
+unprivileged() {
+    local drop=()
+    ((EUID != 0)) || drop=(setpriv '--bounding-set=-dac_override,-dac_read_search')
+    "${drop[@]}" "$@"
+}
+
+@test "a file that can't be read is an error, and is not taken for an empty one" {
+    local path
+    echo 'ttl = 2' >"$DIR/config"
+    chmod 0 "$DIR/config"
+    for path in "$DIR/none" "$DIR" "$DIR/config" /proc/self/mem; do
+        RLOCK_CONFIG=$path run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" -- true
+        assert_line "misconfigured: $path: ([Nn]o such file|Is a dir|Permission|Input/output)"
+        run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" --password-file "$path" -- true
+        assert_line "misconfigured: password file $path: "
+    done
+    mkdir -p "$DIR/.config/rlock"
+    mv "$DIR/config" "$DIR/.config/rlock/config"
+    run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" -- true
+    assert_line "misconfigured: $DIR/.config/rlock/config: Permission"
+}
+
+# ---- bad input ----
+
+@test "an empty key, and one of more than 64 KiB, are usage errors" {
+    local long
+    long=$(printf '%65537s' '' | tr ' ' k)
+    refused 64 'usage: key: must not be empty' -k '' -- true
+    refused 64 'usage: key: must not be empty' --key= -- true
+    refused 64 'usage: a key has 1 to 65536 bytes' -k "$long" -- true
+    assert_between "${#stderr}" 1 2000 'length of the line'
+}
+
+@test "half a URL, or one that nothing here serves, is 78 with its fault" {
+    local url
+    for url in redis redis: redis:/ redis:// redis://@ redis://user:pw@ redis://:6379 redis://h: \
+        redis://h:0 redis://h:65536 redis://h:-1 redis://h:x redis://h:1x redis://h:1:2 \
+        redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999 'redis://h?db=1' \
+        'redis://h#1' 'redis://[::1' 'redis://[]' 'redis://[::1]x' redis://h% redis://%zz@h \
+        redis://u:%4@h redis://h%00 unix: unix:/ unix:// unix://relative 'unix:///s?' \
+        'unix:///s?db' 'unix:///s?db=x' 'unix:///s?x=1' unix:///s%00 \
+        "unix:///$(printf 'x%.0s' {1..200})" rediss://h redis+sentinel://h/s REDIS://h tcp://h \
+        http://h localhost 127.0.0.1:6379 local local:x ' redis://h' $'\e[2J'; do
+        refused 78 "^rlock: $KEY: misconfigured: bad URL: [ -~]+$" -k "$KEY" -u "$url" -- true
+    done
+    refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true
+    RLOCK_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
+    RLOCK_URL='' REDIS_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
+    refused 78 'several servers' -k "$KEY" -u "$RLOCK_URL" -u "$RLOCK_URL" -- true
+}

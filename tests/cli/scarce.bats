@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# scarce: standard descriptors that are closed or that nobody reads; no descriptors, no processes.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY
+}
+teardown() { common_teardown; }
+
+# Prints which of the first descriptors it has; a redirection would take one of them.
+show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
+    done; echo "$open" >"$DIR/open"'
+
+@test "with standard descriptors closed, the command has none either, and the lock is freed" {
+    local closed command
+    for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+        for command in '"$@"' '"$RLOCK" -v -k "$KEY" -- "$@"'; do
+            run -6 bash -c "exec 3>&- 7</dev/null $closed; $command" - sh -c "$show_open; exit 6"
+            mv "$DIR/open" "$DIR/open.${#command}"
+        done
+        assert_eq "$(cat "$DIR/open.${#command}")" "$(cat "$DIR/open.4")" "descriptors with $closed"
+        gone "$KEY"
+    done
+}
+
+@test "nobody who reads what is said changes nothing: a full disk, a closed pipe, a full pipe" {
+    local sink broken full
+    mkfifo "$DIR/full"
+    exec {full}<>"$DIR/full" {broken}> >(:)
+    wait $!
+    dd if=/dev/zero of="$DIR/full" bs=4096 count=10000 oflag=nonblock status=none 2>/dev/null || :
+    for sink in /dev/full "&$broken" "&$full"; do
+        run -6 timeout 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
+            "$RLOCK" -v -k "$KEY" -- sh -c 'exit 6' # by default, as PIPE may have been ignored
+        gone "$KEY"
+        redis_cli set "$KEY" other PX 60000
+        run -75 timeout 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
+            "$RLOCK" -n -k "$KEY" -- true
+        redis_cli del "$KEY"
+    done
+}
+
+@test "with few descriptors rlock runs the command or ends with 71, and leaves no lock" {
+    local n few=0
+    for n in {4..24}; do
+        run --separate-stderr without_leaks timeout 20 prlimit --nofile="$n" "$RLOCK" -k "$KEY" -- \
+            sh -c 'echo ran' 3>&-
+        case $status:$output in
+            0:ran) ;;
+            71:) assert_line "^rlock: ($KEY: )?system: .*: Too many open files" && ((few += 1)) ;;
+            *) fail "with $n descriptors: $status, $output, $stderr" ;;
+        esac
+        gone "$KEY"
+    done
+    ((few > 0)) || fail 'it was never short of descriptors'
+    assert_eq "$status" 0 "status with 24 descriptors"
+}
+
+# injected SYSCALL when=TIMES ARG...: rlock; that system call fails so many times in each process.
+injected() {
+    local call=$1 when=$2
+    shift 2
+    run --separate-stderr without_leaks strace -f -qq -o "$DIR/trace" -e trace="$call" \
+        -e inject="$call:error=EAGAIN:$when" "$RLOCK" "$@"
+    grep -q INJECTED "$DIR/trace" || fail "there was no $call"
+}
+
+@test "no process slots: 71, the command does not run, and the lock is free at once" {
+    local call
+    need strace
+    for call in clone,fork vfork; do
+        injected "$call" when=1 -k "$KEY" -- touch "$DIR/ran"
+        assert_status 71
+        assert_line "^rlock: $KEY: system: .*: Resource temporarily unavailable"
+        gone "$KEY"
+    done
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "no thread for renewals: the command runs as long as the lease it has; it is tried again" {
+    need strace
+    injected clone3 when=1+ -t 1 -k "$KEY" -- sh -c 'sleep 0.3; exit 6'
+    assert_status 6
+    assert_match "$stderr" "^rlock: $KEY: renewal-failed: thread: Resource temporarily unavailable"
+    gone "$KEY"
+    injected clone3 when=1+ -t 1 -k "$KEY" -- sleep 20
+    assert_status 76
+    assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
+    injected clone3 when=1 -t 1 -k "$KEY" -- sh -c 'sleep 1.2; exit 6' # it is tried again
+    assert_status 6
+}

@@ -1,0 +1,281 @@
+#!/usr/bin/env bats
+# secrets: passwords: where they may come from, which one counts, and that nobody else sees them.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+# The server is given its passwords by commands that are over before anything is looked for.
+setup_file() {
+    redis_start
+    printf '%s\n' "right-$RANDOM$RANDOM$RANDOM" >"$BATS_FILE_TMPDIR/password"
+    redis_cli acl setuser job on ">job-$(<"$BATS_FILE_TMPDIR/password")" '~*' +@all
+    redis_cli config set requirepass "$(<"$BATS_FILE_TMPDIR/password")"
+}
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    mkdir "$DIR/in" # what is given to rlock; all else in $DIR is what came out of it
+    SECRET=$(<"$BATS_FILE_TMPDIR/password")
+    AT=127.0.0.1:$REDIS_PORT
+    unset REDISCLI_AUTH "${!RLOCK_PASSWORD@}"
+    export REDIS_URL=redis://$AT # the farthest place of all, so that each of the others counts
+}
+teardown() { common_teardown; }
+
+admin() { REDISCLI_AUTH=$SECRET redis_cli "$@"; }
+
+config() {
+    echo "$1" >>"$DIR/in/config"
+    export RLOCK_CONFIG=$DIR/in/config
+}
+
+WAYS='url url_attached url_equals file RLOCK_URL RLOCK_PASSWORD_FILE RLOCK_PASSWORD REDIS_URL
+    REDISCLI_AUTH url_config file_config'
+
+# given WAY PASSWORD COMMAND...: the command, with the password given to rlock in that way. Two can
+# be given: they nest.
+given() {
+    local way=$1 password=$2 file=$DIR/in/$1 url=redis://:$2@$AT
+    shift 2
+    printf '%s\n' "$password" >"$file"
+    case $way in
+        url) "$@" -u "$url" ;;
+        url_attached) "$@" "-u$url" ;;
+        url_equals) "$@" "--url=$url" ;;
+        url_config) config "url = $url" && "$@" ;;
+        file) "$@" --password-file "$file" ;;
+        RLOCK_PASSWORD_FILE) RLOCK_PASSWORD_FILE=$file "$@" ;;
+        file_config) config "password-file = $file" && "$@" ;;
+        RLOCK_URL) RLOCK_URL=$url "$@" ;;
+        REDIS_URL) REDIS_URL=$url "$@" ;;
+        RLOCK_PASSWORD) RLOCK_PASSWORD=$password "$@" ;;
+        REDISCLI_AUTH) REDISCLI_AUTH=$password "$@" ;;
+    esac
+    rm -f "$DIR/in/config"
+    unset RLOCK_CONFIG
+}
+
+accepted() { run -0 --separate-stderr rlock -n -k "$KEY" "$@" -- true; }
+refused() {
+    run -77 --separate-stderr rlock -n -k "$KEY" "$@" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: refused: "
+    [[ ! -e $DIR/ran ]]
+}
+
+# Whatever came out so far: files of this test, the last output, all command lines there are.
+assert_unseen() { # SECRET...
+    local secret
+    cat /proc/[0-9]*/cmdline >"$DIR/cmdlines" 2>/dev/null || :
+    printf '%s\n' "${output:-}" "${stderr:-}" >"$DIR/said"
+    for secret; do
+        ! grep -rlFe "$secret" --exclude-dir=in --exclude=job.env "$DIR" ||
+            fail "there a password is seen"
+        ! grep -qFe "$secret" "$DIR/job.env" || fail 'the command has it in its environment'
+    done
+}
+
+# ---- right and wrong ----
+
+@test "a password is taken from each place, used, and seen nowhere; a wrong one is 77" {
+    local way stripped
+    for way in $WAYS; do
+        rm -f "$DIR"/job.*
+        given "$way" "$SECRET" hold job -v --report "$DIR/report" -k "$KEY" -t 20
+        admin get "$KEY" >"$DIR/value"
+        assert_match "$(<"$DIR/value")" '^[0-9a-f]{32} '
+        assert_unseen "$SECRET"
+        stripped=$way
+        [[ $way == R* ]] || stripped=''
+        assert_eq "$(env_of job RLOCK_STRIPPED)" "$stripped" 'RLOCK_STRIPPED'
+        assert_eq "$([[ -z $stripped ]] || env_of job "$stripped")" ""
+        let_go job
+        assert_status 0
+        assert_match "$stderr" ': granted '
+        given "$way" "$SECRET" accepted -v --json
+        assert_unseen "$SECRET"
+        given "$way" wrong-secret refused -v --report "$DIR/report"
+        assert_unseen wrong-secret
+        given "$way" wrong-secret run -77 --separate-stderr rlock --json -v -k "$KEY" true
+        assert_unseen wrong-secret
+    done
+}
+
+@test "a server that wants a password and is given none: 77" {
+    refused
+    assert_match "$stderr" 'NOAUTH'
+    refute_match "$stderr" 'outer'
+    RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
+}
+
+@test "a user of the server's: the name is in the URL, the password there or elsewhere" {
+    accepted -u "redis://job:job-$SECRET@$AT"
+    REDIS_URL=redis://job@$AT
+    given RLOCK_PASSWORD "job-$SECRET" accepted
+    given file "job-$SECRET" accepted
+    given RLOCK_PASSWORD "$SECRET" refused
+    refused -u "redis://nobody:job-$SECRET@$AT"
+    # without a password it would be the default user's lock
+    run -78 --separate-stderr rlock -n -k "$KEY" -- true
+    assert_line "^rlock: $KEY: misconfigured: .*user.*password"
+}
+
+@test "the nearest password counts; in one place the URL's, then the file's, then the variable's" {
+    local nearer farther
+    while read -r nearer farther; do
+        given "$nearer" "$SECRET" given "$farther" wrong accepted
+        given "$nearer" wrong given "$farther" "$SECRET" refused
+    done <<'END'
+url RLOCK_PASSWORD
+url RLOCK_PASSWORD_FILE
+file RLOCK_URL
+file RLOCK_PASSWORD
+RLOCK_PASSWORD url_config
+RLOCK_PASSWORD file_config
+RLOCK_PASSWORD_FILE url_config
+RLOCK_URL file_config
+RLOCK_URL url_config
+url file
+RLOCK_URL RLOCK_PASSWORD_FILE
+RLOCK_URL RLOCK_PASSWORD
+RLOCK_PASSWORD_FILE RLOCK_PASSWORD
+url_config file_config
+url REDISCLI_AUTH
+file_config REDISCLI_AUTH
+RLOCK_PASSWORD REDISCLI_AUTH
+REDIS_URL REDISCLI_AUTH
+END
+}
+
+@test "a password may hold any characters; in a URL they are written %XX" {
+    local odd=$'p@s:s/ ?#[%41]"\'\\\xc3\xa9+' encoded
+    admin acl setuser odd on ">$odd" '~*' +@all
+    encoded=$(printf %s "$odd" | od -An -v -tx1 | tr -d '\n' | tr ' ' %)
+    accepted -u "redis://odd:$encoded@$AT"
+    assert_unseen "$odd" "$encoded"
+    REDIS_URL=redis://odd@$AT
+    given RLOCK_PASSWORD "$odd" accepted
+    given file "$odd" accepted
+    admin acl setuser odd resetpass '>right'
+    given RLOCK_PASSWORD "$odd" refused
+    assert_unseen "$odd"
+}
+
+@test "of a password file the first line counts, and without one it is 78" {
+    local content
+    for content in "$SECRET" "$SECRET\n" "$SECRET\r\n" "$SECRET\nanother\n"; do
+        printf "$content" >"$DIR/in/file"
+        accepted --password-file "$DIR/in/file"
+    done
+    for content in '' '\n' "\n$SECRET\n"; do
+        printf "$content" >"$DIR/in/file"
+        run -78 --separate-stderr rlock -k "$KEY" --password-file "$DIR/in/file" -- true
+        assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: its first line"
+    done
+    printf ' %s\n' "$SECRET" >"$DIR/in/file" # a blank is part of it
+    refused --password-file "$DIR/in/file"
+}
+
+# ---- what is said when something is wrong ----
+
+@test "no message repeats a password, whatever was wrong" {
+    local word
+    for word in "--password=$SECRET" "--ulr=redis://:$SECRET@h" "-a$SECRET" \
+        "-uredis://:$SECRET@h:0" "--url=redis://:$SECRET@" "-u:$SECRET@h" "-uhttp://u:$SECRET@h/" \
+        "-uredis://:$SECRET@no-such-host.invalid" "-uredis://:$SECRET@[::1"; do
+        run --separate-stderr rlock -v -k "$KEY" -w 0.1 --connect-timeout 0.1 "$word" -- true
+        assert_match "$status" '^(64|69|78)$' status
+        assert_line '^rlock: '
+        refute_match "$stderr" "$SECRET"
+    done
+    for word in "url = redis://:$SECRET@h:0" "password = $SECRET" "url redis://:$SECRET@h" \
+        "passwd=$SECRET" "$SECRET"; do
+        echo "$word" >"$DIR/in/config"
+        RLOCK_CONFIG=$DIR/in/config run -78 --separate-stderr rlock -v -k "$KEY" -- true
+        refute_match "$stderr" "$SECRET"
+    done
+}
+
+@test "what rlock shows of itself is without the passwords that it has" {
+    local option
+    for option in --help --version --dump=options --dump=exits --dump=verbs; do
+        RLOCK_PASSWORD=$SECRET RLOCK_URL=redis://:$SECRET@h run -0 --separate-stderr rlock "$option"
+        refute_match "$output$stderr" "$SECRET"
+    done
+}
+
+# ---- the command, and an rlock in it ----
+
+@test "every variable that can hold a password is taken out; --pass-credentials leaves them" {
+    local name url=redis://u:$SECRET@h
+    export RLOCK_PASSWORD_OLD=$SECRET
+    given RLOCK_PASSWORD "$SECRET" given REDISCLI_AUTH x given REDIS_URL y hold job -k "$KEY" \
+        -u "redis://$AT"
+    assert_unseen "$SECRET"
+    # shellcheck disable=SC2046 # words
+    assert_eq "$(printf '%s\n' $(env_of job RLOCK_STRIPPED) | sort | tr '\n' ' ')" \
+        'REDISCLI_AUTH REDIS_URL RLOCK_PASSWORD RLOCK_PASSWORD_OLD '
+    let_go job
+    given RLOCK_PASSWORD "$SECRET" given REDISCLI_AUTH x given REDIS_URL y hold kept -k "$KEY" \
+        -u "redis://$AT" --pass-credentials
+    for name in RLOCK_PASSWORD:$SECRET RLOCK_PASSWORD_OLD:$SECRET REDISCLI_AUTH:x RLOCK_STRIPPED: \
+        "REDIS_URL:redis://:y@$AT"; do
+        assert_eq "$(env_of kept "${name%%:*}")" "${name#*:}" "${name%%:*}"
+    done
+    let_go kept
+    assert_status 0
+}
+
+@test "a URL without a password stays, also where it names a user" {
+    given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
+    assert_eq "$(env_of job REDIS_URL) $(env_of job RLOCK_STRIPPED)" "redis://$AT "
+    let_go job
+    REDIS_URL=redis://job@$AT
+    given file "job-$SECRET" hold next -k "$KEY"
+    assert_eq "$(env_of next REDIS_URL) $(env_of next RLOCK_STRIPPED)" "redis://job@$AT "
+    let_go next
+}
+
+# An rlock within the command, with another key.
+nested() {
+    run --separate-stderr rlock -k "$KEY" "$@" -- "$RLOCK" -n -k "$KEY:inner" -- echo inner
+}
+
+@test "an inner rlock that lacks the password says what took it away" {
+    given RLOCK_PASSWORD "$SECRET" nested
+    assert_status 77
+    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; an outer rlock took .*configuration file"
+    RLOCK_PASSWORD=$SECRET run -77 --separate-stderr rlock -k "$KEY" -- \
+        env RLOCK_PASSWORD_FILE="$BATS_FILE_TMPDIR/password" "$RLOCK" -k "$KEY:1" -- \
+        "$RLOCK" -k "$KEY:2" -- true
+    assert_line "^rlock: $KEY:2: refused: .*outer rlock"
+}
+
+@test "an inner rlock that lacks the URL says so" {
+    unset REDIS_URL
+    given RLOCK_URL "$SECRET" nested
+    assert_status 78
+    assert_line "^rlock: $KEY:inner: misconfigured: an outer rlock took the server's URL"
+    given REDIS_URL "$SECRET" nested
+    assert_status 78
+}
+
+@test "an inner rlock that lacks the URL does not take the server of REDIS_URL instead" {
+    redis_start other
+    export REDIS_URL=unix://$REDIS_SOCKET
+    given RLOCK_URL "$SECRET" nested
+    assert_status 78
+    assert_eq "$(redis_cli dbsize)" 0 'keys on a server that nobody meant'
+}
+
+@test "an inner rlock has the password of the configuration file, or of --pass-credentials" {
+    local way
+    for way in url_config file_config; do
+        given "$way" "$SECRET" nested
+        assert_eq "$status $output" '0 inner' "$way"
+    done
+    for way in RLOCK_PASSWORD REDISCLI_AUTH RLOCK_URL REDIS_URL RLOCK_PASSWORD_FILE; do
+        given "$way" "$SECRET" nested --pass-credentials
+        assert_eq "$status $output" '0 inner' "$way"
+    done
+}

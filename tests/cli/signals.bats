@@ -1,0 +1,197 @@
+#!/usr/bin/env bats
+# signals: what each does to rlock, to the command and to the lock, at whatever moment it comes.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+}
+teardown() { common_teardown; }
+
+# Those of the table in cmd/signals.c that end a command; the real-time ones are all alike.
+ending=(HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR STKFLT RTMIN RTMAX)
+
+key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
+key_is_held() { ! key_is_free; }
+nothing_left() { [[ -z $(marked) ]]; }
+
+# seen MICROSECONDS SIGNAL COMMAND...: sends it that signal after so long (SIGNAL 0: none at all),
+# and prints its pid and how it ended, `exit STATUS` or `signal N`: a shell can't tell the two.
+seen() {
+    # shellcheck disable=SC2016
+    perl -e '
+        use Time::HiRes "usleep";
+        my ($after, $signal, @command) = @ARGV;
+        my $pid = fork // die;
+        if (!$pid) { exec @command or die }
+        $| = print "pid $pid\n";
+        if ($signal) { usleep $after; kill $signal, $pid }
+        waitpid $pid, 0;
+        print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"
+}
+
+# start_seen COMMAND...: the same, in the background; sets pid, of COMMAND.
+start_seen() {
+    start seen seen 0 0 "$@"
+    eventually 5 file_has "$DIR/seen.out" '^pid'
+    pid=$(sed -n 's/^pid //p' "$DIR/seen.out")
+}
+how_it_ended() { tail -n 1 "$DIR/seen.out"; }
+
+# ---- at any moment ----
+
+@test "a signal at 40 random moments: the command and the key are gone, the status says which" {
+    need perl
+    local seed=${RLOCK_TEST_SEED:-$RANDOM} longest=8000 round number how early=0
+    echo "RLOCK_TEST_SEED=$seed"
+    RANDOM=$seed
+    is_sanitized && longest=30000
+    for round in {0..39}; do
+        number=$(kill -l "${ending[round % ${#ending[@]}]}")
+        rm -f "$DIR/clock"
+        # from before the lock is asked for until the command has run for a while
+        how=$(seen $((RANDOM % longest)) "$number" \
+            "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/hold_clock" "$DIR/clock" 5)
+        how=${how##*$'\n'}
+        echo "$round: ${ending[round % ${#ending[@]}]}: $how, ran: $([[ ! -e $DIR/clock ]] || echo yes)"
+        nothing_left
+        key_is_free
+        if [[ $how == "signal $number" ]]; then
+            early=$((early + 1))
+            [[ ! -e $DIR/clock ]]
+        else
+            assert_eq "$how" "exit $((128 + number))"
+        fi
+    done
+    is_sanitized || assert_between "$early" 1 39 'rounds in which the command did not run yet'
+}
+
+# ---- before the command ----
+
+# No rlock is connected: the one connection is that of the question.
+no_client() { [[ $(redis_cli client list | grep -c .) == 1 ]]; }
+
+# ends_by SIGNAL COMMAND...: sent after a tenth of a second, it ends COMMAND within another one.
+ends_by() {
+    local sent
+    sent=$(($(now_ms) + 100))
+    how=$(seen 100000 "$@")
+    assert_eq "${how##*$'\n'}" "signal $1" "the end by $1"
+    is_sanitized || assert_between $(($(now_ms) - sent)) 0 1500 "ms until the end by $1"
+}
+
+@test "while rlock waits each of them ends it, by that signal and at once, and nothing is left" {
+    need perl
+    local name
+    redis_cli set "$KEY" other >/dev/null
+    for name in "${ending[@]}"; do
+        ends_by "$(kill -l "$name")" "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
+    done
+    assert_eq "$(redis_cli get "$KEY")" other
+    [[ ! -e $DIR/ran ]]
+    nothing_left
+    eventually 5 no_client
+}
+
+@test "TERM while the server doesn't answer ends rlock, and no lock stays" {
+    need perl
+    redis_pause
+    ends_by 15 "$RLOCK" -k "$KEY" -t 5 -- touch "$DIR/ran"
+    redis_continue
+    eventually 5 no_client
+    key_is_free
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "CONT and WINCH change nothing while rlock waits, TSTP stops it until CONT" {
+    redis_cli set "$KEY" other >/dev/null
+    start one "$RLOCK" -k "$KEY" -- true
+    eventually 5 waits
+    kill -CONT "$pid"
+    kill -WINCH "$pid"
+    kill -TSTP "$pid"
+    eventually 5 stopped "$pid"
+    redis_cli del "$KEY" >/dev/null
+    kill -CONT "$pid"
+    finish one
+    assert_status 0
+}
+waits() { redis_cli client list | grep -q cmd=eval; }
+
+# ---- while the command runs ----
+
+# start_shown [OPTION...]: under rlock, a command that shows its signals in shown.out.
+start_shown() {
+    start shown "$@"
+    eventually 5 file_has "$DIR/shown.out" '^ready'
+}
+
+@test "sent to rlock, each arrives at the command exactly once; the status is what that makes of it" {
+    local name arrived=(HUP INT QUIT USR1 USR2 VTALRM PROF IO PWR STKFLT RTMIN RTMAX CONT WINCH TERM)
+    start_shown "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/show_signals" -e 15 -s 3
+    for name in "${arrived[@]}"; do
+        kill -s "$name" "$pid"
+        eventually 5 file_has "$DIR/shown.out" "^$(kill -l "$name") "
+    done
+    finish shown
+    assert_status 3
+    key_is_free
+    assert_eq "$(awk '$1 + 0 && $1 != 17 { print $1 }' "$DIR/shown.out")" \
+        "$(for name in "${arrived[@]}"; do kill -l "$name"; done)"
+}
+
+@test "a command that ignores TERM is waited for, and keeps its lock" {
+    start one "$RLOCK" -k "$KEY" -t 1 -- \
+        sh -c "trap '' TERM; exec '$TOOLS/hold_clock' '$DIR/clock' 10"
+    eventually 5 test -s "$DIR/clock"
+    kill -TERM "$pid"
+    never 2 key_is_free
+    kill -INT "$pid"
+    finish one
+    assert_status 130
+}
+
+@test "what rlock inherited as ignored stays ignored, for it and for the command" {
+    local name
+    redis_cli set "$KEY" other >/dev/null
+    start one env --ignore-signal=HUP,INT,USR1,RTMAX "$RLOCK" -k "$KEY" -t 5 -- \
+        "$TOOLS/hold_clock" "$DIR/clock" 5
+    eventually 5 waits
+    signal_ignored "$pid"
+    redis_cli del "$KEY" >/dev/null
+    eventually 5 test -s "$DIR/clock"
+    signal_ignored "$pid"
+    signal_ignored "$(descendants "$pid" | tail -n 1)"
+    eventually 2 ticks_on
+    kill -TERM "$pid"
+    finish one
+    assert_status 143
+}
+signal_ignored() { for name in HUP INT USR1 RTMAX; do kill -s "$name" "$1"; done; }
+ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
+
+# ---- after it ----
+
+@test "a signal during the release changes nothing: the status is the command's, the key is gone" {
+    local name
+    line_start "$REDIS_PORT"
+    start one "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -t 30 -- \
+        sh -c "until [ -e '$DIR/slow' ]; do :; done; exit 3"
+    eventually 5 key_is_held
+    line delay 800
+    touch "$DIR/slow"
+    eventually 5 alone "$pid"
+    for name in HUP INT QUIT TERM USR1; do kill -s "$name" "$pid"; done
+    alive "$pid"
+    finish one
+    assert_status 3
+    key_is_free
+}
+# Its guard has ended, reaped or not.
+alone() { alive "$1" && [[ -z $(for each in $(children "$1"); do dead "$each" || echo "$each"; done) ]]; }

@@ -1,0 +1,213 @@
+#!/usr/bin/env bats
+# tty: under a terminal rlock and its command are one job, as any other command is.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/pty
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    # what is typed, shorter
+    mkdir "$DIR/bin"
+    ln -s "$RLOCK" "$DIR/bin/rlock"
+    ln -s "$TOOLS"/{show_signals,hold_clock} "$DIR/bin"
+    PATH=$DIR/bin:$PATH
+    pty_start
+}
+teardown() { common_teardown; }
+
+key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
+shown() { eventually 5 file_has "$DIR/shown" "$1"; }
+times() { grep -Ec "$1" "$DIR/shown"; }
+
+# named NAME...: pids of this test's processes of these names.
+named() {
+    local each name
+    for each in $(marked); do
+        read -r name <"/proc/$each/comm" || continue
+        [[ " $* " != *" $name "* ]] || echo "$each"
+    done 2>/dev/null
+}
+nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep cat) ]]; }
+is_stopped() { stopped "$(named rlock)"; }
+waits() { redis_cli client list | grep -q cmd=eval; }
+
+# status_is N: of the last command of the shell.
+status_is() {
+    pty_type 'echo "status $?."'
+    pty_expect 5 "status $1\."
+    pty_prompt
+}
+
+press_stop() {
+    pty_key C-z
+    pty_expect 5 'Stopped'
+    pty_prompt
+}
+
+# ---- keys ----
+
+@test "^C: the command gets INT exactly once, and what it makes of it is the status" {
+    pty_type 'rlock -k "$KEY" -- show_signals -e 10 -s 3 >"$DIR/shown"'
+    shown '^ready'
+    pty_key C-c
+    shown '^2 INT 0'
+    kill -USR1 "$(named rlock)" # what rlock may have passed on before is there before it
+    pty_prompt
+    assert_eq "$(times INT)" 1 'how often INT came'
+    status_is 3
+}
+
+@test "^C and ^\\: the command ends by INT or QUIT, and the shell sees 130 or 131" {
+    local key
+    for key in C-c:130 C-\\:131; do
+        pty_type 'rlock -k "$KEY" -- hold_clock "$DIR/shown" 5'
+        shown .
+        pty_key "${key%:*}"
+        pty_prompt
+        key_is_free
+        status_is "${key#*:}"
+        rm "$DIR/shown"
+    done
+    nothing_left
+}
+
+@test "^C leaves a loop of the shell, while the command runs and while rlock waits" {
+    for _ in {1..5}; do # since it comes to rlock and to the command, whose end may be seen first
+        pty_type 'while :; do rlock -k "$KEY" -- hold_clock "$DIR/shown" 5; done'
+        shown .
+        pty_key C-c
+        pty_prompt
+        rm "$DIR/shown"
+    done
+    redis_cli set "$KEY" other >/dev/null
+    pty_type 'while :; do rlock -k "$KEY" -- true; done'
+    eventually 5 waits
+    pty_key C-c
+    pty_prompt
+    status_is 130
+    nothing_left
+}
+
+# The key is pressed while the command is about to be started, in a moment made long by strace.
+@test "^C between the grant and the start of the command isn't lost" {
+    need strace
+    pty_type 'strace -fo /dev/null -e inject=vfork:delay_enter=500000 rlock -k "$KEY" -- hold_clock "$DIR/shown" 5'
+    eventually 5 key_is_held
+    pty_key C-c
+    pty_prompt
+    key_is_free
+    nothing_left
+}
+key_is_held() { ! key_is_free; }
+
+@test "^Z and fg: the shell says Stopped, nothing of the job runs, then the command goes on" {
+    pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
+    shown .
+    local last value
+    value=$(redis_cli get "$KEY")
+    for _ in 1 2; do # again, as the second time often differs
+        press_stop
+        stopped "$(named rlock)"
+        eventually 5 stopped "$(named hold_clock)"
+        last=$(wc -l <"$DIR/shown")
+        pty_type 'fg'
+        eventually 5 has_grown "$last"
+    done
+    assert_eq "$(redis_cli get "$KEY")" "$value"
+    pty_key C-c
+    pty_prompt
+    status_is 130
+    key_is_free
+}
+has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
+
+@test "^Z for longer than the lease: the command is ended before others can have the lock; 76 at fg" {
+    pty_type 'rlock -k "$KEY" -t 1 -- hold_clock "$DIR/shown" 5'
+    shown .
+    press_stop
+    eventually 3 key_is_free
+    assert_eq "$(named hold_clock)" '' 'what is still there of the command'
+    pty_type 'fg'
+    pty_expect 5 'lost: no renewal'
+    pty_prompt
+    status_is 76
+    nothing_left
+}
+
+@test "^Z and bg: the command goes on behind the prompt" {
+    pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
+    shown .
+    press_stop
+    pty_type 'bg'
+    pty_prompt
+    eventually 5 has_grown "$(wc -l <"$DIR/shown")"
+    pty_key C-c # for the shell alone
+    pty_prompt
+    pty_type 'kill %1; wait %1'
+    pty_prompt
+    key_is_free
+    nothing_left
+}
+
+# ---- the terminal is the command's ----
+
+@test "the command reads the terminal" {
+    pty_type 'rlock -k "$KEY" -- sh -c '\''read -r line; echo "got:$line:"'\'
+    pty_type 'hello'
+    pty_expect 5 'got:hello:'
+    pty_prompt
+    status_is 0
+}
+
+@test "a job in the background that reads the terminal is stopped, and reads it at fg" {
+    pty_type 'rlock -k "$KEY" -t 30 -- sh -c '\''read -r line; echo "got:$line:"'\'' &'
+    eventually 5 is_stopped
+    pty_type 'jobs'
+    pty_expect 5 'Stopped'
+    pty_type 'fg'
+    pty_type 'hello'
+    pty_expect 5 'got:hello:'
+    pty_prompt
+    status_is 0
+}
+
+@test "an interactive shell as the command has job control of its own" {
+    pty_type 'rlock -k "$KEY" -t 30 -- bash --norc --noprofile --noediting -i'
+    pty_prompt
+    pty_type 'hold_clock "$DIR/shown" 5'
+    shown .
+    press_stop
+    pty_type 'fg'
+    eventually 5 has_grown "$(wc -l <"$DIR/shown")"
+    pty_key C-c
+    pty_prompt
+    pty_type 'exit 5'
+    pty_prompt
+    status_is 5
+    key_is_free
+}
+
+@test "a pipeline works with rlock in its middle, and ^C ends all of it" {
+    pty_type 'echo hello | rlock -k "$KEY" -- cat | tr a-z A-Z'
+    pty_expect 5 'HELLO'
+    pty_prompt
+    pty_type 'sleep 60 | rlock -k "$KEY" -- hold_clock "$DIR/shown" 5 | cat'
+    shown .
+    pty_key C-c
+    pty_prompt
+    nothing_left
+    key_is_free
+}
+
+@test "the terminal hangs up: the command ends, and the lock is free" {
+    pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
+    shown .
+    kill -KILL "$(<"$DIR/pids/pty")"
+    eventually 5 key_is_free
+    eventually 5 nothing_left
+}

@@ -1,0 +1,415 @@
+#!/usr/bin/env bats
+# replies: whatever a server answers, or does not: the right status in time, in little memory.
+#
+# The cases of a table run at the same time, each with a fakeredis of its own, since most of them
+# consist of waiting. With a TTL of 3 s an acquire waits 1 s for its answer, a renewal 300 ms.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+MEMORY_KIB=16384 # of address space, so of all kinds of memory
+
+NOW=1700000000000 FENCE=1700000000000000
+GRANT="*3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n$FENCE\\r\\n"
+
+# fake NAME: as fake_start, but for several at a time; steps are separated by ; or by lines.
+fake() {
+    tr ';' '\n' >"$DIR/$1.script"
+    start "$1.fake" "$TOOLS/fakeredis" "$DIR/$1.script"
+    FAKE_PORT=$(ready_words "$DIR/$1.fake.out")
+}
+
+bounded() {
+    is_sanitized || ulimit -v "$MEMORY_KIB"
+    exec "$@"
+}
+
+# ask NAME OPTION... -- COMMAND...: rlock, of the fake that was started last
+ask() {
+    local name=$1
+    shift
+    start "$name" bounded "$RLOCK" -u "redis://${PASSWORD:+:$PASSWORD@}127.0.0.1:$FAKE_PORT" \
+        -k "$KEY:$name" "$@"
+}
+
+# assert_ended NAME STATUS_PATTERN [REGEX]: in time, and with a line that says why.
+assert_ended() {
+    # shellcheck disable=SC2053
+    finish "$1" 6 && [[ $status == $2 ]] &&
+        assert_match "$stderr" "(^|"$'\n'")rlock: $KEY:$1: ${3:-[a-z-]+: }" ||
+        fail "case $1: status is ${status:-not known}, wanted $2" "stderr: ${stderr:-}"
+}
+
+# assert_all_ended REGEX NAME:STATUS...: all are looked at, also after one that failed.
+assert_all_ended() {
+    local regex=$1 case n_failed=0
+    shift
+    for case; do
+        assert_ended "${case%:*}" "${case#*:}" "$regex" || n_failed=$((n_failed + 1))
+    done
+    assert_eq "$n_failed" 0 'number of failed cases'
+}
+
+# assert_each OPTIONS <<'END' NAME|STATUS|STEPS: each server does its steps again and again for
+# each connection, each run of rlock ends with its status, and no command is run.
+assert_each() {
+    local name wanted steps cases=''
+    while IFS='|' read -r name wanted steps; do
+        fake "$name" <<<"ACCEPT;$steps;LOOP"
+        # shellcheck disable=SC2086
+        ask "$name" $1 -- touch "$DIR/ran"
+        cases+=" $name:$wanted"
+    done
+    # shellcheck disable=SC2086
+    assert_all_ended '' $cases
+    refute_match "$(ls "$DIR")" ran
+}
+
+once='-n -t 3 --connect-timeout 1'
+
+# ---- answers to an acquire ----
+
+@test "hostile replies: 69 within the deadline and in under 16 MB" {
+    assert_each "$once" <<'END'
+bulk|69|READ;BULK 1073741824;STALL
+bulk_that_comes|69|READ;BULK 1073741824;STREAM
+error_without_end|69|READ;SEND -ERR ;STREAM
+array_of_4294967295|69|READ;SEND *4294967295\r\n;STREAM :1\r\n
+array_of_2_to_the_63|69|READ;SEND *9223372036854775807\r\n;STREAM :1\r\n
+array_of_65|69|READ;SEND *65\r\n;STREAM :1\r\n
+negative_array|69|READ;SEND *-2\r\n;STALL
+negative_bulk|69|READ;SEND $-2\r\n;STALL
+bulk_of_2_to_the_63|69|READ;SEND $9223372036854775807\r\n;STREAM
+depth|69|READ;DEPTH 100;STALL
+depth_without_end|69|READ;STREAM *1\r\n
+stream|69|READ;STREAM
+stream_of_replies|69|READ;STREAM :1\r\n
+stream_before_the_request|69|STREAM :1\r\n
+noise|69|READ;GARBAGE 100000;STALL
+nothing|69|READ;STALL
+not_even_read|69|STALL
+half|69|READ;SEND *3\r\n:1\r\n:1700;STALL
+half_and_end|69|READ;SEND *3\r\n:1\r\n:1700;CLOSE
+half_and_reset|69|READ;SEND *3\r\n:1\r\n:1700;RESET
+close|69|CLOSE
+close_after_request|69|READ;CLOSE
+reset|69|READ;RESET
+http|69|READ;SEND HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n;CLOSE
+banner|69|SEND 220 mail.example.org ESMTP\r\n;STALL
+resp3|69|READ;SEND >2\r\n+invalidate\r\n*0\r\n;STALL
+END
+}
+
+@test "replies of the wrong type or out of range are no grant: 69" {
+    assert_each "$once" <<'END'
+integer|69|READ;SEND :1\r\n
+text|69|READ;SEND $5\r\nhello\r\n
+status|69|READ;SEND +OK\r\n
+nil|69|READ;SEND $-1\r\n
+nil_array|69|READ;SEND *-1\r\n
+empty|69|READ;SEND *0\r\n
+short|69|READ;SEND *1\r\n:1\r\n
+no_fence|69|READ;SEND *2\r\n:1\r\n:1700000000000\r\n
+restored|69|READ;SEND *2\r\n:2\r\n:1700000000000\r\n
+nested|69|READ;SEND *3\r\n:1\r\n*1\r\n:1\r\n$1\r\n5\r\n
+texts|69|READ;SEND *3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n5\r\n
+fence_is_integer|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n:5\r\n
+fence_is_nil|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$-1\r\n
+fence_is_zero|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$1\r\n0\r\n
+fence_is_negative|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$2\r\n-5\r\n
+fence_with_rubbish|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$2\r\n5x\r\n
+fence_too_great|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$20\r\n18446744073709551616\r\n
+fence_with_nul|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$3\r\n5\x00x\r\n
+unknown_code|69|READ;SEND *2\r\n:9\r\n:1700000000000\r\n
+gone|69|READ;SEND *2\r\n:-1\r\n:1700000000000\r\n
+held_by_nil|69|READ;SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$-1\r\n
+held_short|69|READ;SEND *2\r\n:0\r\n:1700000000000\r\n
+held_without_time|69|READ;SEND *4\r\n:0\r\n:1700000000000\r\n$1\r\n5\r\n$1\r\nx\r\n
+granted_twice|69|READ;SEND *3\r\n:1\r\n:1\r\n$1\r\n5\r\n*3\r\n:1\r\n:1\r\n$1\r\n5\r\n
+END
+}
+
+# Whether such an answer is believed (75) or not (69) is not what this is about.
+@test "times out of range are no crash" {
+    assert_each "-w 1 -t 3 --connect-timeout 1" <<'END'
+least|[67][59]|READ;SEND *4\r\n:0\r\n:-9223372036854775808\r\n:-9223372036854775808\r\n$1\r\nx\r\n
+most|[67][59]|READ;SEND *4\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n$1\r\nx\r\n
+END
+}
+
+# Each is an answer, so it takes no second request, and none of these takes time.
+@test "each error reply to an acquire has its status" {
+    local in_script='ERR Error running script (call to f_0123456789abcdef): @user_script:9: -'
+    assert_each "$once" <<END
+loading|69|READ;SEND -LOADING Redis is loading the dataset in memory\r\n;STALL
+busy|69|READ;SEND -BUSY Redis is busy running a script.\r\n;STALL
+oom|69|READ;SEND -OOM command not allowed when used memory > 'maxmemory'.\r\n;STALL
+misconf|69|READ;SEND -MISCONF Redis is configured to save RDB snapshots\r\n;STALL
+readonly|69|READ;SEND -READONLY You can't write against a read only replica.\r\n;STALL
+masterdown|69|READ;SEND -MASTERDOWN Link with MASTER is down\r\n;STALL
+noreplicas|69|READ;SEND -NOREPLICAS Not enough good replicas to write.\r\n;STALL
+clusterdown|69|READ;SEND -CLUSTERDOWN The cluster is down\r\n;STALL
+tryagain|69|READ;SEND -TRYAGAIN Multiple keys request during rehashing of slot\r\n;STALL
+clients|69|READ;SEND -ERR max number of clients reached\r\n;CLOSE
+clients_unasked|69|SEND -ERR max number of clients reached\r\n;CLOSE
+wrongtype|77|READ;SEND -WRONGTYPE Operation against a key holding the wrong kind\r\n;STALL
+noauth|77|READ;SEND -NOAUTH Authentication required.\r\n;STALL
+noperm|77|READ;SEND -NOPERM this user has no permissions to run the 'eval' command\r\n;STALL
+denied|77|SEND -DENIED Redis is running in protected mode\r\n;STALL
+moved|78|READ;SEND -MOVED 3999 127.0.0.1:6381\r\n;STALL
+ask|78|READ;SEND -ASK 3999 127.0.0.1:6381\r\n;STALL
+unknown_command|78|READ;SEND -ERR unknown command 'EVAL', with args beginning with: \r\n;STALL
+unknown_error|78|READ;SEND -ERR something else\r\n;STALL
+no_error|78|READ;SEND -\r\n;STALL
+script_oom|69|READ;SEND -${in_script}OOM command not allowed when used memory\r\n;STALL
+script_misconf|69|READ;SEND -${in_script}MISCONF Redis is configured to save\r\n;STALL
+script_readonly|69|READ;SEND -${in_script}READONLY You can't write\r\n;STALL
+script_wrongtype|77|READ;SEND -${in_script}WRONGTYPE Operation against a key\r\n;STALL
+script_noperm|77|READ;SEND -ERR The user executing the script can't run this command\r\n;STALL
+script_key|77|READ;SEND -ERR The user can't access at least one of the keys\r\n;STALL
+END
+}
+
+@test "each error reply to the greeting has its status, and nothing is sent after it" {
+    PASSWORD=secret assert_each "$once" <<'END'
+wrongpass|77|EXPECT AUTH;SEND -WRONGPASS invalid username-password pair\r\n;READ
+invalid|77|EXPECT AUTH;SEND -ERR invalid password\r\n;READ
+none_set|77|EXPECT AUTH;SEND -ERR Client sent AUTH, but no password is set\r\n;READ
+none_configured|77|EXPECT AUTH;SEND -ERR AUTH called without any password configured\r\n;READ
+loading|69|EXPECT AUTH;SEND -LOADING Redis is loading the dataset in memory\r\n;READ
+integer|69|EXPECT AUTH;SEND :1\r\n;READ
+END
+    refute_match "$(cat "$DIR"/*.fake.out)" EVAL
+    refute_match "$(cat "$DIR"/*.err)" secret
+}
+
+@test "a server that can't serve yet is waited for, within the wait" {
+    fake later <<<"ACCEPT;READ;SEND -LOADING Redis is loading\\r\\n;READ;SEND -BUSY\\r\\n;READ;
+SEND $GRANT;READ;SEND :1\\r\\n"
+    ask later -t 3 -w 10 -- sh -c 'exit 7'
+    finish later
+    assert_status 7
+    assert_eq "$stderr" ''
+}
+
+# ---- answers while the lock is held ----
+
+# Answers a hundred times, on whatever connection; the first answer is the grant.
+answers() { # STEPS
+    local i
+    echo "ACCEPT;READ;SEND $GRANT"
+    for i in {1..100}; do
+        echo "READ;$1;ACCEPT"
+    done
+}
+
+# assert_each_held TTL STATUS REGEX COMMAND... <<'END' NAME|STEPS
+assert_each_held() {
+    local ttl=$1 wanted=$2 regex=$3 name steps cases=''
+    shift 3
+    while IFS='|' read -r name steps; do
+        fake "$name" < <(answers "$steps")
+        ask "$name" -t "$ttl" --connect-timeout 1 -- "$@"
+        cases+=" $name:$wanted"
+    done
+    # shellcheck disable=SC2086
+    assert_all_ended "$regex" $cases
+}
+
+@test "each bad answer to renewals ends the command with 76" {
+    assert_each_held 1 76 'lost: ' sleep 20 <<'END'
+loading|SEND -LOADING Redis is loading the dataset in memory\r\n
+readonly|SEND -READONLY You can't write against a read only replica.\r\n
+noperm|SEND -NOPERM this user has no permissions to run the 'eval' command\r\n
+noauth|SEND -NOAUTH Authentication required.\r\n
+wrongtype|SEND -WRONGTYPE Operation against a key holding the wrong kind\r\n
+moved|SEND -MOVED 3999 127.0.0.1:6381\r\n
+unknown_error|SEND -ERR something else\r\n
+held|SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$5\r\nother\r\n
+gone|SEND *2\r\n:-1\r\n:1700000000000\r\n
+late|SEND *2\r\n:-2\r\n:1700000000000\r\n
+unknown_code|SEND *2\r\n:9\r\n:1700000000000\r\n
+integer|SEND :1\r\n
+status|SEND +OK\r\n
+nil|SEND $-1\r\n
+short|SEND *1\r\n:1\r\n
+half|SEND *2\r\n:1\r\n;STALL 150
+bulk|BULK 1073741824;STREAM
+depth|DEPTH 100
+stream|STREAM :1\r\n
+nothing|STALL
+close|CLOSE
+END
+}
+
+@test "each bad answer to the release leaves the command its status" {
+    # A refusal is final; what may pass is tried again, but not for longer than 2 s.
+    assert_each_held 30 7 'not-released: .*; the lock is free when its ttl ends' \
+        sh -c 'exit 7' <<'END'
+loading|SEND -LOADING Redis is loading the dataset in memory\r\n
+readonly|SEND -READONLY You can't write against a read only replica.\r\n
+noperm|SEND -NOPERM this user has no permissions to run the 'eval' command\r\n
+wrongtype|SEND -WRONGTYPE Operation against a key holding the wrong kind\r\n
+array|SEND *1\r\n:1\r\n
+unknown_code|SEND :9\r\n
+text|SEND $1\r\n1\r\n
+half|SEND :1
+bulk|BULK 1073741824;STREAM
+stream|STREAM :1\r\n
+nothing|STALL
+close|CLOSE
+END
+}
+
+@test "a reply that nobody asked for is not taken for the answer to a renewal" {
+    fake twice <<<"ACCEPT;READ;SEND $GRANT;STALL 100;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;STALL;ACCEPT;
+READ;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;READ;SEND :1\\r\\n"
+    ask twice -t 3 --kill-after 100ms -- sh -c 'sleep 1.2; exit 7'
+    finish twice
+    assert_status 7
+    assert_eq "$stderr" ''
+    # The renewal came by a new connection.
+    assert_match "$(tr '\n' ' ' <"$DIR/twice.fake.out")" 'CLOSED ACCEPT GOT EVAL .*GOT EVAL '
+}
+
+# ---- real servers ----
+
+try() {
+    start try "$RLOCK" -u "${URL:-redis://127.0.0.1:$REDIS_PORT}" -k "$KEY" "$@"
+    finish try 15
+}
+
+@test "a key of another type is 77 at once, also if waiting was wanted" {
+    local wait
+    redis_start
+    redis_cli rpush "$KEY" a
+    for wait in -n '-w 20' ''; do
+        # shellcheck disable=SC2086
+        try $wait -- true
+        assert_status 77
+        assert_match "$stderr" "^rlock: $KEY: refused: .*WRONGTYPE"
+    done
+    assert_eq "$(redis_cli lrange "$KEY" 0 -1)" a
+}
+
+@test "a user who may not do what the scripts do is refused with 77" {
+    local rights
+    redis_start
+    for rights in '~* +eval +get +time' '~* +set' '~other* +@all'; do
+        # shellcheck disable=SC2086
+        redis_cli acl setuser somebody reset on '>secret' $rights
+        URL=redis://somebody:secret@127.0.0.1:$REDIS_PORT try -- true
+        assert_status 77
+        assert_match "$stderr" "^rlock: $KEY: refused: "
+        refute_match "$stderr" secret
+    done
+    assert_eq "$(redis_cli dbsize)" 0
+}
+
+@test "a server that has no room for another client is 69, and waited for" {
+    redis_start redis --maxclients 1
+    start client redis_cli blpop "$KEY:none" 0
+    eventually 5 has_no_room
+    try -n --connect-timeout 1 -- true
+    assert_status 69
+    start waiter "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -w 10 -- sh -c 'exit 7'
+    never 1 dead "$pid"
+    kill "$(<"$DIR/pids/client")" "$(children "$(<"$DIR/pids/client")")" || :
+    finish waiter
+    assert_status 7
+}
+
+has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
+
+@test "a server that is still loading is 69 at the end of the first contact, or waited for" {
+    redis_start redis --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    redis_cli eval 'for i = 1, 2000 do redis.call("SET", "filler" .. i, i) end' 0
+    redis_cli save
+    redis_crash
+    start restart redis_restart
+    eventually 5 is_loading
+    try -n --connect-timeout 1 -- true
+    assert_status 69
+    assert_match "$stderr" "^rlock: $KEY: unreachable: .*LOADING"
+    try -w 10 -- sh -c 'exit 7'
+    assert_status 7
+}
+
+is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
+
+@test "a server that is busy with a script: 69 for who comes, nothing for who holds" {
+    redis_start redis --lua-time-limit 50
+    start holder "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY:held" -t 3 \
+        --kill-after 100ms -- sh -c 'sleep 2.8; exit 7'
+    eventually 5 has_key "$KEY:held"
+    start script redis_cli eval 'while true do end' 0
+    eventually 5 file_has "$DIR/holder.err" ': renewal-failed: .*BUSY'
+    try -n --connect-timeout 1 -- true
+    assert_status 69
+    assert_match "$stderr" "^rlock: $KEY: unreachable: .*BUSY"
+    redis_cli script kill
+    finish holder
+    assert_status 7
+    assert_match "$stderr" ': renewed'
+}
+
+has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
+
+@test "a server that accepts and never answers is 69 within the deadline, whatever the wait" {
+    local options
+    redis_start
+    redis_pause
+    for options in -n '-w 1500ms' ''; do
+        # shellcheck disable=SC2086
+        URL=redis://127.0.0.1:$REDIS_PORT try -t 3 --connect-timeout 1 $options -- true
+        assert_status 69
+        assert_match "$stderr" "^rlock: $KEY: unreachable: .*no answer in time"
+    done
+    redis_continue
+}
+
+@test "a line that is half closed or dead is noticed, and given up for a new one" {
+    redis_start
+    line_start "$REDIS_PORT"
+    start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -v -t 3 \
+        --kill-after 100ms -- sh -c 'sleep 3; exit 7'
+    eventually 5 has_key "$KEY"
+    line half-close
+    eventually 5 file_has "$DIR/holder.err" ': renewed'
+    refute_match "$(<"$DIR/holder.err")" ': renewal-failed'
+    line drop up on
+    line drop down on
+    eventually 5 file_has "$DIR/holder.err" ': renewal-failed: .*no answer in time'
+    line drop up off
+    line drop down off
+    finish holder
+    assert_status 7
+    assert_match "$stderr" ': renewal-failed.*: renewed.*: released'
+}
+
+@test "what can't be reached is 69, and the line says what and why" {
+    local url why
+    redis_start
+    redis_crash
+    touch "$DIR/file"
+    while IFS='|' read -r url why; do
+        URL=$url try -n --connect-timeout 3 -- true
+        assert_status 69
+        assert_match "$stderr" "^rlock: $KEY: unreachable: [^"$'\n'"]*${why}[^"$'\n'"]*$" "of $url"
+    done <<END
+redis://127.0.0.1:$REDIS_PORT|127.0.0.1:$REDIS_PORT: connect: Connection refused
+unix://$DIR/missing|missing: connect: No such file or directory
+unix://$DIR/file|file: connect: Connection refused
+redis://no-such-host.invalid|no-such-host.invalid.*: resolve:
+END
+}
+
+@test "localhost by name is found, with whichever of its addresses answers" {
+    redis_start
+    URL=redis://localhost:$REDIS_PORT try -n -- sh -c 'exit 7'
+    assert_status 7
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: a scripted server inside a test program, in a thread of its own.
+ *
+ *     struct server server = {.answers = {[ASKED_ACQUIRE] = GRANTED, ...}};
+ *     server_start(&server);         ... server.url ...
+ *     server_stop(&server);          after the client has closed its connections
+ *
+ * What it was asked stays in `log`: entries below `n_log` don't change any more.
+ */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum asked_for { ASKED_ACQUIRE, ASKED_RENEW, ASKED_RELEASE, ASKED_UNDO, ASKED_OTHER };
+
+#define ASKED_KINDS (ASKED_OTHER + 1)
+#define SERVER_LOG 1024
+#define SERVER_WORDS 16
+
+/* A list of answers ends in NULL; the last one is given for ever. */
+#define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SILENT "silent" /* no answer */
+#define CLOSE "close"   /* no answer, and the connection's end */
+#define GRANT "*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n"
+#define RENEWED "*2\r\n:1\r\n:1700000000000\r\n"
+#define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
+#define GONE "*2\r\n:-1\r\n:1700000000000\r\n"
+#define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
+#define HELD "*4\r\n:0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
+#define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
+#define RELEASED ":1\r\n"
+#define NOT_OURS ":0\r\n"
+
+struct server {
+    const char *const *answers[ASKED_KINDS]; /* NULL: closes the connection */
+    char url[64];
+    int listener;
+    pthread_t thread;
+    struct {
+        enum asked_for what;
+        char first[80]; /* of ARGV: the token or prefix */
+        char second[24];
+    } log[SERVER_LOG];
+    atomic_int n_log;
+};
+
+/* A listener on a free port of 127.0.0.1; -1: none. */
+static inline int server_listen(char url[64])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) != 0 || listen(fd, 16) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) != 0)
+        return -1;
+    snprintf(url, 64, "redis://127.0.0.1:%d", ntohs(at.sin_port));
+    return fd;
+}
+
+/* One number of the protocol: "*3" or "$5". -1: the client has gone. */
+static inline int server_number(FILE *from, char mark)
+{
+    char line[32];
+
+    return fgets(line, sizeof line, from) == NULL || line[0] != mark ? -1 : atoi(line + 1);
+}
+
+/* One request; returns the number of its words, -1 at the end. The caller frees the words. */
+static inline int server_read(FILE *from, char *word[SERVER_WORDS])
+{
+    int n = server_number(from, '*');
+    int i;
+
+    for (i = 0; i < n && i < SERVER_WORDS; i++) {
+        int bytes = server_number(from, '$');
+
+        word[i] = bytes < 0 ? NULL : calloc(1, (size_t)bytes + 2);
+        if (word[i] == NULL || fread(word[i], 1, (size_t)bytes + 2, from) != (size_t)bytes + 2) {
+            free(word[i]);
+            while (i > 0)
+                free(word[--i]);
+            return -1;
+        }
+        word[i][bytes] = '\0';
+    }
+    return i == n ? n : -1;
+}
+
+/* The card of a test's lease must not be empty: by its '=' the scripts are told apart. */
+static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
+{
+    if (n == 7)
+        return word[6][0] == '\0' ? ASKED_UNDO : ASKED_RELEASE;
+    if (n == 10)
+        return strchr(word[7], '=') != NULL ? ASKED_ACQUIRE : ASKED_RENEW;
+    return ASKED_OTHER;
+}
+
+static inline const char *server_answer(struct server *server, char *const word[SERVER_WORDS],
+                                        int n, size_t next[ASKED_KINDS])
+{
+    enum asked_for what = server_kind(word, n);
+    const char *const *answers = server->answers[what];
+    int at = atomic_load(&server->n_log);
+
+    if (at < SERVER_LOG) {
+        server->log[at].what = what;
+        snprintf(server->log[at].first, sizeof server->log[at].first, "%s", n > 5 ? word[5] : "");
+        snprintf(server->log[at].second, sizeof server->log[at].second, "%s", n > 6 ? word[6] : "");
+        atomic_store(&server->n_log, at + 1);
+    }
+    if (answers == NULL)
+        return CLOSE;
+    if (answers[next[what] + 1] != NULL)
+        return answers[next[what]++];
+    return answers[next[what]];
+}
+
+static inline void server_serve(struct server *server, int fd, size_t next[ASKED_KINDS])
+{
+    FILE *from = fdopen(fd, "r");
+    char *word[SERVER_WORDS];
+    const char *answer = "";
+    int n;
+
+    while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
+        answer = server_answer(server, word, n, next);
+        while (n > 0)
+            free(word[--n]);
+        if (strcmp(answer, CLOSE) != 0 && strcmp(answer, SILENT) != 0)
+            (void)!send(fd, answer, strlen(answer), MSG_NOSIGNAL);
+    }
+    if (from != NULL)
+        fclose(from);
+}
+
+static inline void *server_body(void *arg)
+{
+    struct server *server = arg;
+    size_t next[ASKED_KINDS] = {0};
+    int fd;
+
+    while ((fd = accept(server->listener, NULL, NULL)) >= 0)
+        server_serve(server, fd, next);
+    return NULL;
+}
+
+static inline bool server_start(struct server *server)
+{
+    server->listener = server_listen(server->url);
+    return server->listener >= 0 && pthread_create(&server->thread, NULL, server_body, server) == 0;
+}
+
+static inline void server_stop(struct server *server)
+{
+    shutdown(server->listener, SHUT_RD);
+    pthread_join(server->thread, NULL);
+    close(server->listener);
+}
+
+/* How many requests of a kind came so far. */
+static inline int server_count(struct server *server, enum asked_for what)
+{
+    int n = atomic_load(&server->n_log);
+    int count = 0;
+
+    while (n > 0)
+        count += server->log[--n].what == what;
+    return count;
+}
+
+#endif

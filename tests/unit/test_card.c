@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* test_card: who holds a lock, told by strangers and shown on terminals. */
+#include "card.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+
+/* Is it words of printable ASCII, each NAME=VALUE with whole %XX only and up to 160 bytes? */
+static bool is_card(const char *card)
+{
+    size_t n;
+    size_t i;
+
+    for (; *card != '\0'; card += n + (card[n] == ' ')) {
+        const char *value = strchr(card, '=');
+
+        n = strcspn(card, " ");
+        if (value == NULL || value > card + n || n - (size_t)(value - card) > 161)
+            return false;
+        for (i = 0; i < n; i++) {
+            if (card[i] < '!' || card[i] > '~')
+                return false;
+            if (card[i] == '%' && strspn(card + i + 1, "0123456789ABCDEF") < 2)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void test_write(void)
+{
+    struct rlock_holder holder = {
+        .host = "web1", .user = "backup", .command = "tar", .label = "nightly", .pid = 42};
+    char card[CARD_BYTES];
+    char all[256];
+    char *long_text;
+    size_t i;
+
+    card_write(card, &holder);
+    is_str(card, "host=web1 pid=42 user=backup command=tar label=nightly", "all is written");
+    holder = (struct rlock_holder){.user = "", .label = "a b=c%d\x1b\xff\n"};
+    card_write(card, &holder);
+    is_str(card, "label=a%20b=c%25d%1B%FF%0A",
+           "what is not known is left out; what could end a word or reach a terminal is escaped");
+    card_write(card, &(struct rlock_holder){.host = NULL});
+    is_str(card, "", "nothing known, nothing written");
+
+    for (i = 0; i < 255; i++)
+        all[i] = (char)(i + 1);
+    all[255] = '\0';
+    holder = (struct rlock_holder){all, all, all, all, INT64_MIN};
+    card_write(card, &holder);
+    ok(is_card(card), "a card of all bytes is words of printable ASCII");
+    long_text = malloc(100001);
+    if (long_text == NULL)
+        return;
+    memset(long_text, '\n', 100000);
+    long_text[100000] = '\0';
+    for (i = 0; i < 4; i++) { /* so that the cut is at each place of an escape */
+        holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1};
+        memset(card, 0x7f, sizeof card);
+        card_write(card, &holder);
+        okf(is_card(card) && strlen(card) < CARD_BYTES && strlen(card) > 4 * 150,
+            "a card of long values is cut, and no escape in the middle (%zu)", i);
+        long_text[i] = 'a';
+    }
+    free(long_text);
+}
+
+static const struct {
+    const char *value, *wanted;
+} described[] = {
+    {TOKEN " v1 try=3 host=web1 pid=42 user=backup command=tar label=nightly since=1",
+     "tar of backup@web1, pid 42 (nightly)"},
+    {TOKEN " v1 try=0 host=web1 since=1", "a program of ?@web1, pid ?"},
+    {TOKEN " v1  since=1", "a program of ?@?, pid ?"},
+    {TOKEN " v1 try=1 label=x%1B[2J", "a program of ?@?, pid ? (x%1B[2J)"},
+    {TOKEN " v1 try=1 label=\x1b[2J\xff\\", "a program of ?@?, pid ? (\\x1b[2J\\xff\\x5c)"},
+    {TOKEN " v1 try=1 hosts=a xhost=b host=c", "a program of ?@c, pid ?"},
+    {"", "another program (\"\")"},
+    {"redsync", "another program (\"redsync\")"},
+    {"\n\r\x1b]0;x\x07", "another program (\"\\x0a\\x0d\\x1b]0;x\\x07\")"},
+    {"1700000000", "another program (\"1700000000\")"},
+};
+
+static void test_describe(void)
+{
+    char out[256];
+    size_t i;
+
+    for (i = 0; i < sizeof described / sizeof described[0]; i++) {
+        card_describe(out, sizeof out, described[i].value);
+        is_str(out, described[i].wanted, "described for people");
+    }
+}
+
+/* What may be behind a token of ours: written by us, by a later rlock, by nobody we know. */
+static const char *const behind[] = {
+    " v1 try=1 host=h user=u", " v1 try=1 label=" TOKEN " v1", " v1 ", " v1", " v2 host=h", " ",
+};
+
+static void test_token(void)
+{
+    char value[256];
+    char out[256];
+    size_t i;
+
+    for (i = 0; i < sizeof behind / sizeof behind[0]; i++) {
+        snprintf(value, sizeof value, "%s%s", TOKEN, behind[i]);
+        memset(out, 0, sizeof out);
+        card_describe(out, sizeof out, value);
+        /* a label may repeat what everybody can read in the key, but not the first word */
+        okf(strncmp(behind[i] + 1, "v1 try=1 label", 14) == 0 || strstr(out, TOKEN) == NULL,
+            "the token isn't told: %s", out);
+    }
+}
+
+static void test_hostile(void)
+{
+    char value[600];
+    char out[256];
+    bool is_good = true;
+    unsigned seed = 1;
+    size_t room;
+    int round;
+    size_t i;
+
+    for (round = 0; round < 2000; round++) {
+        size_t n = (size_t)(rand_r(&seed) % 560);
+
+        for (i = 0; i < n; i++)
+            value[i] = (char)(rand_r(&seed) % 255 + 1);
+        value[n] = '\0';
+        if (round % 2 == 1)
+            memcpy(value, TOKEN " v1 label=", sizeof TOKEN " v1 label=" - 1);
+        value[599] = '\0';
+        room = (size_t)(rand_r(&seed)) % sizeof out + 1;
+        memset(out, 0x01, sizeof out);
+        card_describe(out, room, value);
+        is_good = is_good && memchr(out, '\0', room) != NULL;
+        for (i = 0; is_good && out[i] != '\0'; i++)
+            is_good = out[i] >= ' ' && out[i] <= '~';
+        for (i = room; i < sizeof out; i++)
+            is_good = is_good && out[i] == 0x01;
+    }
+    ok(is_good, "any bytes are shown as printable ASCII, and within the room there is");
+}
+
+int main(void)
+{
+    test_write();
+    test_describe();
+    test_token();
+    test_hostile();
+    return done_testing();
+}

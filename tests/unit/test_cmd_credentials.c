@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_credentials: the nearest password goes with the server, and nobody else sees it. */
+#include "credentials.h"
+#include "secret.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct {
+    const char *url, *password; /* NULL: none */
+} urls[] = {
+    {"redis://h", NULL},
+    {"redis://u@h", NULL},
+    {"redis://u:@h", NULL},
+    {"redis://:@h", NULL},
+    {"redis://h:6379/1", NULL},
+    {"redis://[::1]:6379", NULL},
+    {"u:pw@h", NULL},
+    {"local:", NULL},
+    {"unix:///a:b@c", NULL},
+    {"redis://h/a:b@c", NULL},
+    {"redis://h?a:b@c", NULL},
+    {"", NULL},
+    {"redis://u:pw@h", "pw"},
+    {"redis://:pw@h:1/2", "pw"},
+    {"redis://u:p:w@h", "p:w"},
+    {"redis://u:p@w@h", "p@w"},
+    {"redis://u:p%40w@[::1]:1", "p%40w"},
+    {"rediss://u:pw@h", "pw"},
+    {"redis+sentinel://u:pw@h:1,i:2/s/0", "pw"},
+    {"--url=redis://u:pw@h", "pw"},
+    {"RLOCK_URL=redis://u:pw@h", "pw"},
+};
+
+static void test_in_url(void)
+{
+    char url[64];
+    size_t i;
+
+    for (i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        size_t n = 0;
+        const char *found;
+
+        snprintf(url, sizeof url, "%s", urls[i].url);
+        found = secret_in_url(url, &n);
+        if (urls[i].password == NULL)
+            okf(found == NULL, "no password in %s", url);
+        else
+            okf(found != NULL && n == strlen(urls[i].password) &&
+                    strncmp(found, urls[i].password, n) == 0,
+                "a password in %s", url);
+    }
+}
+
+#define PLAIN "redis://u@h"
+#define WITH "redis://u:in-url@h"
+#define NEVER FROM_DEFAULT
+
+/* What was found where, and what comes of it. */
+static const struct {
+    const char *url;
+    enum source url_from;
+    enum source file_from; /* NEVER: no --password-file */
+    const char *rlock_password, *rediscli_auth, *redis_url;
+    const char *wanted_url, *wanted; /* NULL: no password beside the URL */
+} rows[] = {
+    {NULL, NEVER, NEVER, NULL, NULL, NULL, "redis://127.0.0.1:6379", NULL},
+    {NULL, NEVER, NEVER, NULL, NULL, "", "redis://127.0.0.1:6379", NULL},
+    {NULL, NEVER, NEVER, NULL, NULL, PLAIN, PLAIN, NULL},
+    {NULL, NEVER, NEVER, NULL, NULL, WITH, WITH, NULL},
+    {PLAIN, FROM_FILE, NEVER, NULL, NULL, WITH, PLAIN, NULL},
+    /* one source */
+    {PLAIN, FROM_COMMAND_LINE, NEVER, "in-env", NULL, NULL, PLAIN, "in-env"},
+    {PLAIN, FROM_COMMAND_LINE, NEVER, NULL, "in-auth", NULL, PLAIN, "in-auth"},
+    {PLAIN, FROM_COMMAND_LINE, FROM_FILE, NULL, NULL, NULL, PLAIN, "in-file"},
+    {PLAIN, FROM_COMMAND_LINE, NEVER, "", "", NULL, PLAIN, NULL},
+    /* of several the nearest */
+    {PLAIN, FROM_FILE, NEVER, "in-env", "in-auth", NULL, PLAIN, "in-env"},
+    {PLAIN, FROM_FILE, FROM_FILE, "in-env", "in-auth", NULL, PLAIN, "in-env"},
+    {PLAIN, FROM_FILE, FROM_ENVIRONMENT, "in-env", NULL, NULL, PLAIN, "in-file"},
+    {PLAIN, FROM_FILE, FROM_COMMAND_LINE, "in-env", NULL, NULL, PLAIN, "in-file"},
+    {PLAIN, FROM_FILE, FROM_FILE, NULL, "in-auth", NULL, PLAIN, "in-file"},
+    /* the URL has one itself: it gives way to what is nearer than the URL */
+    {WITH, FROM_COMMAND_LINE, NEVER, "in-env", "in-auth", NULL, WITH, NULL},
+    {WITH, FROM_ENVIRONMENT, NEVER, "in-env", NULL, NULL, WITH, NULL},
+    {WITH, FROM_FILE, NEVER, "in-env", NULL, NULL, PLAIN, "in-env"},
+    {WITH, FROM_FILE, NEVER, NULL, "in-auth", NULL, WITH, NULL},
+    {WITH, FROM_FILE, FROM_FILE, NULL, NULL, NULL, WITH, NULL},
+    {WITH, FROM_FILE, FROM_ENVIRONMENT, NULL, NULL, NULL, PLAIN, "in-file"},
+    {WITH, FROM_ENVIRONMENT, FROM_COMMAND_LINE, NULL, NULL, NULL, PLAIN, "in-file"},
+    {WITH, FROM_COMMAND_LINE, FROM_COMMAND_LINE, NULL, NULL, NULL, WITH, NULL},
+    {NULL, NEVER, NEVER, "in-env", NULL, WITH, PLAIN, "in-env"},
+    {NULL, NEVER, NEVER, NULL, "in-auth", WITH, WITH, NULL},
+    {NULL, NEVER, FROM_FILE, NULL, NULL, WITH, PLAIN, "in-file"},
+};
+
+static char file[] = "/tmp/rlock-password.XXXXXX";
+
+static void write_file(const char *text)
+{
+    FILE *out = fopen(file, "w");
+
+    if (out == NULL)
+        return;
+    fputs(text, out);
+    fclose(out);
+}
+
+static void set(const char *name, const char *value)
+{
+    if (value == NULL)
+        unsetenv(name);
+    else
+        setenv(name, value, 1);
+}
+
+static bool same(const char *got, const char *wanted)
+{
+    return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
+}
+
+static void test_nearest(void)
+{
+    char *argv[] = {(char *)"rlock", NULL};
+    struct credentials found;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct options options = {.url = rows[i].url, .url_from = rows[i].url_from};
+        struct rlock_error err = {.text = ""};
+
+        options.argv = argv + 1;
+        options.password_file = rows[i].file_from == NEVER ? NULL : file;
+        options.password_file_from = rows[i].file_from;
+        set("RLOCK_PASSWORD", rows[i].rlock_password);
+        set("REDISCLI_AUTH", rows[i].rediscli_auth);
+        set("REDIS_URL", rows[i].redis_url);
+        if (!okf(credentials_read(&found, &options, &err) == RLOCK_OK, "row %zu: %s", i, err.text))
+            continue;
+        okf(same(found.url, rows[i].wanted_url) && same(found.password, rows[i].wanted),
+            "the nearest is taken: %s and %s", found.url,
+            found.password != NULL ? found.password : "none");
+        credentials_fini(&found);
+        ok(found.url == NULL && found.password == NULL, "and cleared");
+    }
+    set("RLOCK_PASSWORD", NULL);
+    set("REDISCLI_AUTH", NULL);
+    set("REDIS_URL", NULL);
+}
+
+static void test_file(void)
+{
+    static const struct {
+        const char *text, *wanted; /* NULL: refused */
+    } texts[] = {
+        {"pw", "pw"},         {"pw\n", "pw"}, {"pw\r\n", "pw"}, {"pw\nother\n", "pw"},
+        {" p w \n", " p w "}, {"", NULL},     {"\n", NULL},     {"\r\npw\n", NULL},
+    };
+    char *argv[] = {(char *)"rlock", NULL};
+    struct options options = {
+        .password_file = file, .password_file_from = FROM_FILE, .argv = argv + 1};
+    struct rlock_error err;
+    struct credentials found;
+    size_t i;
+
+    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        write_file(texts[i].text);
+        if (texts[i].wanted != NULL) {
+            okf(credentials_read(&found, &options, &err) == RLOCK_OK &&
+                    same(found.password, texts[i].wanted),
+                "the first line of \"%s\"", texts[i].text);
+        } else {
+            okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
+                    strstr(err.text, file) != NULL && found.url == NULL,
+                "an empty first line: \"%s\"", texts[i].text);
+        }
+        credentials_fini(&found);
+    }
+    for (i = 0; i < 2; i++) {
+        options.password_file = i == 0 ? "/nowhere/at/all" : "/tmp";
+        okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
+                strstr(err.text, options.password_file) != NULL && found.url == NULL,
+            "no such file: %s", err.text);
+    }
+}
+
+int main(void)
+{
+    int fd = mkstemp(file);
+
+    if (!ok(fd >= 0 && clearenv() == 0, "a place for a password"))
+        return done_testing();
+    close(fd);
+    write_file("in-file\n");
+    test_in_url();
+    test_nearest();
+    test_file();
+    unlink(file);
+    return done_testing();
+}

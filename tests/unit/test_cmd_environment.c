@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_environment: what the command is told, and what it must not learn. */
+#include "credentials.h"
+#include "environment.h"
+#include "tap.h"
+
+static const struct rlock_grant grant = {.token = "0123456789abcdef0123456789abcdef",
+                                         .fence = UINT64_MAX};
+
+/* Each inherited variable; whether it stays, also where credentials are passed on. */
+static const struct {
+    const char *entry;
+    bool stays, stays_if_passed;
+} rows[] = {
+    {"PATH=/bin", true, true},
+    {"HOME=", true, true},
+    {"=odd", true, true},
+    {"odd", true, true},
+    {"RLOCK_PASSWORD=pw", false, true},
+    {"RLOCK_PASSWORD=", false, true},
+    {"RLOCK_PASSWORD_FILE=/f", false, true},
+    {"RLOCK_PASSWORD_OLD=pw", false, true},
+    {"REDISCLI_AUTH=pw", false, true},
+    {"REDISCLI_AUTHOR=me", true, true},
+    {"RLOCK_URL=redis://h", true, true},
+    {"RLOCK_URL=redis://u@h", true, true},
+    {"RLOCK_URL=redis://u:@h", true, true},
+    {"RLOCK_URL=redis://u:pw@h/3", false, true},
+    {"RLOCK_URL=redis://:pw@h", false, true},
+    {"RLOCK_URL=rediss://:pw@h", false, true},
+    {"REDIS_URL=redis://:p@w@h", false, true},
+    {"REDIS_URL=redis://:p%2Fw@[::1]:6", false, true},
+    {"REDIS_URL=unix:///a:b@c", true, true},
+    {"MY_URL=redis://:pw@h", true, true},
+    {"RLOCK_URLS=redis://:pw@h", true, true},
+    {"RLOCK_TTL=5", true, true},
+    {"RLOCK_LABEL=a=b", true, true},
+    {"RLOCK_KEY=outer", false, false},
+    {"RLOCK_TOKEN=outer", false, false},
+    {"RLOCK_FENCE=1", false, false},
+    {"RLOCK_TTL_MS=1", false, false},
+    {"RLOCK_KEYS=x", true, true},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+/* How many entries there are that begin so; with its NUL: that are so. */
+static int count_bytes(const struct environment *environment, const char *start, size_t n)
+{
+    int count = 0;
+    size_t i;
+
+    for (i = 0; environment->all[i] != NULL; i++)
+        count += strncmp(environment->all[i], start, n) == 0;
+    return count;
+}
+
+static int count(const struct environment *environment, const char *start)
+{
+    return count_bytes(environment, start, strlen(start));
+}
+
+static void test_passed(bool keeps_secrets)
+{
+    struct environment environment;
+    char *inherited[ROWS + 1];
+    size_t i;
+
+    for (i = 0; i < ROWS; i++)
+        inherited[i] = (char *)rows[i].entry;
+    inherited[ROWS] = NULL;
+    if (!ok(environment_make(&environment, inherited, "a=b\nc", 30000, &grant, keeps_secrets),
+            "an environment"))
+        return;
+    for (i = 0; i < ROWS; i++)
+        okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
+                (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
+            "%s %s", rows[i].entry, keeps_secrets ? "with credentials" : "without");
+    is_int(count(&environment, "RLOCK_KEY=a=b\nc"), 1, "the key");
+    is_int(count(&environment, "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1, "the token");
+    is_int(count(&environment, "RLOCK_FENCE=18446744073709551615"), 1, "the fence");
+    is_int(count(&environment, "RLOCK_TTL_MS=30000"), 1, "the TTL");
+    is_int(count(&environment, "RLOCK_KEY="), 1, "and no outer one's");
+    is_int(count(&environment, "RLOCK_TOKEN="), 1, "as a command may look for either");
+    if (keeps_secrets)
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 0, "nothing was taken out");
+    else
+        is_int(count(&environment, CREDENTIALS_STRIPPED
+                     "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
+                     "REDISCLI_AUTH RLOCK_URL RLOCK_URL RLOCK_URL REDIS_URL REDIS_URL"),
+               1, "what was taken out is named, by name alone");
+    environment_fini(&environment);
+    environment_fini(&environment);
+}
+
+static void test_nested(void)
+{
+    static const char *const inherited[] = {CREDENTIALS_STRIPPED "=RLOCK_URL", "REDISCLI_AUTH=pw",
+                                            NULL};
+    static const char *const none[] = {NULL};
+    static char long_name[5000] = "RLOCK_PASSWORD_";
+    const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
+    struct environment environment;
+
+    if (environment_make(&environment, (char *const *)inherited, "k", 1, &grant, false)) {
+        is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
+               "what an outer rlock took out is still named");
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
+    }
+    environment_fini(&environment);
+    ok(environment_make(&environment, (char *const *)none, "k", 1, &grant, false) &&
+           environment.all[4] == NULL,
+       "an empty environment holds the four");
+    environment_fini(&environment);
+    memset(long_name + 15, 'X', sizeof long_name - 19);
+    memcpy(long_name + sizeof long_name - 4, "=pw", 4);
+    ok(environment_make(&environment, (char *const *)many, "k", 1, &grant, false) &&
+           count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
+           count(&environment, "RLOCK_PASSWORD") == 0,
+       "a name without end is cut");
+    environment_fini(&environment);
+}
+
+int main(void)
+{
+    test_passed(false);
+    test_passed(true);
+    test_nested();
+    return done_testing();
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_json: whatever goes in, one valid JSON object comes out. */
+#include "json.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+/* ---- a reader of its own: of one flat object, as strict as RFC 8259 and RFC 3629 ---- */
+
+/* The bytes of one well-formed UTF-8 character that may stand in a string unescaped; 0: none. */
+static size_t character(const unsigned char *at)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : 4;
+    unsigned code = n == 1 ? at[0] : at[0] & (0x7fu >> n);
+    size_t i;
+
+    if (at[0] < ' ' || at[0] == '"' || at[0] == '\\' || (n == 4 && at[0] >> 3 != 30))
+        return 0;
+    for (i = 1; i < n; i++) {
+        if (at[i] >> 6 != 2)
+            return 0;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : n;
+}
+
+static const char *string(const char *at)
+{
+    size_t n;
+
+    if (*at++ != '"')
+        return NULL;
+    while (*at != '"') {
+        if (*at != '\\')
+            n = character((const unsigned char *)at);
+        else if (at[1] == 'u')
+            n = strspn(at + 2, "0123456789abcdefABCDEF") >= 4 ? 6 : 0;
+        else
+            n = at[1] != '\0' && strchr("\"\\/bfnrt", at[1]) != NULL ? 2 : 0;
+        if (n == 0)
+            return NULL;
+        at += n;
+    }
+    return at + 1;
+}
+
+static const char *number(const char *at)
+{
+    size_t n;
+
+    at += *at == '-';
+    n = strspn(at, "0123456789");
+    return n == 0 || (n > 1 && at[0] == '0') ? NULL : at + n;
+}
+
+/* How many members the object has; -1: it is none. */
+static int members(const char *at)
+{
+    int n = 0;
+
+    if (*at++ != '{')
+        return -1;
+    while (*at != '}') {
+        if (n > 0 && *at++ != ',')
+            return -1;
+        at = string(at);
+        if (at == NULL || *at++ != ':')
+            return -1;
+        at = *at == '"' ? string(at) : number(at);
+        if (at == NULL)
+            return -1;
+        n++;
+    }
+    return strcmp(at, "}\n") == 0 ? n : -1;
+}
+
+/* ---- the tests ---- */
+
+static const struct {
+    const char *value, *wanted;
+} strings[] = {
+    {"", ""},
+    {"a b", "a b"},
+    {"\"\\/", "\\\"\\\\/"},
+    {"\b\t\n\f\r\x01\x1f\x7f", "\\u0008\\u0009\\u000a\\u000c\\u000d\\u0001\\u001f\\u007f"},
+    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92"},
+    {"\xff", "\\ufffd"},
+    {"a\x80z", "a\\ufffdz"},
+    {"\xc3", "\\ufffd"},
+    {"\xc3\xc3\xa9", "\\ufffd\xc3\xa9"},
+    {"\xc0\xaf", "\\ufffd\\ufffd"},                                  /* overlong */
+    {"\xe0\x9f\xbf", "\\ufffd\\ufffd\\ufffd"},                       /* overlong */
+    {"\xf0\x8f\xbf\xbf", "\\ufffd\\ufffd\\ufffd\\ufffd"},            /* overlong */
+    {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},                       /* a surrogate */
+    {"\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80"},        /* beside them */
+    {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},                        /* the last there is */
+    {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},            /* one more */
+    {"\xf8\x88\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* never was one */
+    {"\xe2\x82", "\\ufffd\\ufffd"},                                  /* cut */
+    {"\xe2\x82x", "\\ufffd\\ufffdx"},
+};
+
+static void test_strings(void)
+{
+    char wanted[128];
+    char text[512];
+    struct json json;
+    size_t i;
+
+    for (i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        json_begin(&json, text, sizeof text);
+        json_string(&json, "s", strings[i].value);
+        json_end(&json);
+        snprintf(wanted, sizeof wanted, "{\"s\":\"%s\"}\n", strings[i].wanted);
+        is_str(text, wanted, "a string");
+        is_int(members(text), 1, "is JSON");
+        is_int((int64_t)json.used, (int64_t)strlen(text), "of the length it says");
+    }
+}
+
+static void test_members(void)
+{
+    char text[512];
+    struct json json;
+
+    json_begin(&json, text, sizeof text);
+    json_end(&json);
+    is_str(text, "{}\n", "nothing");
+    json_begin(&json, text, sizeof text);
+    json_string(&json, "a", "b");
+    json_number(&json, "least", INT64_MIN);
+    json_number(&json, "greatest", INT64_MAX);
+    json_unsigned(&json, "more", UINT64_MAX);
+    json_number(&json, "zero", 0);
+    json_end(&json);
+    is_str(text,
+           "{\"a\":\"b\",\"least\":-9223372036854775808,\"greatest\":9223372036854775807,"
+           "\"more\":18446744073709551615,\"zero\":0}\n",
+           "members in their order");
+    is_int(members(text), 5, "are JSON");
+}
+
+/* In every room there is the object is whole, and so is each member that is in it. */
+static void test_rooms(void)
+{
+    static const char value[] = "a\"\\\x01\xff\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92z";
+    bool is_good = true;
+    char text[256];
+    int most = 0;
+    size_t room;
+    size_t i;
+
+    for (room = 4; room < 200; room++) {
+        struct json json;
+        int n;
+
+        memset(text, 0x01, sizeof text);
+        json_begin(&json, text, room);
+        json_string(&json, "one", value);
+        json_number(&json, "two", -12345);
+        json_string(&json, "three", value);
+        json_unsigned(&json, "four", 4);
+        json_end(&json);
+        n = members(text);
+        is_good = is_good && n >= 0 && strlen(text) == json.used && json.used < room;
+        for (i = room; i < sizeof text; i++)
+            is_good = is_good && text[i] == 0x01;
+        if (!is_good)
+            printf("# room %zu: %s\n", room, text);
+        most = n > most ? n : most;
+    }
+    ok(is_good, "what doesn't fit is left out whole");
+    is_int(most, 4, "what fits is there");
+}
+
+static void test_any_bytes(void)
+{
+    unsigned seed = 1;
+    bool is_good = true;
+    char value[64];
+    char text[64 * JSON_BYTES_EACH + 16];
+    int round;
+    size_t i;
+
+    for (round = 0; round < 20000; round++) {
+        size_t n = (size_t)rand_r(&seed) % (sizeof value - 1);
+        struct json json;
+
+        for (i = 0; i < n; i++) /* of bytes that form sequences often */
+            value[i] = "\x80\x9f\xa0\xbf\xc3\xe0\xe2\xed\xf0\xf4\xff\x01\"\\az"[rand_r(&seed) % 16];
+        value[n] = '\0';
+        json_begin(&json, text, sizeof text);
+        json_string(&json, value, value);
+        json_end(&json);
+        is_good = is_good && members(text) >= 0;
+        json_begin(&json, text, sizeof text);
+        json_string(&json, "s", value);
+        json_end(&json);
+        is_good = is_good && members(text) == 1;
+    }
+    ok(is_good, "any bytes are JSON, and fit into the room that is promised");
+}
+
+int main(void)
+{
+    test_strings();
+    test_members();
+    test_rooms();
+    test_any_bytes();
+    return done_testing();
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_report: what is said is one line, whatever it is made of. */
+#include "report.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct {
+    const char *bytes, *wanted;
+} escaped[] = {
+    {"", ""},
+    {"job:nightly ~!", "job:nightly ~!"},
+    {"\n\r\t\x1b[2J\x7f", "\\x0a\\x0d\\x09\\x1b[2J\\x7f"},
+    {"\\x1b", "\\x5cx1b"},
+    {"\xc3\xa9\xff\x80", "\\xc3\\xa9\\xff\\x80"},
+    {"%s%n", "%s%n"},
+};
+
+static void test_escape(void)
+{
+    char all[256];
+    char out[1100];
+    bool is_good = true;
+    size_t room;
+    size_t i;
+
+    for (i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
+        report_escape(out, sizeof out, escaped[i].bytes);
+        is_str(out, escaped[i].wanted, "printable ASCII");
+    }
+    for (i = 0; i < 255; i++)
+        all[i] = (char)(i + 1);
+    all[255] = '\0';
+    for (room = 1; room < sizeof out; room++) {
+        memset(out, 0x01, sizeof out);
+        report_escape(out, room, all);
+        is_good = is_good && memchr(out, '\0', room) != NULL;
+        for (i = 0; is_good && out[i] != '\0'; i++)
+            is_good = out[i] >= ' ' && out[i] <= '~';
+        for (i = room; i < sizeof out; i++)
+            is_good = is_good && out[i] == 0x01;
+        /* an escape that is cut would be read as something else */
+        is_good = is_good && (strrchr(out, '\\') == NULL || strlen(strrchr(out, '\\')) >= 4);
+    }
+    ok(is_good, "of any bytes, within the room, and no escape is cut");
+    report_escape(out, 20, "abcdefghijklmnopqrstuvwxyz");
+    ok(strlen(out) > 3 && strcmp(out + strlen(out) - 3, "...") == 0, "what is cut says so");
+}
+
+/* What report_say writes to stderr. */
+static void said(char *line, size_t room, const struct report *report, struct message message)
+{
+    int before = dup(STDERR_FILENO);
+    int ends[2];
+    ssize_t n = 0;
+
+    if (pipe(ends) == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        report_say(report, REPORT_NOTICE, message);
+        dup2(before, STDERR_FILENO);
+        close(ends[1]);
+        n = read(ends[0], line, room - 1);
+        close(ends[0]);
+    }
+    close(before);
+    line[n > 0 ? n : 0] = '\0';
+}
+
+static void test_say(void)
+{
+    const struct message lost = {"lost", "it is \x1b[2Jgone\n", "look"};
+    struct report report = {.level = REPORT_NOTICE, .key = "a\nb"};
+    static char big[70000];
+    char line[8192];
+
+    said(line, sizeof line, &report, lost);
+    is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
+           "key, what, why and what to do, as one line");
+    said(line, sizeof line, &report, (struct message){"granted", NULL, NULL});
+    is_str(line, "rlock: a\\x0ab: granted\n", "no why and no hint, no punctuation");
+    report.json = true;
+    said(line, sizeof line, &report, lost);
+    ok(strstr(line, "{\"event\":\"lost\",\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
+                    "\\u000a\",\"hint\":\"look\",\"elapsed_ms\":") == line &&
+           strchr(line, '\n') == line + strlen(line) - 1,
+       "the same for programs");
+    report.level = REPORT_FAILURE;
+    said(line, sizeof line, &report, lost);
+    is_str(line, "", "what nobody wants to hear isn't said");
+
+    memset(big, '\n', sizeof big - 1);
+    report = (struct report){.level = REPORT_STEP, .key = big};
+    said(line, sizeof line, &report, (struct message){"lost", big, big});
+    ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1,
+       "what is long is cut, so that the line arrives whole");
+    report.json = true;
+    said(line, sizeof line, &report, (struct message){"lost", big, big});
+    ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
+           line[strlen(line) - 2] == '}',
+       "as JSON, too");
+}
+
+static void test_nobody_reads(void)
+{
+    const struct report report = {.level = REPORT_NOTICE, .key = "k"};
+    int before = dup(STDERR_FILENO);
+    static char noise[4096];
+    int ends[2];
+
+    signal(SIGPIPE, SIG_DFL);
+    if (pipe(ends) != 0)
+        return;
+    dup2(ends[1], STDERR_FILENO);
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], noise, sizeof noise) > 0)
+        continue;
+    fcntl(ends[1], F_SETFL, 0);
+    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    ok(true, "a pipe that nobody empties doesn't stop us");
+    close(ends[0]);
+    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    ok(true, "a pipe that nobody reads doesn't end us");
+    close(STDERR_FILENO);
+    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    ok(true, "nor does no stderr at all");
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+}
+
+static void test_file(void)
+{
+    char path[] = "/tmp/rlock-report.XXXXXX";
+    const struct report report = {.key = "a\"b"};
+    const struct summary summary = {VERDICT_LOST, 76, 1, 2, 3, UINT64_MAX};
+    char text[512] = "";
+    int fd = mkstemp(path);
+
+    if (!ok(fd >= 0, "a file"))
+        return;
+    is_int(report_file(&report, path, &summary), 0, "the report is written");
+    ok(read(fd, text, sizeof text - 1) > 0, "and can be read");
+    is_str(text,
+           "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
+           "\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
+           "one JSON object");
+    close(fd);
+    unlink(path);
+    ok(report_file(&report, "/nowhere/at/all", &summary) != 0, "where it can't be, that is told");
+    ok(report_file(&report, "/dev/full", &summary) != 0, "or where there is no room");
+}
+
+int main(void)
+{
+    test_escape();
+    test_say();
+    test_nobody_reads();
+    test_file();
+    return done_testing();
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_units: durations and numbers as people write them. */
+#include "tap.h"
+#include "units.h"
+
+#define DAY INT64_C(86400000)
+
+static const struct {
+    const char *text;
+    int64_t ms;
+} good[] = {
+    {"0", 0},
+    {"0ms", 0},
+    {"0.0d", 0},
+    {"30", 30000},
+    {"030", 30000},
+    {"0.5", 500},
+    {"1.5s", 1500},
+    {"500ms", 500},
+    {"30s", 30000},
+    {"5m", 300000},
+    {"2h", 7200000},
+    {"1d", DAY},
+    {"0.5d", DAY / 2},
+    {"1.25m", 75000},
+    {"0.001", 1},
+    /* rounded up, as a wait cut to nothing would be another thing than a short one */
+    {"0.0001", 1},
+    {"0.0011", 2},
+    {"0.5ms", 1},
+    {"1.000000001s", 1001},
+    {"0.999999999", 1000},
+    {"0.999999999d", DAY},
+    {"0.000000001s", 1},
+    {"0.0000000001s", 1},
+    {"1.00000000000000000000001s", 1001},
+    {"1.00000000000000000000000s", 1000},
+    {"36500d", 36500 * DAY},
+    {"36499.5d", 36499 * DAY + DAY / 2},
+    {"3153600000", 36500 * DAY},
+    {"3153600000000ms", 36500 * DAY},
+    {"000000000000000000000000000000001", 1000},
+};
+
+static const char *const bad[] = {
+    "",
+    " ",
+    "s",
+    "ms",
+    ".5",
+    "5.",
+    "5.s",
+    "1..5",
+    "1.5.5",
+    "-1",
+    "+1",
+    " 1",
+    "1 ",
+    "1 s",
+    "1s ",
+    "1S",
+    "1M",
+    "1w",
+    "1y",
+    "1us",
+    "1min",
+    "1h30m",
+    "1ss",
+    "1e3",
+    "0x10",
+    "inf",
+    "nan",
+    "1,5",
+    "\xd9\xa1",
+    "1\n",
+    "thirty",
+    "36501d",
+    "36500.5d",
+    "876001h",
+    "52560001m",
+    "3153600001",
+    "3153600000001ms",
+    "3153600000.1",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551616",
+    "18446744073709551617s",
+    "99999999999999999999999999999d",
+    "9223372036854775807d",
+};
+
+static const struct {
+    const char *text;
+    int64_t most;
+    int64_t value; /* -1: not one */
+} numbers[] = {
+    {"0", 255, 0},
+    {"255", 255, 255},
+    {"256", 255, -1},
+    {"007", 255, 7},
+    {"", 255, -1},
+    {"-0", 255, -1},
+    {"+1", 255, -1},
+    {" 1", 255, -1},
+    {"1 ", 255, -1},
+    {"1x", 255, -1},
+    {"1.0", 255, -1},
+    {"0x1", 255, -1},
+    {"99999999999999999999999999999", 255, -1},
+    {"0", 0, 0},
+    {"1", 0, -1},
+};
+
+int main(void)
+{
+    int64_t value;
+    bool is_good;
+    size_t i;
+
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        value = -7;
+        is_good = units_duration(good[i].text, &value) && value == good[i].ms;
+        okf(is_good, "%s is %lld ms: %lld", good[i].text, (long long)good[i].ms, (long long)value);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        value = -7;
+        okf(!units_duration(bad[i], &value) && value == -7, "no duration: \"%s\"", bad[i]);
+    }
+    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        value = -1;
+        okf(units_number(numbers[i].text, numbers[i].most, &value) == (numbers[i].value >= 0) &&
+                value == numbers[i].value,
+            "a number up to %lld: \"%s\"", (long long)numbers[i].most, numbers[i].text);
+    }
+    return done_testing();
+}

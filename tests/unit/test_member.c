@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* test_member: how a request to one server stands, what went wrong, what time it is there. */
+#include "member.h"
+#include "peer.h"
+#include "tap.h"
+
+#define SECRET "s3cret"
+#define REPLY_MS 100
+
+static void ask(struct member *member, const char *word)
+{
+    struct request request = {.n = 0};
+
+    request_add(&request, word);
+    member_ask(member, &request, rlock_clock_ms() + PATIENCE_MS, REPLY_MS);
+}
+
+/* Goes on while there is something to go on with for so long. */
+static void step(struct member *member, int patience_ms)
+{
+    while (member->state == RLOCK_PENDING) {
+        struct pollfd look = {.fd = node_fd(&member->node), .events = node_events(&member->node)};
+
+        if (poll(&look, 1, patience_ms) == 0)
+            break;
+        member_step(member);
+    }
+}
+
+/* A member that was asked `word`; returns the server's end of its connection. */
+static int asked(struct member *member, const char *url, const char *password)
+{
+    int fd;
+
+    if (member_open(member, url, password, NULL) != RLOCK_OK)
+        return -1;
+    ask(member, "PING");
+    fd = peer_accept();
+    step(member, A_WHILE_MS);
+    return fd;
+}
+
+static void finish(struct member *member, int fd)
+{
+    member_close(member);
+    close(fd);
+}
+
+static bool is_told(const struct member *member, enum rlock_status st, const char *why)
+{
+    char text[300];
+
+    snprintf(text, sizeof text, "%s: %s", peer_address + strlen("redis://"), why);
+    return member->state == st && member->err.status == st &&
+           strncmp(member->err.text, text, strlen(text)) == 0;
+}
+
+static void test_answers(void)
+{
+    struct member member;
+    int64_t before = rlock_clock_ms();
+    int fd = asked(&member, peer_address, NULL);
+
+    ok(member.state == RLOCK_PENDING && member_asked_ms(&member) >= before &&
+           member_asked_ms(&member) <= rlock_clock_ms(),
+       "it is known since when a request is on its way");
+    is_int(member_deadline_ms(&member), member_asked_ms(&member) + REPLY_MS,
+           "and when it has taken too long");
+    ok(member_wake_ms(&member) <= member_deadline_ms(&member), "it is looked at by then");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "an answer");
+    ask(&member, "PING");
+    step(&member, A_WHILE_MS);
+    peer_say(fd, "-OOM no\r\n");
+    step(&member, PATIENCE_MS);
+    ok(is_told(&member, RLOCK_E_SERVER, "the server says: OOM no"), "an error names the server");
+    is_int(member_asked_ms(&member), 0, "it was answered: nothing of it is on its way");
+    ask(&member, "PING");
+    step(&member, A_WHILE_MS);
+    shutdown(fd, SHUT_RDWR);
+    step(&member, PATIENCE_MS);
+    ok(is_told(&member, RLOCK_E_UNREACHABLE, ""), "no answer: unreachable");
+    ok(member_asked_ms(&member) != 0, "and whether it was executed is not known");
+    finish(&member, fd);
+}
+
+static void test_late(void)
+{
+    struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+
+    member_abandon(&member, &undo);
+    ok(is_told(&member, RLOCK_E_UNREACHABLE, "no answer in time"), "a server that is silent");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
+       "has the undo behind the request, then nothing");
+    close(fd);
+    ask(&member, "AGAIN");
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"), "and is asked anew on a fresh connection");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    is_int(member.state, RLOCK_OK, "where it may answer");
+    finish(&member, fd);
+
+    fd = asked(&member, peer_address, "pw");
+    is_int(member_asked_ms(&member), 0, "one that doesn't let us in is asked nothing");
+    is_int(member_deadline_ms(&member), member.connect_until_ms, "and has as long as a call has");
+    finish(&member, fd);
+}
+
+static void test_nobody(void)
+{
+    struct member member;
+    char nobody[64];
+    int round;
+
+    close(server_listen(nobody));
+    is_int(member_open(&member, nobody, NULL, NULL), RLOCK_OK, "a server that isn't there");
+    for (round = 0; round < 2; round++) {
+        ask(&member, "PING");
+        step(&member, PATIENCE_MS);
+        ok(member.state == RLOCK_E_UNREACHABLE &&
+               strstr(member.err.text, "connect: Connection refused") != NULL,
+           "is unreachable, as often as it is asked");
+    }
+    member_close(&member);
+    ok(member_open(&member, "redis://u:" SECRET "@h:x", NULL, &member.err) == RLOCK_E_CONFIG &&
+           strstr(member.err.text, SECRET) == NULL,
+       "an address that can't be meant is refused, and its password isn't told");
+    member_close(&member);
+}
+
+/* Servers repeat what they don't understand. */
+static void test_password(void)
+{
+    static const char *const says[] = {
+        "-ERR unknown command 'AUTH', with args beginning with: '" SECRET "' \r\n",
+        "-ERR unknown command `AUTH`, with args beginning with: `" SECRET "`, \r\n",
+        "-NOPERM " SECRET "\r\n",
+        "+" SECRET "\r\n",
+        "x" SECRET "\r\n",
+    };
+    struct member member;
+    size_t i;
+
+    for (i = 0; i < sizeof says / sizeof says[0]; i++) {
+        int fd = asked(&member, peer_address, SECRET);
+
+        peer_say(fd, says[i]);
+        step(&member, PATIENCE_MS);
+        ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
+               strstr(member.err.text, SECRET) == NULL,
+           "a server can't make us tell the password");
+        ok(node_fd(&member.node) < 0, "and one that didn't take it is not talked to any more");
+        finish(&member, fd);
+    }
+}
+
+static void test_clock(void)
+{
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+    int64_t sent = member_asked_ms(&member);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    is_int(member_server_ms(&member, sent), 0, "what time it is there isn't known at first");
+    member_saw_clock(&member, 1700000000000);
+    ok(member_server_ms(&member, sent) >= 1700000000000 &&
+           member_server_ms(&member, sent) <= 1700000001000,
+       "then it is, and rather late than early");
+    is_int(member_server_ms(&member, sent + 500) - member_server_ms(&member, sent), 500,
+           "it runs as ours does");
+    ask(&member, "PING");
+    step(&member, A_WHILE_MS);
+    peer_say(fd, "-LOADING\r\n");
+    step(&member, PATIENCE_MS);
+    is_int(member_server_ms(&member, sent), 0, "after a failure it may be another server's");
+    finish(&member, fd);
+}
+
+/* The last of this file: under UBSan an overflow ends the program. */
+static void test_absurd_clock(void)
+{
+    static const int64_t times[] = {INT64_MIN, INT64_MAX, 0, -1};
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+    size_t i;
+
+    for (i = 0; i < sizeof times / sizeof times[0]; i++) {
+        member_saw_clock(&member, times[i]);
+        (void)member_server_ms(&member, member_asked_ms(&member) + 1000);
+        ok(member.state == RLOCK_PENDING, "a server may say any time");
+    }
+    finish(&member, fd);
+}
+
+int main(void)
+{
+    if (!ok(peer_open(), "a place to listen"))
+        return done_testing();
+    test_answers();
+    test_late();
+    test_nobody();
+    test_password();
+    test_clock();
+    test_absurd_clock();
+    peer_close();
+    return done_testing();
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_memory: every allocation of a lock's life fails once, and nothing breaks or is left over.
+ *
+ * Linked with --wrap for each function below, so that the calls of librlock.a, and of hiredis
+ * where that is a static library, come by here. After libvalkey's tests.
+ */
+#include "server.h"
+#include "tap.h"
+
+#include <rlock.h>
+
+void *__real_malloc(size_t bytes) __attribute__((weak));
+void *__real_calloc(size_t n, size_t bytes) __attribute__((weak));
+void *__real_realloc(void *old, size_t bytes) __attribute__((weak));
+char *__real_strdup(const char *text) __attribute__((weak));
+void __real_free(void *old) __attribute__((weak));
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *old);
+
+/* Of the test's own thread alone; the server's allocations are none of this. */
+static _Thread_local struct {
+    bool is_on;
+    bool for_good; /* all after the first one that fails fail as well */
+    int left;      /* so many are good */
+    int failed;
+    int live; /* allocated and not freed */
+} fault;
+
+static int n_left; /* locks that were asked for, not reported and not given back */
+
+static bool fails(void)
+{
+    if (!fault.is_on || fault.left-- > 0 || (fault.failed > 0 && !fault.for_good))
+        return false;
+    fault.failed++;
+    return true;
+}
+
+static void *counted(void *new)
+{
+    fault.live += fault.is_on && new != NULL;
+    return new;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return fails() ? NULL : counted(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return fails() ? NULL : counted(__real_calloc(n, bytes));
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    if (fails())
+        return NULL;
+    return old == NULL ? counted(__real_realloc(NULL, bytes)) : __real_realloc(old, bytes);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails() ? NULL : counted(__real_strdup(text));
+}
+
+void __wrap_free(void *old)
+{
+    fault.live -= fault.is_on && old != NULL;
+    __real_free(old);
+}
+
+static struct rlock_until in(int64_t ms)
+{
+    return (struct rlock_until){rlock_clock_ms() + ms, -1};
+}
+
+static bool is_fault(enum rlock_status st)
+{
+    return st == RLOCK_E_MEMORY || st == RLOCK_E_PROTOCOL; /* hiredis tells them not apart */
+}
+
+/* A lock's life, of which allocation `n` fails; true if all went well or ended in a fault. */
+static bool live(struct server *server, int n, bool for_good)
+{
+    const char *url = server->url;
+    struct rlock_config config = {
+        .urls = &url,
+        .n_urls = 1,
+        .password = "pw",
+        .key = "k",
+        .timing = {.ttl_ms = 30000, .renew_ms = 10000, .reply_ms = 2000},
+        .holder = {.host = "h"},
+        .connect_ms = 5000,
+    };
+    struct rlock_error err = {.text = ""};
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock *lock = NULL;
+    int taken = server_count(server, ASKED_ACQUIRE);
+    int given = server_count(server, ASKED_RELEASE);
+    enum rlock_status st;
+    bool good;
+
+    fault.is_on = true;
+    fault.for_good = for_good;
+    fault.left = n;
+    fault.failed = 0;
+    st = rlock_open(&lock, &config, &err);
+    if (st == RLOCK_OK) {
+        st = rlock_acquire(lock, in(0), &grant, NULL, &err);
+        if (st == RLOCK_OK)
+            st = rlock_release(lock, in(5000), &err);
+        else
+            n_left += server_count(server, ASKED_ACQUIRE) > taken &&
+                      server_count(server, ASKED_RELEASE) == given;
+    }
+    good = fault.failed == 0 ? st == RLOCK_OK : st == RLOCK_OK || is_fault(st);
+    good = good && (st == RLOCK_OK || (err.status == st && err.text[0] != '\0'));
+    rlock_close(lock);
+    fault.is_on = false;
+    if (!good)
+        printf("# allocation %d: status %d: %s\n", n, st, err.text);
+    return good;
+}
+
+static void test_each(bool for_good, const char *which)
+{
+    struct server server = {.answers = {[ASKED_OTHER] = ANSWERS("+OK\r\n"),
+                                        [ASKED_ACQUIRE] = ANSWERS(GRANT),
+                                        [ASKED_UNDO] = ANSWERS(RELEASED),
+                                        [ASKED_RELEASE] = ANSWERS(RELEASED)}};
+    bool is_good = true;
+    int n;
+
+    if (!ok(server_start(&server), "a server"))
+        return;
+    for (n = 0; n == 0 || (is_good && fault.failed > 0 && n < 1000); n++) {
+        fault.live = 0;
+        is_good = live(&server, n, for_good) && fault.live == 0;
+        if (fault.live != 0)
+            printf("# allocation %d: %d left over\n", n, fault.live);
+    }
+    okf(is_good, "%s: no crash, nothing left over, a fault that says so", which);
+    okf(n > 10 && fault.failed == 0, "until all went well, with allocation %d", n);
+    okf(for_good || n_left == 0, "what was asked for and not had is given back");
+    server_stop(&server);
+}
+
+int main(void)
+{
+    if (!ok(__real_malloc != NULL && __real_free != NULL, "linked with --wrap"))
+        return done_testing();
+    test_each(false, "one allocation fails");
+    test_each(true, "all fail from one on");
+    return done_testing();
+}

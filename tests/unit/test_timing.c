@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* test_timing: all that must happen within a TTL fits into it. */
+#include "tap.h"
+#include "timing.h"
+
+#include <stdlib.h>
+
+#define DEFAULT (-1)
+
+static bool fits(const struct rlock_timing *t)
+{
+    return timing_end(t, 0) >= t->renew_ms + 2 * t->reply_ms + t->grace_ms + t->margin_ms;
+}
+
+static bool is_sane(const struct rlock_timing *t)
+{
+    return t->renew_ms > 0 && t->renew_ms <= t->ttl_ms / 3 && t->reply_ms > 0 && t->grace_ms > 0 &&
+           t->grace_ms <= 5000 && t->margin_ms > 0;
+}
+
+/* Every TTL to 100 s, then in steps of about 1 %, each with its own odd rest. */
+static void test_range(void)
+{
+    bool all_fit = true;
+    bool all_sane = true;
+    bool all_drift = true;
+    struct rlock_timing t;
+    int64_t ttl;
+    int64_t tried = 0;
+
+    for (ttl = RLOCK_TTL_MIN_MS; ttl <= RLOCK_TTL_MAX_MS; ttl += ttl < 100000 ? 1 : ttl / 97) {
+        tried += rlock_timing_fit(ttl, DEFAULT, &t, NULL) == RLOCK_OK && t.ttl_ms == ttl;
+        all_fit = all_fit && fits(&t);
+        all_sane = all_sane && is_sane(&t);
+        /* 1 % and 2 ms, one of which is for rounding */
+        all_drift = all_drift && ttl - timing_end(&t, 0) >= ttl / 100 + 2;
+    }
+    ok(tried > 99000, "each TTL from 1 s to 30 d is taken");
+    ok(all_fit, "its parts fit into it by default");
+    ok(all_sane, "they are of use: renewed at a third or sooner, TERM at most 5 s before KILL");
+    ok(all_drift, "its end leaves 1 % and 2 ms to clocks that drift apart");
+}
+
+static void test_known(void)
+{
+    struct rlock_timing t;
+
+    if (!is_int(rlock_timing_fit(30000, DEFAULT, &t, NULL), RLOCK_OK, "the default TTL"))
+        return;
+    is_int(t.renew_ms, 10000, "is renewed at a third");
+    is_int(t.grace_ms, 5000, "gives 5 s between TERM and KILL");
+    is_int(timing_end(&t, 1000), 1000 + 30000 - 300 - 2, "ends 1 % and 2 ms early");
+    if (is_int(rlock_timing_fit(30000, 0, &t, NULL), RLOCK_OK, "no time at all after TERM"))
+        is_int(t.grace_ms, 0, "is none");
+}
+
+static void test_limits(void)
+{
+    static const int64_t out[] = {INT64_MIN, -1, 0, RLOCK_TTL_MIN_MS - 1, RLOCK_TTL_MAX_MS + 1,
+                                  INT64_MAX};
+    struct rlock_timing t = {.ttl_ms = 77};
+    struct rlock_error err;
+    size_t i;
+
+    is_int(rlock_timing_fit(RLOCK_TTL_MIN_MS, DEFAULT, &t, NULL), RLOCK_OK, "the least TTL");
+    is_int(rlock_timing_fit(RLOCK_TTL_MAX_MS, DEFAULT, &t, NULL), RLOCK_OK, "the greatest TTL");
+    for (i = 0; i < sizeof out / sizeof out[0]; i++) {
+        t.ttl_ms = 77;
+        err.text[0] = '\0';
+        okf(rlock_timing_fit(out[i], DEFAULT, &t, &err) == RLOCK_E_USAGE &&
+                err.status == RLOCK_E_USAGE && strstr(err.text, "ttl") != NULL && t.ttl_ms == 77,
+            "refused: a TTL of %lld ms", (long long)out[i]);
+    }
+}
+
+/* The refusal names the longest kill-after: that fits, and one millisecond more does not. */
+static void test_kill_after(void)
+{
+    static const int64_t ttls[] = {1000, 1001, 5000, 30000, 3600000, RLOCK_TTL_MAX_MS};
+    struct rlock_error err;
+    struct rlock_timing t;
+    const char *most;
+    size_t i;
+
+    for (i = 0; i < sizeof ttls / sizeof ttls[0]; i++) {
+        int64_t ttl = ttls[i];
+
+        err.text[0] = '\0';
+        okf(rlock_timing_fit(ttl, INT64_MAX, &t, &err) == RLOCK_E_USAGE,
+            "refused: a kill-after without end, TTL %lld", (long long)ttl);
+        okf(rlock_timing_fit(ttl, ttl, &t, &err) == RLOCK_E_USAGE,
+            "refused: a kill-after as long as the TTL, %lld", (long long)ttl);
+        most = strstr(err.text, "at most ");
+        if (!okf(most != NULL, "the longest is named: %s", err.text))
+            continue;
+        most += strlen("at most ");
+        okf(rlock_timing_fit(ttl, atoll(most), &t, NULL) == RLOCK_OK && fits(&t) &&
+                t.grace_ms == atoll(most),
+            "the one that is named fits: %s", most);
+        okf(rlock_timing_fit(ttl, atoll(most) + 1, &t, NULL) == RLOCK_E_USAGE,
+            "and no longer one does");
+    }
+}
+
+int main(void)
+{
+    test_range();
+    test_known();
+    test_limits();
+    test_kill_after();
+    return done_testing();
+}

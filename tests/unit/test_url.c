@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* test_url: addresses from text; a password is never told. */
+#include "tap.h"
+#include "url.h"
+
+#include <stdlib.h>
+
+#define SECRET "s3cret" /* the only password in this file that could be found in a text */
+
+static const struct {
+    const char *text, *host, *port, *user, *password, *shown;
+    int db;
+} tcp[] = {
+    {"redis://h", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"redis://h/", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"redis://h/0", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"redis://h:1/15", "h", "1", NULL, NULL, "h:1", 15},
+    {"redis://127.0.0.1:65535", "127.0.0.1", "65535", NULL, NULL, "127.0.0.1:65535", 0},
+    {"redis://h:06379", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"redis://[::1]", "::1", "6379", NULL, NULL, "[::1]:6379", 0},
+    {"redis://[::1]:7/2", "::1", "7", NULL, NULL, "[::1]:7", 2},
+    {"redis://u:" SECRET "@[fe80::1%25eth0]:7", "fe80::1%eth0", "7", "u", SECRET,
+     "[fe80::1%eth0]:7", 0},
+    {"redis://:" SECRET "@h", "h", "6379", NULL, SECRET, "h:6379", 0},
+    {"redis://u:" SECRET "@h:1/3", "h", "1", "u", SECRET, "h:1", 3},
+    {"redis://u@h", "h", "6379", "u", NULL, "h:6379", 0},
+    {"redis://u:@h", "h", "6379", "u", NULL, "h:6379", 0},
+    {"redis://@h", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"redis://u:p:q@h", "h", "6379", "u", "p:q", "h:6379", 0},
+    {"redis://u:p@q@h", "h", "6379", "u", "p@q", "h:6379", 0},
+    {"redis://u:p%40%3a%2F%25@h", "h", "6379", "u", "p@:/%", "h:6379", 0},
+    {"redis://%75%3A:%01%fF@%68:2", "h", "2", "u:", "\x01\xff", "h:2", 0},
+    {"redis://h/1000000", "h", "6379", NULL, NULL, "h:6379", 1000000},
+};
+
+static const struct {
+    const char *text, *path;
+    int db;
+} local[] = {
+    {"unix:///run/redis.sock", "/run/redis.sock", 0},
+    {"unix:///a%20b%3Fc?db=3", "/a b?c", 3},
+    {"unix:///a?db=0", "/a", 0},
+    {"unix:///", "/", 0},
+};
+
+static const struct {
+    const char *text, *why;
+} bad[] = {
+    {"", "starts with none"},
+    {"redis", "starts with none"},
+    {"redis:", "starts with none"},
+    {"redis:/h", "starts with none"},
+    {" redis://h", "starts with none"},
+    {"REDIS://h", "starts with none"},
+    {"http://u:" SECRET "@h", "starts with none"},
+    {"rediss://u:" SECRET "@h", "starts with none"},
+    {SECRET "@h", "starts with none"},
+    {"redis://", "no host"},
+    {"redis:///0", "no host"},
+    {"redis://:6379", "no host"},
+    {"redis://[]", "no host"},
+    {"redis://u:" SECRET "@", "no host"},
+    {"redis://u:" SECRET "@/0", "no host"},
+    {"redis://u:" SECRET "@:1", "no host"},
+    {"redis://h:", "port"},
+    {"redis://h:0", "port"},
+    {"redis://h:65536", "port"},
+    {"redis://h:99999999999999999999", "port"},
+    {"redis://h:-1", "port"},
+    {"redis://h:+1", "port"},
+    {"redis://h: 1", "port"},
+    {"redis://h:1x", "port"},
+    {"redis://h:1:2", "port"},
+    {"redis://::1", "port"},
+    {"redis://[::1]1", "port"},
+    {"redis://[::1]:", "port"},
+    {"redis://u:" SECRET "@h:x", "port"},
+    {"redis://u:" SECRET "/@h", "port"},
+    {"redis://[::1", "["},
+    {"redis://u:" SECRET "@[::1", "["},
+    {"redis://h/x", "database"},
+    {"redis://h/-1", "database"},
+    {"redis://h/1 ", "database"},
+    {"redis://h/1/2", "database"},
+    {"redis://h/1000001", "database"},
+    {"redis://h/99999999999999999999", "database"},
+    {"redis://u:" SECRET "@h/" SECRET, "database"},
+    {"redis://h?db=1", "follow"},
+    {"redis://h/1?x", "follow"},
+    {"redis://h#x", "follow"},
+    {"redis://u:" SECRET "@h/1#" SECRET, "follow"},
+    {"redis://h%", "%"},
+    {"redis://h%4", "%"},
+    {"redis://h%4g", "%"},
+    {"redis://h%g4", "%"},
+    {"redis://h%00", "%"},
+    {"redis://u%:" SECRET "@h", "%"},
+    {"redis://u:" SECRET "%@h", "%"},
+    {"redis://u:" SECRET "%4@h", "%"},
+    {"redis://u:%00" SECRET "@h", "%"},
+    {"unix://", "path"},
+    {"unix://a", "path"},
+    {"unix://u:" SECRET "@/a", "path"},
+    {"unix:///a?", "?db=N"},
+    {"unix:///a?x=1", "?db=N"},
+    {"unix:///a?password=" SECRET, "?db=N"},
+    {"unix:///a?db=", "database"},
+    {"unix:///a?db=1&x", "database"},
+    {"unix:///a%00", "%"},
+};
+
+static bool same(const char *got, const char *wanted)
+{
+    return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
+}
+
+static void test_good(void)
+{
+    struct rlock_error err = {.text = ""};
+    struct url url;
+    size_t i;
+
+    for (i = 0; i < sizeof tcp / sizeof tcp[0]; i++) {
+        if (!okf(url_parse(&url, tcp[i].text, &err) == RLOCK_OK, "good: %s", tcp[i].text))
+            continue;
+        okf(url.kind == URL_TCP && same(url.host, tcp[i].host) && same(url.port, tcp[i].port) &&
+                same(url.user, tcp[i].user) && same(url.password, tcp[i].password) &&
+                url.db == tcp[i].db && url.path == NULL,
+            "all parts of %s", tcp[i].text);
+        is_str(url.shown, tcp[i].shown, "shown to people without its password");
+        url_fini(&url);
+    }
+    for (i = 0; i < sizeof local / sizeof local[0]; i++) {
+        if (!okf(url_parse(&url, local[i].text, &err) == RLOCK_OK, "good: %s", local[i].text))
+            continue;
+        okf(url.kind == URL_UNIX && same(url.path, local[i].path) && url.db == local[i].db &&
+                url.host == NULL && url.user == NULL && url.password == NULL,
+            "all parts of %s", local[i].text);
+        is_str(url.shown, local[i].path, "shown to people");
+        url_fini(&url);
+        url_fini(&url);
+    }
+}
+
+static void test_bad(void)
+{
+    struct rlock_error err;
+    struct url url;
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        memset(&url, 0x55, sizeof url);
+        err = (struct rlock_error){.text = ""};
+        okf(url_parse(&url, bad[i].text, &err) == RLOCK_E_CONFIG && err.status == RLOCK_E_CONFIG &&
+                strstr(err.text, bad[i].why) != NULL,
+            "bad: %s: %s", bad[i].text, err.text);
+        okf(strstr(err.text, SECRET) == NULL, "the password isn't told: %s", err.text);
+        okf(url.db == 0x55555555, "nothing is given out");
+        okf(url_parse(&url, bad[i].text, NULL) == RLOCK_E_CONFIG, "the same without a text");
+    }
+}
+
+/* start, n times c, end; parsed */
+static enum rlock_status parse_long(struct url *url, const char *start, char c, size_t n,
+                                    const char *end)
+{
+    char *text = malloc(strlen(start) + n + strlen(end) + 1);
+    enum rlock_status st;
+
+    if (text == NULL)
+        return RLOCK_E_MEMORY;
+    memcpy(text, start, strlen(start));
+    memset(text + strlen(start), c, n);
+    memcpy(text + strlen(start) + n, end, strlen(end) + 1);
+    st = url_parse(url, text, NULL);
+    free(text);
+    return st;
+}
+
+static void test_limits(void)
+{
+    struct url url;
+
+    is_int(parse_long(&url, "unix:///", 'a', 107, ""), RLOCK_E_CONFIG,
+           "a path of 108 bytes is too long for a socket");
+    if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK, "one of 107 isn't")) {
+        is_int((int64_t)strlen(url.path), 107, "and is kept whole");
+        url_fini(&url);
+    }
+    if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK, "a long password")) {
+        is_int((int64_t)strlen(url.password), 65536, "is kept whole");
+        url_fini(&url);
+    }
+    if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK, "a long host")) {
+        is_int((int64_t)strlen(url.host), 65536, "is kept whole");
+        ok(strlen(url.shown) < sizeof url.shown, "and is cut where it is shown");
+        url_fini(&url);
+    }
+    is_int(parse_long(&url, "redis://h:", '0', 65536, ""), RLOCK_E_CONFIG, "a long port");
+    if (is_int(url_parse(&url, "redis://a%0A%1b[2J%7f", NULL), RLOCK_OK, "a host of any bytes")) {
+        ok(is_printable(url.shown), "is shown without control characters");
+        url_fini(&url);
+    }
+}
+
+int main(void)
+{
+    test_good();
+    test_bad();
+    test_limits();
+    return done_testing();
+}
