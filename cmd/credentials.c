@@ -66,8 +66,9 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
 
     if (options->n_urls > 1)
         why = "several servers were named, and one is possible";
-    else if (options->url_from == FROM_DEFAULT && getenv("REDIS_URL") == NULL && stripped != NULL &&
-             strstr(stripped, "_URL") != NULL)
+    else if (options->url_from == FROM_DEFAULT && stripped != NULL &&
+             (strstr(stripped, "RLOCK_URL") != NULL ||
+              (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
         why = "an outer rlock took the server's URL out of the environment, for the password "
               "in it: use a configuration file, or --pass-credentials there";
     err->status = RLOCK_E_CONFIG;

@@ -74,9 +74,11 @@ void guard_extend(const struct guard *guard, struct deadlines lease)
     say(guard, (struct ward_word){.order = WARD_EXTEND, .lease = lease});
 }
 
-void guard_signal(const struct guard *guard, int number)
+void guard_signal(const struct guard *guard, int number, bool from_terminal)
 {
-    say(guard, (struct ward_word){.order = WARD_SIGNAL, .signal = number});
+    say(guard, (struct ward_word){.order = WARD_SIGNAL,
+                                  .signal = number,
+                                  .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
 void guard_end(const struct guard *guard, int64_t kill_ms)

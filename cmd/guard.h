@@ -23,8 +23,8 @@ int guard_hear(const struct guard *guard, struct ward_news *news);
 /* guard_extend: the lease has a new end; the guard answers WARD_AGREES. */
 void guard_extend(const struct guard *guard, struct deadlines lease);
 
-/* guard_signal: for the command. */
-void guard_signal(const struct guard *guard, int number);
+/* guard_signal: for the command; one from the terminal only if it was not there to get it. */
+void guard_signal(const struct guard *guard, int number, bool from_terminal);
 
 /* guard_end: TERM to the tree now, KILL at `kill_ms`. */
 void guard_end(const struct guard *guard, int64_t kill_ms);

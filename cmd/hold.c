@@ -144,7 +144,7 @@ static void take_news(struct holding *h)
 static void stop_with_the_job(struct holding *h, const struct signal_seen *seen)
 {
     if (!seen->from_terminal)
-        guard_signal(&h->guard, seen->number);
+        guard_signal(&h->guard, seen->number, false);
     signals_yield(seen->number);
 }
 
@@ -168,9 +168,8 @@ static void take_signals(struct holding *h)
             continue;
         }
         if (seen.from_terminal)
-            h->result->from_terminal = seen.number; /* the command has it already */
-        else
-            guard_signal(&h->guard, seen.number);
+            h->result->from_terminal = seen.number;
+        guard_signal(&h->guard, seen.number, seen.from_terminal);
         say(h, REPORT_STEP, "signal", strsignal(seen.number));
     }
 }

@@ -31,6 +31,7 @@ struct ward {
     int children; /* signalfd: SIGCHLD */
     int timer;    /* timerfd: CLOCK_BOOTTIME, which also counts suspended time */
     pid_t command;
+    int64_t started_ms;
     int status;
     bool has_ended; /* the command */
     bool childless;
@@ -126,6 +127,8 @@ static void obey(struct ward *ward, const struct ward_word *word)
         tell(ward, (struct ward_news){.says = WARD_AGREES, .lease = word->lease});
         break;
     case WARD_SIGNAL:
+        if (word->to_all_ms > ward->started_ms)
+            break; /* the command was of the job by then, and has it */
         if (ward->has_ended)
             signal_tree(ward, word->signal);
         else
@@ -222,6 +225,7 @@ static void start(struct ward *ward)
         news.failed = errno;
     else
         ward->command = spawn(&ward->plan->spawn, &news.forked, &news.failed);
+    ward->started_ms = rlock_clock_ms();
     if (ward->command == 0) {
         tell(ward, news);
         _exit(0);

@@ -27,6 +27,7 @@ enum ward_order { WARD_EXTEND, WARD_SIGNAL, WARD_END };
 struct ward_word {
     enum ward_order order;
     int signal;             /* WARD_SIGNAL: for the command */
+    int64_t to_all_ms;      /* WARD_SIGNAL: when the terminal sent it to the whole job; 0: not */
     struct deadlines lease; /* WARD_EXTEND: the new end; WARD_END: kill_ms only */
 };
 

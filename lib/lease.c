@@ -119,7 +119,7 @@ static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
         return unexpected(err);
     errno = 0;
     *fence = strtoull(text, &end, 10);
-    return *end == '\0' && errno == 0 && *fence > 0 ? RLOCK_OK : unexpected(err);
+    return end == text + n && errno == 0 && *fence > 0 ? RLOCK_OK : unexpected(err);
 }
 
 /* What the answers to an acquire and a renewal have in common: all but what 1 and 2 mean. */

@@ -12,7 +12,7 @@ end
 
 -- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
 -- the DEL, which frees memory, a server that is out of it allows this, too.)
-if redis.call('GET', KEYS[2]) == ARGV[2] then
+if redis.pcall('GET', KEYS[2]) == ARGV[2] then
   redis.pcall('INCR', KEYS[2])
 end
 

@@ -24,7 +24,7 @@ end
 
 -- The fence moves with every other grant and with our own release: while it stands still,
 -- nobody has had the lock since, and a late renewal can't bring back what was released.
-local ours = redis.call('GET', KEYS[2]) == ARGV[3]
+local ours = redis.pcall('GET', KEYS[2]) == ARGV[3]
 if not held and not ours then
   return {-1, now}
 end

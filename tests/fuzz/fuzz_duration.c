@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* fuzz_duration: what people write as a duration or a number, and what they don't. */
+#include "fuzz.h"
+#include "units.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char *text = fuzz_text(data, n);
+    int64_t value = -1;
+
+    must(!units_duration(text, &value) || (value >= 0 && value <= UNITS_DURATION_MAX_MS));
+    must(!units_number(text, 255, &value) || (value >= 0 && value <= 255));
+    free(text);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* fuzz_reply: a server that says anything, in pieces as long as the first byte says. */
+#include "fuzz.h"
+#include "lease.h"
+
+static void read_all(const struct reply *reply)
+{
+    struct lease_answer answer;
+    size_t bytes;
+    size_t i;
+
+    for (i = 0; i < reply_count(reply); i++)
+        read_all(reply_at(reply, i));
+    if (reply_text(reply, &bytes) != NULL)
+        must(reply_text(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
+    must(reply_count(reply) <= 64 && reply_at(reply, reply_count(reply)) == NULL);
+    must(!reply_is_ok(reply) || reply_error(reply) == NULL);
+    if (lease_read_grant(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.kind != LEASE_RESTORED && (answer.kind != LEASE_GRANTED || answer.fence > 0));
+    if (lease_read_renewal(reply, &answer, NULL) == RLOCK_OK)
+        must(memchr(answer.obstacle.holder, '\0', sizeof answer.obstacle.holder) != NULL);
+    if (lease_read_release(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.kind == LEASE_GRANTED || answer.kind == LEASE_HELD ||
+             answer.kind == LEASE_GONE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    size_t piece = n > 0 ? (size_t)data[0] + 1 : 1;
+    struct codec *codec = codec_new();
+    enum rlock_status st = RLOCK_PENDING;
+    const struct reply *reply;
+    size_t at;
+
+    for (at = 1; at < n && st == RLOCK_PENDING; at += piece) {
+        st = codec_feed(codec, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
+        while (st == RLOCK_OK && (st = codec_next(codec, &reply, NULL)) == RLOCK_OK)
+            read_all(reply);
+    }
+    codec_free(codec);
+    return 0;
+}
