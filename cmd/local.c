@@ -151,13 +151,13 @@ static void become_server(const char *directory, const char *socket_path, pid_t 
 }
 
 /* Ends when nobody uses the server any more: the lock on `users` is the keeper's then. */
-static pid_t watch_users(int users)
+static pid_t watch_users(int users, pid_t keeper)
 {
     pid_t watcher = fork();
 
     if (watcher == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (flock(users, LOCK_EX) != 0 && errno == EINTR)
+        while (getppid() == keeper && flock(users, LOCK_EX) != 0 && errno == EINTR)
             continue;
         _exit(0);
     }
@@ -170,6 +170,7 @@ static void become_keeper(const char *directory, const char *socket_path, int lo
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     int users = open_beside(directory, "users");
     pid_t keeper = getpid();
+    pid_t watcher = -1;
     pid_t server;
     sigset_t none;
     int i;
@@ -187,11 +188,15 @@ static void become_keeper(const char *directory, const char *socket_path, int lo
     if (server == 0)
         become_server(directory, socket_path, keeper, log);
     close(log);
-    if (server < 0 || watch_users(users) < 0 || waitpid(-1, NULL, 0) != server) {
-        unlink(socket_path);
-        if (server > 0)
-            kill(server, SIGKILL); /* nothing of it is to be kept */
+    if (server > 0)
+        watcher = watch_users(users, keeper);
+    if (watcher > 0 && waitpid(-1, NULL, 0) == server) {
+        kill(watcher, SIGKILL); /* the server ended by itself */
+        _exit(0);
     }
+    unlink(socket_path);
+    if (server > 0)
+        kill(server, SIGKILL); /* nothing of it is to be kept */
     _exit(0);
 }
 

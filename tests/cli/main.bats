@@ -203,7 +203,6 @@ assert_grows() {
             "^$TOKEN v1 try=1 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+$"
         let_go job
         assert_status 0
-        rm "$DIR/job.go"
     done
 }
 

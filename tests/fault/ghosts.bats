@@ -69,7 +69,7 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
 @test "a waiter that gave up or was killed while the server was stopped leaves no lock" {
     local name
     for name in given-up killed; do
-        redis_cli set "$KEY:$name" other PX 1000
+        redis_cli set "$KEY:$name" other PX 1500
         start $name "$RLOCK" -u "unix://$REDIS_SOCKET" -k "$KEY:$name" -t 3 \
             --connect-timeout 200ms -w 2 -- touch "$DIR/ran"
     done
@@ -77,10 +77,11 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
     redis_pause
     sleep 0.4 # they poll every 50 to 250 ms, so their next requests wait at the server now
     kill -KILL "$pid"
-    finish given-up
-    assert_status 75
     # What was killed could not undo its request, but that has a not-after: it is worth nothing
     # after 200 ms to connect, 1 s for the answer, and a little for the estimate of the clock.
+    sleep 1.5
+    finish given-up
+    assert_status 75
     redis_continue
     redis_cli ping
     never 1 any_lock
@@ -90,7 +91,7 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
 @test "requests that a slow line delivers after they were given up leave no lock" {
     line_start "$REDIS_PORT"
     line delay 1200
-    run_through_line -t 3 --connect-timeout 2 -- touch "$DIR/ran"
+    run_through_line -t 3 --connect-timeout 1500ms -- touch "$DIR/ran"
     finish holder
     assert_status 69
     # Each ghost is followed by its undo, as late as itself; a lock would outlive both by 3 s.
@@ -271,21 +272,20 @@ contents() {
 }
 
 @test "lua: a value that is not the owner's is never overwritten, deleted or extended" {
-    local value ttl before
+    local value ttl='' before
     acquire $mine 1
     for value in other '' "$mine" "${mine}x v1 try=1 " "$mine"$'\t' "${mine^^} v1 try=1 " \
         "$yours v1 try=1 pid=1" "x$mine v1 try=1 " ' '; do
-        for ttl in '' 'PX 95000'; do
-            # shellcheck disable=SC2086
-            redis_cli set "$KEY" "$value" $ttl
-            before=$(contents)
-            assert_match "$(acquire $mine 2)" '^0 '
-            assert_match "$(renew $mine "$(fence)")" '^0 '
-            assert_match "$(undo $mine 1)" '^0 '
-            assert_eq "$(contents)" "$before" "after '$value' was there"
-            assert_match "$(release $mine "$(fence)")" '^0 '
-            assert_eq "$(redis_cli get "$KEY")" "$value"
-        done
+        # shellcheck disable=SC2086
+        redis_cli set "$KEY" "$value" $ttl
+        before=$(contents)
+        assert_match "$(acquire $mine 2)" '^0 '
+        assert_match "$(renew $mine "$(fence)")" '^0 '
+        assert_match "$(undo $mine 1)" '^0 '
+        assert_eq "$(contents)" "$before" "after '$value' was there"
+        assert_match "$(release $mine "$(fence)")" '^0 '
+        assert_eq "$(redis_cli get "$KEY")" "$value"
+        ttl=$([[ $ttl ]] || echo PX 95000) # every other one
     done
 }
 

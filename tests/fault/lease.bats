@@ -95,7 +95,6 @@ assert_lost() { # NAME REGEX: one line says so, and why
         await_renewal holder
         assert_eq "$(value holder)" "$held" "value after $fault"
     done <<'END'
-redis_pause|redis_continue
 redis_cli client pause 1400|:
 redis_cli replicaof 127.0.0.1 1|redis_cli replicaof no one
 cannot_save|need_not_save

@@ -226,6 +226,7 @@ assert_ended_in_time() {
 }
 
 @test "STOP of the program for twice the TTL: the guard ends the tree in time and says so; 76 after CONT" {
+    export IGNORING=1
     start_tree -t 1500ms
     fresh_lease 1500
     kill -STOP "$pid"
@@ -440,6 +441,8 @@ is_same() {
 }
 
 @test "SIGCHLD ignored at the start: rlock sees the end of the command all the same" {
-    run -7 env --ignore-signal=CHLD "$RLOCK" -k "$KEY" -t 5 -- sh -c 'exit 7'
+    start one env --ignore-signal=CHLD "$RLOCK" -k "$KEY" -t 5 -- sh -c 'exit 7'
+    finish one
+    assert_status 7
     key_is_free
 }

@@ -182,6 +182,7 @@ none_set|77|EXPECT AUTH;SEND -ERR Client sent AUTH, but no password is set\r\n;R
 none_configured|77|EXPECT AUTH;SEND -ERR AUTH called without any password configured\r\n;READ
 loading|69|EXPECT AUTH;SEND -LOADING Redis is loading the dataset in memory\r\n;READ
 integer|69|EXPECT AUTH;SEND :1\r\n;READ
+early_grant|69|EXPECT AUTH;SEND +OK\r\n*3\r\n:1\r\n:1\r\n$1\r\n5\r\n;READ
 END
     refute_match "$(cat "$DIR"/*.fake.out)" EVAL
     refute_match "$(cat "$DIR"/*.err)" secret

@@ -12,6 +12,7 @@
 hold() {
     local name=$1
     shift
+    rm -f "$DIR/$name".*
     mkfifo "$DIR/$name.go"
     # the shell itself would tidy its environment up
     start "$name" "$RLOCK" "$@" -- sh -c 'cat "/proc/$$/environ" >"$0.env"; echo running

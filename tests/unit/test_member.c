@@ -131,6 +131,11 @@ static void test_nobody(void)
            strstr(member.err.text, SECRET) == NULL,
        "an address that can't be meant is refused, and its password isn't told");
     member_close(&member);
+    ok(member_open(&member, "redis://u@h", NULL, &member.err) == RLOCK_E_CONFIG,
+       "a user without a password would be another user");
+    member_close(&member);
+    is_int(member_open(&member, "redis://u@h", "pw", NULL), RLOCK_OK, "with one it is that user");
+    member_close(&member);
 }
 
 /* Servers repeat what they don't understand. */
@@ -157,6 +162,38 @@ static void test_password(void)
         ok(node_fd(&member.node) < 0, "and one that didn't take it is not talked to any more");
         finish(&member, fd);
     }
+}
+
+/* What a member tells of a server that repeats the password, behind so many other bytes. */
+static const char *echoed(struct member *member, const char *password, int pad)
+{
+    char says[400];
+    int fd;
+
+    snprintf(says, sizeof says, "-ERR unknown %0*d %s %s\r\n", pad, 0, password, password);
+    if (member_open(member, peer_address, password, NULL) != RLOCK_OK)
+        return password;
+    ask(member, "PING");
+    fd = peer_accept();
+    peer_say(fd, says);
+    step(member, PATIENCE_MS);
+    finish(member, fd);
+    return member->err.text;
+}
+
+/* Nor a part of it: where the text is cut, and where bytes of it are shown as others. */
+static void test_password_in_part(void)
+{
+    static const char odd[] = "geh\xc3\xa4\x01m" SECRET;
+    struct member member;
+    bool is_told = false;
+    int pad;
+
+    for (pad = 1; pad < 200; pad++)
+        is_told = is_told || strstr(echoed(&member, SECRET, pad), "s3c") != NULL;
+    ok(!is_told, "a password that is cut isn't told in part");
+    ok(strstr(echoed(&member, odd, 1), "geh") == NULL && strstr(member.err.text, SECRET) == NULL,
+       "nor one of any bytes");
 }
 
 static void test_clock(void)
@@ -206,6 +243,7 @@ int main(void)
     test_late();
     test_nobody();
     test_password();
+    test_password_in_part();
     test_clock();
     test_absurd_clock();
     peer_close();
