@@ -18,7 +18,8 @@
 /* Shared by the asker and the thread; the last of the two frees it. */
 struct lookup {
     atomic_int users;
-    int ready[2]; /* the thread closes its end when the answer stands */
+    int ready[2];            /* the thread closes its end when the answer stands */
+    atomic_bool is_answered; /* orders what the thread wrote before what the asker reads */
     char host[256];
     char port[6];
     int failed; /* EAI_ */
@@ -56,6 +57,7 @@ static void *look_up(void *arg)
         keep_address(&lookup->found, each->ai_addr, each->ai_addrlen);
     if (list != NULL)
         freeaddrinfo(list);
+    atomic_store(&lookup->is_answered, true);
     close(lookup->ready[1]);
     let_go(lookup);
     return NULL;
@@ -123,8 +125,8 @@ enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
     enum rlock_status st = RLOCK_OK;
     char end;
 
-    /* end of file, after which the thread has written nothing more */
-    if (read(lookup->ready[0], &end, 1) != 0 || lookup->failed == EAI_SYSTEM)
+    if (read(lookup->ready[0], &end, 1) != 0 || !atomic_load(&lookup->is_answered) ||
+        lookup->failed == EAI_SYSTEM)
         st = err_set(err, RLOCK_E_UNREACHABLE, lookup->sys, "resolve");
     else if (lookup->failed)
         st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: %s", gai_strerror(lookup->failed));
