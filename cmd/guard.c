@@ -131,8 +131,8 @@ static bool is_left(const struct guard *guard)
 
 void guard_replace(struct guard *guard)
 {
-    close(guard->fd);
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
+    close(guard->fd);
     do {
         tree_signal(getpid(), SIGKILL, guard->other, guard->n_others);
         poll(NULL, 0, KILL_AGAIN_MS);

@@ -208,7 +208,9 @@ static void judge(struct holding *h)
         say(h, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
         guard_end(&h->guard, now + h->plan->timing.grace_ms);
     }
-    if (now >= guard_limit_ms(h)) {
+    if (now >= guard_limit_ms(h))
+        take_news(h); /* we may have been stopped while it said all there was to say */
+    if (now >= guard_limit_ms(h) && !h->is_over) {
         h->guard_failed = true;
         h->is_over = true;
     }

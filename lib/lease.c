@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIME_MAX_MS (INT64_C(1) << 53)
+#define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
 
 enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
                              struct rlock_error *err)
@@ -96,13 +96,6 @@ static enum rlock_status unexpected(struct rlock_error *err)
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
 }
 
-/* A server's time: what can be calculated with, and be a number in Lua. */
-static bool read_time(const struct reply *reply, int64_t *ms)
-{
-    *ms = reply_int(reply);
-    return reply_is_int(reply) && *ms > 0 && *ms < TIME_MAX_MS;
-}
-
 static enum rlock_status read_obstacle(const struct reply *reply, struct rlock_obstacle *obstacle,
                                        struct rlock_error *err)
 {
@@ -114,7 +107,9 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct rlock_o
         return unexpected(err);
     card_describe(obstacle->holder, sizeof obstacle->holder, value);
     left = reply_int(reply_at(reply, 2));
-    obstacle->left_ms = left < TIME_MAX_MS ? left : TIME_MAX_MS;
+    if (left < 0)
+        left = -1;
+    obstacle->left_ms = left < LEFT_MAX_MS ? left : LEFT_MAX_MS;
     return RLOCK_OK;
 }
 
@@ -138,10 +133,9 @@ static enum rlock_status read_answer(const struct reply *reply, struct lease_ans
                                      struct rlock_error *err)
 {
     *answer = (struct lease_answer){.kind = LEASE_GRANTED};
-    if (!reply_is_int(reply_at(reply, 0)))
+    if (!reply_is_int(reply_at(reply, 0)) || !reply_is_int(reply_at(reply, 1)))
         return unexpected(err);
-    if (!read_time(reply_at(reply, 1), &answer->server_ms))
-        return unexpected(err);
+    answer->server_ms = reply_int(reply_at(reply, 1));
     switch (reply_int(reply_at(reply, 0))) {
     case 0:
         answer->kind = LEASE_HELD;
@@ -162,9 +156,10 @@ enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answe
 {
     if (reply_int(reply_at(reply, 0)) != 1)
         return read_answer(reply, answer, err);
-    *answer = (struct lease_answer){.kind = LEASE_GRANTED};
-    if (!read_time(reply_at(reply, 1), &answer->server_ms))
+    if (!reply_is_int(reply_at(reply, 1)))
         return unexpected(err);
+    *answer =
+        (struct lease_answer){.kind = LEASE_GRANTED, .server_ms = reply_int(reply_at(reply, 1))};
     return read_fence(reply_at(reply, 2), &answer->fence, err);
 }
 
@@ -175,8 +170,11 @@ enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_ans
 
     if (what != 1 && what != 2)
         return read_answer(reply, answer, err);
-    *answer = (struct lease_answer){.kind = what == 1 ? LEASE_GRANTED : LEASE_RESTORED};
-    return read_time(reply_at(reply, 1), &answer->server_ms) ? RLOCK_OK : unexpected(err);
+    if (!reply_is_int(reply_at(reply, 1)))
+        return unexpected(err);
+    *answer = (struct lease_answer){.kind = what == 1 ? LEASE_GRANTED : LEASE_RESTORED,
+                                    .server_ms = reply_int(reply_at(reply, 1))};
+    return RLOCK_OK;
 }
 
 enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,

@@ -5,8 +5,10 @@
 #include "err.h"
 #include "refusal.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#define CLOCK_MAX_MS (INT64_C(1) << 53)
 #define CLOCK_SLACK_MS 100 /* for a server clock that runs ahead a little between two answers */
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
@@ -30,27 +32,32 @@ void member_close(struct member *member)
 }
 
 /* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
-static void hide_password(struct member *member)
+static void hide(char *said, const char *password)
 {
-    const char *password = member->node.password;
-    char *at = member->err.text;
-
     if (password == NULL || *password == '\0')
         return;
-    while ((at = strstr(at, password)) != NULL)
-        memset(at, '*', strlen(password));
+    while ((said = strstr(said, password)) != NULL)
+        memset(said, '*', strlen(password));
+}
+
+static enum rlock_status refused(struct member *member)
+{
+    char said[1024]; /* so much more than is shown that no password is shown in part */
+
+    snprintf(said, sizeof said, "%s", reply_error(member->reply));
+    hide(said, member->node.password);
+    member->node.asked_ms = 0; /* it was answered: nothing of it was executed */
+    return refusal_meaning(said, &member->err);
 }
 
 static void settle(struct member *member, enum rlock_status st)
 {
     if (st == RLOCK_OK && reply_error(member->reply) != NULL) {
-        st = refusal_meaning(reply_error(member->reply), &member->err);
-        member->node.asked_ms = 0; /* it was answered: nothing of it was executed */
+        st = refused(member);
         if (member->node.phase != NODE_READY)
             node_abandon(&member->node, NULL);
     }
     if (st != RLOCK_OK && st != RLOCK_PENDING) {
-        hide_password(member);
         err_prefix(&member->err, member->url.shown);
         /* our estimate of its clock may be what made the server refuse, or it is another by now */
         member->knows_clock = false;
@@ -102,8 +109,10 @@ int64_t member_asked_ms(const struct member *member)
 
 void member_saw_clock(struct member *member, int64_t server_ms)
 {
-    member->ahead_ms = server_ms - member->node.asked_ms;
-    member->knows_clock = true;
+    /* what is no time of this age is no time to reckon with */
+    member->knows_clock = server_ms > 0 && server_ms < CLOCK_MAX_MS;
+    if (member->knows_clock)
+        member->ahead_ms = server_ms - member->node.asked_ms;
 }
 
 int64_t member_server_ms(const struct member *member, int64_t local_ms)

@@ -271,7 +271,8 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
 
 @test "without --wait-all the lock is given back when the command has ended, whoever runs on" {
     mkfifo "$DIR/daemon"
-    run -5 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" -c "($daemon) >/dev/null 2>&1; exit 5"
+    run -5 --separate-stderr timeout -k 1 10 "$RLOCK" -k "$KEY" \
+        -c "($daemon) >/dev/null 2>&1; exit 5"
     assert_eq "$stderr" ""
     gone "$KEY"
     [[ -n $(marked) ]] || fail "the daemon was ended"

@@ -281,10 +281,10 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p'; }
     redis_cli set "$KEY" other PX 60000
     export RLOCK_CONFIG=$DIR/config RLOCK_NONBLOCK=no
     echo 'wait = 0.1' >"$DIR/config"
-    run -75 --separate-stderr timeout 3 "$RLOCK" -k "$KEY" -- true
+    run -75 --separate-stderr timeout -k 1 3 "$RLOCK" -k "$KEY" -- true
     assert_line ': timeout: '
     echo 'nonblock = yes' >"$DIR/config"
-    run -124 --separate-stderr timeout 1 "$RLOCK" -k "$KEY" -- true
+    run -124 --separate-stderr timeout -k 1 1 "$RLOCK" -k "$KEY" -- true
 }
 
 @test "a switch is yes, true, 1, or no, false, 0; an empty variable is as if it were not set" {

@@ -202,11 +202,13 @@ assert_report() { # VERDICT STATUS
     local path
     mkfifo "$DIR/unread"
     for path in /dev/full "$DIR/none/report" "$DIR" "$DIR/unread"; do
-        run -3 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" --report "$path" -- sh -c 'exit 3'
+        run -3 --separate-stderr timeout -k 1 10 \
+            "$RLOCK" -k "$KEY" --report "$path" -- sh -c 'exit 3'
         assert_line "^rlock: $KEY: no-report: $path: "
         gone "$KEY"
         redis_cli set "$KEY" other PX 60000
-        run -75 --separate-stderr timeout 10 "$RLOCK" -n -k "$KEY" --report "$path" -- true
+        run -75 --separate-stderr timeout -k 1 10 \
+            "$RLOCK" -n -k "$KEY" --report "$path" -- true
         assert_match "$stderr" "^rlock: $KEY: busy: .*rlock: $KEY: no-report: $path: "
         redis_cli del "$KEY"
     done

@@ -39,11 +39,11 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
     wait $!
     dd if=/dev/zero of="$DIR/full" bs=4096 count=10000 oflag=nonblock status=none 2>/dev/null || :
     for sink in /dev/full "&$broken" "&$full"; do
-        run -6 timeout 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
+        run -6 timeout -k 1 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
             "$RLOCK" -v -k "$KEY" -- sh -c 'exit 6' # by default, as PIPE may have been ignored
         gone "$KEY"
         redis_cli set "$KEY" other PX 60000
-        run -75 timeout 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
+        run -75 timeout -k 1 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
             "$RLOCK" -n -k "$KEY" -- true
         redis_cli del "$KEY"
     done
@@ -52,8 +52,8 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
 @test "with few descriptors rlock runs the command or ends with 71, and leaves no lock" {
     local n few=0
     for n in {4..24}; do
-        run --separate-stderr without_leaks timeout 20 prlimit --nofile="$n" "$RLOCK" -k "$KEY" -- \
-            sh -c 'echo ran' 3>&-
+        run --separate-stderr without_leaks timeout -k 1 20 prlimit --nofile="$n" \
+            "$RLOCK" -k "$KEY" -- sh -c 'echo ran' 3>&-
         case $status:$output in
             0:ran) ;;
             71:) assert_line "^rlock: ($KEY: )?system: .*: Too many open files" && ((few += 1)) ;;

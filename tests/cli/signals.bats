@@ -22,7 +22,8 @@ key_is_held() { ! key_is_free; }
 nothing_left() { [[ -z $(marked) ]]; }
 
 # seen MICROSECONDS SIGNAL COMMAND...: sends it that signal after so long (SIGNAL 0: none at all),
-# and prints its pid and how it ended, `exit STATUS` or `signal N`: a shell can't tell the two.
+# and prints its pid and how it ended, `exit STATUS` or `signal N`: a shell can't tell the two. What
+# takes too long ends by KILL.
 seen() {
     # shellcheck disable=SC2016
     perl -e '
@@ -31,6 +32,8 @@ seen() {
         my $pid = fork // die;
         if (!$pid) { exec @command or die }
         $| = print "pid $pid\n";
+        $SIG{ALRM} = sub { kill "KILL", $pid };
+        alarm 20;
         if ($signal) { usleep $after; kill $signal, $pid }
         waitpid $pid, 0;
         print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"

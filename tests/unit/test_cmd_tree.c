@@ -244,6 +244,13 @@ static void test_deep(void)
     int left = DEEP;
     int i;
 
+    chain_left = 20;
+    start(with_chain);
+    ok(await(20), "twenty, each the child of the one before");
+    tree_signal(getpid(), SIGKILL, NULL, 0);
+    ok(reap(20), "are reached at once");
+    end_all();
+
     chain_left = DEEP;
     start(with_chain);
     if (!ok(await(DEEP), "many, each the child of the one before"))

@@ -8,6 +8,17 @@
 
 #define BOUND (64 * 1024)
 
+/* Sanitizers have memory of their own, which grows. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+static const bool is_sanitized = true;
+#else
+static const bool is_sanitized = false;
+#endif
+
 /* Room for a reply of a test that is longer than the bound. */
 static char big[BOUND + 4096];
 
@@ -226,9 +237,8 @@ static void test_hostile(void)
             getrusage(RUSAGE_SELF, &before);
     getrusage(RUSAGE_SELF, &after);
     is_int(round, 500, "a gigabyte, announced again and again, is refused again and again");
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    ok(after.ru_maxrss - before.ru_maxrss < 1024, "and never takes up a megabyte");
-#endif
+    if (!is_sanitized)
+        ok(after.ru_maxrss - before.ru_maxrss < 1024, "and never takes up a megabyte");
 }
 
 static void test_requests(void)

@@ -14,6 +14,17 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, sizeof token[0]);
 }
 
+/* In how many tokens are these two digits the same? */
+static int alike(size_t one, size_t other)
+{
+    int n = 0;
+    size_t i;
+
+    for (i = 0; i < TOKENS; i++)
+        n += token[i][one] == token[i][other];
+    return n;
+}
+
 static void test_tokens(void)
 {
     static const char digits[] = "0123456789abcdef";
@@ -21,6 +32,7 @@ static void test_tokens(void)
     bool is_hex = true;
     bool is_single = true;
     bool has_all = true;
+    bool is_free = true;
     size_t i;
     size_t j;
 
@@ -32,13 +44,17 @@ static void test_tokens(void)
         for (j = 0; is_hex && j < RLOCK_TOKEN_BYTES; j++)
             seen[j] |= 1u << (strchr(digits, token[i][j]) - digits);
     }
-    for (j = 0; j < RLOCK_TOKEN_BYTES; j++)
+    for (j = 0; j < RLOCK_TOKEN_BYTES; j++) {
         has_all = has_all && seen[j] == 0xffff;
+        for (i = 0; i < j; i++) /* one pair of sixteen is alike by chance */
+            is_free = is_free && alike(i, j) > TOKENS / 32 && alike(i, j) < TOKENS / 8;
+    }
     qsort(token, TOKENS, sizeof token[0], compare);
     for (i = 1; i < TOKENS; i++)
         is_single = is_single && compare(token[i - 1], token[i]) != 0;
     ok(is_hex, "a token is 32 hex digits and a NUL");
     ok(is_single, "no two are the same");
+    ok(is_free, "no digit of them follows from another");
     ok(has_all, "every digit of them is random: each place has had each value");
 }
 
