@@ -86,7 +86,8 @@ starts() { wc -l <"$DIR/starts"; }
 @test "rlocks that come while the server of others is ending are served" {
     local loop
     for loop in 1 2 3; do
-        start "$loop" bash -ec 'for n in {1..15}; do "$RLOCK" -k "$1" -- true; done' bash "$KEY:$loop"
+        start "$loop" bash -ec 'for n in {1..15}; do "$RLOCK" -k "$1" -- true; done' \
+            bash "$KEY:$loop"
     done
     for loop in 1 2 3; do
         finish "$loop" 30
@@ -153,7 +154,8 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     hold one
     eventually 5 runs one
     local_cli set some value >/dev/null
-    assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" $'server.sock 0\nstart 0\nusers 0'
+    assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" \
+        $'server.sock 0\nstart 0\nusers 0'
     let_go one
     eventually 5 no_server
     assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" $'start 0\nusers 0'
@@ -265,7 +267,8 @@ works_at() {
     local was_there=1
     place=$(default_place "$1")
     [[ -d $place ]] || was_there=
-    run "${@:2}" env -u XDG_RUNTIME_DIR HOME=/ "./${RLOCK##*/}" -k "$KEY" -- test -S "$place/server.sock"
+    run "${@:2}" env -u XDG_RUNTIME_DIR HOME=/ \
+        "./${RLOCK##*/}" -k "$KEY" -- test -S "$place/server.sock"
     assert_eq "$(stat -c '%a %u' "$place")" "700 $1"
     eventually 5 nothing_left
     [[ $was_there ]] || rm -r "$place"

@@ -62,7 +62,8 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
         how=$(seen $((RANDOM % longest)) "$number" \
             "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/hold_clock" "$DIR/clock" 5)
         how=${how##*$'\n'}
-        echo "$round: ${ending[round % ${#ending[@]}]}: $how, ran: $([[ ! -e $DIR/clock ]] || echo yes)"
+        echo "$round: ${ending[round % ${#ending[@]}]}: $how," \
+            "ran: $([[ ! -e $DIR/clock ]] || echo yes)"
         nothing_left
         key_is_free
         if [[ $how == "signal $number" ]]; then
@@ -135,8 +136,9 @@ start_shown() {
     eventually 5 file_has "$DIR/shown.out" '^ready'
 }
 
-@test "sent to rlock, each arrives at the command exactly once; the status is what that makes of it" {
-    local name arrived=(HUP INT QUIT USR1 USR2 VTALRM PROF IO PWR STKFLT RTMIN RTMAX CONT WINCH TERM)
+@test "sent to rlock, each arrives at the command once; the status is what that makes of it" {
+    local name
+    local arrived=(HUP INT QUIT USR1 USR2 VTALRM PROF IO PWR STKFLT RTMIN RTMAX CONT WINCH TERM)
     start_shown "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/show_signals" -e 15 -s 3
     for name in "${arrived[@]}"; do
         kill -s "$name" "$pid"
@@ -197,4 +199,7 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
     key_is_free
 }
 # Its guard has ended, reaped or not.
-alone() { alive "$1" && [[ -z $(for each in $(children "$1"); do dead "$each" || echo "$each"; done) ]]; }
+alone() {
+    local each
+    alive "$1" && for each in $(children "$1"); do dead "$each" || return 1; done
+}

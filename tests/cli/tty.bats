@@ -96,7 +96,9 @@ press_stop() {
 # The key is pressed while the command is about to be started, in a moment made long by strace.
 @test "^C between the grant and the start of the command isn't lost" {
     need strace
-    pty_type 'strace -fo /dev/null -e inject=vfork:delay_enter=500000 rlock -k "$KEY" -- hold_clock "$DIR/shown" 5'
+    pty_type 'slow() { strace -fo /dev/null -e inject=vfork:delay_enter=500000 "$@"; }'
+    pty_prompt
+    pty_type 'slow rlock -k "$KEY" -- hold_clock "$DIR/shown" 5'
     eventually 5 key_is_held
     pty_key C-c
     pty_prompt
@@ -126,7 +128,7 @@ key_is_held() { ! key_is_free; }
 }
 has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
 
-@test "^Z for longer than the lease: the command is ended before others can have the lock; 76 at fg" {
+@test "^Z for longer than the lease: the command is ended before the lease is; 76 at fg" {
     pty_type 'rlock -k "$KEY" -t 1 -- hold_clock "$DIR/shown" 5'
     shown .
     press_stop

@@ -225,7 +225,7 @@ assert_ended_in_time() {
     assert_between $(($(last_stamp) - lease_end)) -60000 0 'ms that the tree outlived the lease'
 }
 
-@test "STOP of the program for twice the TTL: the guard ends the tree in time and says so; 76 after CONT" {
+@test "STOP of the program for twice the TTL: the guard ends the tree in time; 76 after CONT" {
     export IGNORING=1
     start_tree -t 1500ms
     fresh_lease 1500
@@ -356,7 +356,8 @@ END
 
 @test "a command that ends and leaves a daemon: the daemon runs on, the lock is free at once" {
     start one "$RLOCK" -k "$KEY" -t 5 -- \
-        sh -c 'setsid "$TOOLS/hold_clock" "$DIR/clock.one" 10 & until [ -s "$DIR/clock.one" ]; do :; done'
+        sh -c 'setsid "$TOOLS/hold_clock" "$DIR/clock.one" 10 &
+            until [ -s "$DIR/clock.one" ]; do :; done'
     finish one
     assert_status 0
     key_is_free
@@ -378,7 +379,8 @@ END
     local who
     for who in pid guard; do
         rm -f "$DIR"/clock.*
-        start tree sh -c '"$TOOLS/hold_clock" "$DIR/other" 10 & echo $! >"$DIR/other.pid"; exec "$@"' \
+        start tree sh -c \
+            '"$TOOLS/hold_clock" "$DIR/other" 10 & echo $! >"$DIR/other.pid"; exec "$@"' \
             sh "$RLOCK" -k "$KEY:$who" -t 3 -- sh "$DIR/tree"
         eventually 5 tree_runs
         guard=$(guard_of "$pid")
@@ -419,7 +421,8 @@ is_same() {
 }
 
 @test "the command has the descriptors that rlock was started with, and no others" {
-    local launch=() list=(sh -c 'cd /proc/$$/fd && for fd in *; do echo "$fd"; readlink "$fd"; done; :')
+    local launch=() list=(
+        sh -c 'cd /proc/$$/fd && for fd in *; do echo "$fd"; readlink "$fd"; done; :')
     is_same "${list[@]}"
     is_same "${list[@]}" 5<"$DIR/tree" 9>>"$DIR/nine"
     is_same "${list[@]}" <&-
