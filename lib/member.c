@@ -42,12 +42,13 @@ static void hide(char *said, const char *password)
 
 static enum rlock_status refused(struct member *member)
 {
+    const char *reply = reply_error(member->reply);
     char said[1024]; /* so much more than is shown that no password is shown in part */
 
-    snprintf(said, sizeof said, "%s", reply_error(member->reply));
+    snprintf(said, sizeof said, "%s", reply);
     hide(said, member->node.password);
     member->node.asked_ms = 0; /* it was answered: nothing of it was executed */
-    return refusal_meaning(said, &member->err);
+    return refusal_meaning(reply, said, &member->err);
 }
 
 static void settle(struct member *member, enum rlock_status st)

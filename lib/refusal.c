@@ -43,7 +43,7 @@ static const struct {
     {"ASK", RLOCK_E_UNSUPPORTED},
 };
 
-enum rlock_status refusal_meaning(const char *reply, struct rlock_error *err)
+enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)
 {
     size_t n = sizeof meanings / sizeof meanings[0];
     char said[160];
@@ -52,7 +52,7 @@ enum rlock_status refusal_meaning(const char *reply, struct rlock_error *err)
     for (i = 0; i < n; i++)
         if (strstr(reply, meanings[i].words) != NULL)
             break;
-    snprintf(said, sizeof said, "%s", reply);
+    snprintf(said, sizeof said, "%s", shown);
     err_printable(said);
     return err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s",
                    said);

@@ -5,7 +5,7 @@
 
 #include "rlock.h"
 
-/* refusal_meaning: a fault with the server's words, for an error reply. */
-enum rlock_status refusal_meaning(const char *reply, struct rlock_error *err);
+/* refusal_meaning: the fault that an error reply means; its text is what of it can be shown. */
+enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err);
 
 #endif

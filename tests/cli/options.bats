@@ -210,7 +210,7 @@ probe_url() {
     assert_eq "$output" 1
 }
 probe_password_file() {
-    echo password >"$DIR/password"
+    echo hunter2 >"$DIR/password"
     from "$1" password-file "$DIR/password" -k "$KEY" -- true
     assert_status 77 # the server wants none
 }

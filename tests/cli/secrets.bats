@@ -195,6 +195,14 @@ END
     done
 }
 
+@test "a password that is part of the server's words does not hide what they mean" {
+    local word
+    for word in A WRONGPASS password ERR; do
+        given RLOCK_PASSWORD "$word" refused
+        given url "$word" refused
+    done
+}
+
 @test "what rlock shows of itself is without the passwords that it has" {
     local option
     for option in --help --version --dump=options --dump=exits --dump=verbs; do

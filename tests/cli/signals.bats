@@ -12,7 +12,10 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
 }
-teardown() { common_teardown; }
+teardown() {
+    redis_continue # whatever went wrong while it was stopped
+    common_teardown
+}
 
 # Those of the table in cmd/signals.c that end a command; the real-time ones are all alike.
 ending=(HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR STKFLT RTMIN RTMAX)

@@ -12,7 +12,10 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
     write_tree
 }
-teardown() { common_teardown; }
+teardown() {
+    redis_continue # whatever went wrong while it was stopped
+    common_teardown
+}
 
 # A command that is hard to get rid of: a shell with a child, a grandchild in a session of its
 # own, and a daemon that forked twice. As long as one of them runs, it writes the time to its

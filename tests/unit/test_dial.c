@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* test_dial: the way to a server, by number, by name and by path, and ways that lead nowhere. */
+#include "clock.h"
+#include "dial.h"
+#include "peer.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <sys/un.h>
+
+/* Goes on until there is a connection or a fault. */
+static enum rlock_status call(struct dial *dial, int64_t ms, struct stream *stream,
+                              struct rlock_error *err)
+{
+    struct rlock_until until = until_in((struct rlock_until){RLOCK_NEVER, -1}, ms);
+    enum rlock_status st = dial_start(dial, until.at_ms, err);
+
+    while (st == RLOCK_PENDING) {
+        struct pollfd look = {.fd = dial_fd(dial), .events = dial_events(dial)};
+
+        poll(&look, 1, until_poll_ms(until_at(until, dial_wake_ms(dial))));
+        st = dial_step(dial, stream, err);
+        if (until_over(until))
+            break;
+    }
+    return st;
+}
+
+static void test_reached(const char *text, const char *name)
+{
+    struct stream stream = STREAM_EMPTY;
+    struct dial dial;
+    struct url url;
+    int round;
+
+    if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, name))
+        return;
+    dial_init(&dial, &url);
+    for (round = 0; round < 2; round++) {
+        int fd;
+
+        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "leads to the server");
+        fd = peer_accept();
+        ok((fcntl(stream.fd, F_GETFD) & FD_CLOEXEC) != 0 &&
+               (fcntl(stream.fd, F_GETFL) & O_NONBLOCK) != 0,
+           "by a connection that never blocks and is no command's business");
+        ok(dial.known.n > 0, "the way is remembered");
+        stream_reset(&stream);
+        ok(peer_hears_the_end(fd), "and given up at once");
+        close(fd);
+    }
+    dial_fini(&dial);
+    url_fini(&url);
+}
+
+static void test_nowhere(void)
+{
+    static char long_name[400] = "redis://";
+    struct stream stream = STREAM_EMPTY;
+    struct rlock_error err;
+    struct dial dial;
+    struct url url;
+    char nobody[64];
+
+    close(server_listen(nobody));
+    if (url_parse(&url, nobody, NULL) == RLOCK_OK) {
+        dial_init(&dial, &url);
+        ok(call(&dial, PATIENCE_MS, &stream, &err) == RLOCK_E_UNREACHABLE &&
+               strstr(err.text, "Connection refused") != NULL,
+           "where nobody is nobody answers");
+        is_int((int64_t)dial.known.n, 0, "and the way is looked for anew next time");
+        dial_fini(&dial);
+        url_fini(&url);
+    }
+    if (url_parse(&url, "unix:///nowhere/at/all", NULL) == RLOCK_OK) {
+        dial_init(&dial, &url);
+        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_E_UNREACHABLE, "no such socket");
+        dial_fini(&dial);
+        url_fini(&url);
+    }
+    memset(long_name + 8, 'x', sizeof long_name - 9);
+    if (url_parse(&url, long_name, NULL) == RLOCK_OK) {
+        dial_init(&dial, &url);
+        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_E_CONFIG, "no such name can be");
+        dial_fini(&dial);
+        url_fini(&url);
+    }
+    ok(stream.fd == -1, "none of them gives a connection");
+}
+
+/* A name that is looked up for nobody any more, as when the time is over. */
+static void test_given_up(void)
+{
+    struct dial dial;
+    struct url url;
+    int round;
+
+    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
+        return;
+    dial_init(&dial, &url);
+    for (round = 0; round < 20; round++) {
+        (void)!dial_start(&dial, rlock_clock_ms() + PATIENCE_MS, NULL);
+        if (round % 2 == 0)
+            dial_stop(&dial);
+    }
+    dial_fini(&dial);
+    url_fini(&url);
+    ok(true, "can be given up while it is looked up");
+}
+
+/* Of two addresses the first is silent: the second still has its share of the time. */
+static void test_silent(void)
+{
+    struct addresses two = {.n = 0};
+    struct stream stream = STREAM_EMPTY;
+    struct dial dial;
+    struct url url;
+
+    if (url_parse(&url, peer_address, NULL) != RLOCK_OK)
+        return;
+    ok(resolve_number("192.0.2.1", "6379", &two) == RLOCK_OK && two.n == 1, "nobody's address");
+    dial_init(&dial, &url);
+    ok(resolve_number(url.host, url.port, &dial.known) == RLOCK_OK && dial.known.n == 1, "ours");
+    dial.known.item[1] = dial.known.item[0];
+    dial.known.item[0] = two.item[0];
+    dial.known.n = 2;
+    is_int(call(&dial, 1000, &stream, NULL), RLOCK_OK, "a silent address doesn't use up the time");
+    stream_reset(&stream);
+    close(peer_accept());
+    dial_fini(&dial);
+    url_fini(&url);
+}
+
+/* A listener at a path instead of a port. */
+static bool listen_at(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+    peer_close();
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    peer_listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    return peer_listener >= 0 && bind(peer_listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+           listen(peer_listener, 16) == 0;
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/rlock-dial.XXXXXX";
+    char named[64];
+    char path[64];
+    char text[80];
+
+    if (!ok(peer_open() && mkdtemp(folder) != NULL, "a place to listen"))
+        return done_testing();
+    snprintf(named, sizeof named, "redis://localhost:%s", strrchr(peer_address, ':') + 1);
+    test_reached(peer_address, "a number");
+    test_reached(named, "a name");
+    test_nowhere();
+    test_given_up();
+    test_silent();
+    snprintf(path, sizeof path, "%s/socket", folder);
+    snprintf(text, sizeof text, "unix://%s", path);
+    if (ok(listen_at(path), "a socket"))
+        test_reached(text, "a path");
+    peer_close();
+    unlink(path);
+    rmdir(folder);
+    return done_testing();
+}
