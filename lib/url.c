@@ -125,7 +125,7 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
         return bad(err, "the port isn't a number from 1 to 65535");
     if (host_end == text)
         return bad(err, "no host");
-    snprintf(url->port, sizeof url->port, "%ld", port);
+    snprintf(url->port, sizeof url->port, "%hu", (unsigned short)port);
     return decode(&url->host, text, host_end, err);
 }
 
