@@ -65,16 +65,15 @@ static void lose(struct holding *h, const char *why)
 {
     int64_t kill_ms = rlock_clock_ms() + h->plan->timing.grace_ms;
     bool kills = h->plan->options->on_lost == ON_LOST_KILL;
+    const char *hint =
+        kills ? "the command is being ended" : "the command runs on (--on-lost ignore)";
 
     if (h->is_lost)
         return;
     h->is_lost = true;
     report_say(h->plan->report, REPORT_FAILURE,
-               (struct message){.what = "lost",
-                                .why = why,
-                                .hint = kills ? "the command is being ended"
-                                              : "the command runs on (--on-lost ignore)"});
-    if (kills)
+               (struct message){.what = "lost", .why = why, .hint = h->is_over ? NULL : hint});
+    if (kills && !h->is_over)
         guard_end(&h->guard, kill_ms < h->agreed.kill_ms ? kill_ms : h->agreed.kill_ms);
 }
 
@@ -199,7 +198,6 @@ static void judge(struct holding *h)
 
     if (now >= h->keep_ms)
         keep(h);
-
     if (now >= h->agreed.term_ms || now >= h->end_ms)
         lose_by_time(h);
     if (now >= h->max_hold_ms) {
