@@ -26,6 +26,7 @@ static const struct {
     {"invalid password", RLOCK_E_REFUSED},
     {"without any password configured", RLOCK_E_REFUSED},
     {"no password is set", RLOCK_E_REFUSED},
+    {"ACL failure in script", RLOCK_E_REFUSED}, /* Redis 8; the next two are older ones' */
     {"can't run this command", RLOCK_E_REFUSED},
     {"can't access at least one of the keys", RLOCK_E_REFUSED},
     {"LOADING", RLOCK_E_SERVER},

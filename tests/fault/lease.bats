@@ -339,7 +339,7 @@ earliest_end() {
 
 @test "a key that was evicted is put back" {
     local held used
-    redis_start redis --maxmemory-policy volatile-ttl --maxmemory-samples 1000
+    redis_start redis --maxmemory-policy volatile-ttl --maxmemory-samples 64
     hold holder -t 3 --kill-after 100ms
     held=$(token holder)
     # The lock is what expires first, and its fence key what expires last.
