@@ -2,6 +2,7 @@
 /* card: who holds a lock, as one line of words behind the token. */
 #include "card.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,16 +51,26 @@ void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
         memmove(card, card + 1, strlen(card));
 }
 
-/* The value of one word of a card, still escaped; "" if it isn't there. */
+/* The value of one word of a card, as it was meant; "" if it isn't there. */
 static void get_word(const char *card, const char *name, char *out, size_t room)
 {
     char start[16];
     const char *at;
 
+    size_t used = 0;
+    unsigned byte;
+
     snprintf(start, sizeof start, " %s=", name);
     at = strstr(card, start);
     at = at == NULL ? "" : at + strlen(start);
-    snprintf(out, room, "%.*s", (int)strcspn(at, " "), at);
+    while (*at != ' ' && *at != '\0' && used + 1 < room) {
+        bool is_escaped = *at == '%' && isxdigit((unsigned char)at[1]) &&
+                          isxdigit((unsigned char)at[2]) && sscanf(at + 1, "%2x", &byte) == 1;
+
+        out[used++] = is_escaped ? (char)byte : *at;
+        at += is_escaped ? 3 : 1;
+    }
+    out[used] = '\0';
 }
 
 static void put_printable(char *out, size_t room, const char *bytes)

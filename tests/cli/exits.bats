@@ -257,7 +257,7 @@ held_too_long() {
 
 @test "--max-hold counts from the grant, not from the start of the wait" {
     hold job -k "$KEY"
-    start waiter "$RLOCK" -k "$KEY" --max-hold 1s -- sh -c 'sleep 0.2; exit 5'
+    start waiter "$RLOCK" -k "$KEY" --max-hold 1500ms -- sh -c 'sleep 0.2; exit 5'
     never 2 dead "$pid"
     let_go job
     finish waiter

@@ -24,6 +24,8 @@ test   mandoc                      mandoc          mandoc
 test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
 test   ps                          procps          procps-ng     zypper=procps
 test   script                      bsdutils        util-linux    apk=util-linux-misc
+test   strace                      strace          strace
+test   python3                     python3         python3       zypper=python3-base
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
 ci     clang                       clang           clang

@@ -76,7 +76,7 @@ static const struct {
      "tar of backup@web1, pid 42 (nightly)"},
     {TOKEN " v1 try=0 host=web1 since=1", "a program of ?@web1, pid ?"},
     {TOKEN " v1  since=1", "a program of ?@?, pid ?"},
-    {TOKEN " v1 try=1 label=x%1B[2J", "a program of ?@?, pid ? (x%1B[2J)"},
+    {TOKEN " v1 try=1 label=x%1B[2J", "a program of ?@?, pid ? (x\\x1b[2J)"},
     {TOKEN " v1 try=1 label=\x1b[2J\xff\\", "a program of ?@?, pid ? (\\x1b[2J\\xff\\x5c)"},
     {TOKEN " v1 try=1 hosts=a xhost=b host=c", "a program of ?@c, pid ?"},
     {"", "another program (\"\")"},
