@@ -50,6 +50,9 @@ enum rlock_status refusal_meaning(const char *reply, const char *shown, struct r
     char said[160];
     size_t i;
 
+    /* what it says to a long request before AUTH, instead of NOAUTH */
+    if (strstr(reply, "unauthenticated ") != NULL)
+        reply = shown = "NOAUTH Authentication required.";
     for (i = 0; i < n; i++)
         if (strstr(reply, meanings[i].words) != NULL)
             break;

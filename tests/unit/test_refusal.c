@@ -20,6 +20,7 @@ static const struct {
      RLOCK_E_REFUSED},
     {"NOPERM User app has no permissions to run the 'eval' command", RLOCK_E_REFUSED},
     {"NOPERM No permissions to access a key", RLOCK_E_REFUSED},
+    {"ERR Protocol error: unauthenticated bulk length", RLOCK_E_REFUSED},
     {"ERR The user executing the script can't run this command or subcommand", RLOCK_E_REFUSED},
     {"ERR The user executing the script can't access at least one of the keys mentioned in the "
      "command arguments",
