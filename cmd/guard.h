@@ -3,9 +3,10 @@
 #ifndef GUARD_H
 #define GUARD_H
 
+#include "tree.h"
 #include "ward.h"
 
-#define GUARD_OTHERS 64
+#define GUARD_OTHERS TREE_CHILDREN_MAX
 
 struct guard {
     pid_t pid;                 /* 0: none */

@@ -380,18 +380,27 @@ END
 
 @test "children that rlock had when it was exec'd are not touched, even when the guard is killed" {
     local who
+    cat >"$DIR/parent" <<'END'
+n=0
+while [ $((n += 1)) -le 70 ]; do sleep 60 & done
+echo >"$DIR/begun"
+until [ -e "$DIR/seen" ]; do :; done
+exec "$@"
+END
     for who in pid guard; do
-        rm -f "$DIR"/clock.*
-        start tree sh -c \
-            '"$TOOLS/hold_clock" "$DIR/other" 10 & echo $! >"$DIR/other.pid"; exec "$@"' \
-            sh "$RLOCK" -k "$KEY:$who" -t 3 -- sh "$DIR/tree"
+        rm -f "$DIR"/{clock.*,begun,seen}
+        start tree sh "$DIR/parent" "$RLOCK" -k "$KEY:$who" -t 3 -- sh "$DIR/tree"
+        eventually 10 test -e "$DIR/begun"
+        other=$(marked)
+        other=$(grep -vx "$pid" <<<"$other")
+        touch "$DIR/seen"
         eventually 5 tree_runs
         guard=$(guard_of "$pid")
-        other=$(<"$DIR/other.pid")
         kill_and_look "${!who}"
         finish tree
-        alive "$other"
-        kill -KILL "$other"
+        nothing_left
+        # shellcheck disable=SC2086
+        kill -KILL $other
     done
 }
 

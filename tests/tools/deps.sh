@@ -26,6 +26,7 @@ test   ps                          procps          procps-ng     zypper=procps
 test   script                      bsdutils        util-linux    apk=util-linux-misc
 test   strace                      strace          strace
 test   python3                     python3         python3       zypper=python3-base
+test   perl                        perl-base       perl
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
 ci     clang                       clang           clang
