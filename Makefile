@@ -54,6 +54,7 @@ comma := ,
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard lib/*.c))
 CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
 TOOLS    := $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
 C_FILES   = $(wildcard lib/*.[ch] cmd/*.[ch] tests/*/*.[ch])
@@ -107,6 +108,15 @@ $(UNIT): %: %.o $(B)/librlock.a
 
 $(UNIT_CMD): $(filter-out %/main.o,$(CMD_OBJ))
 
+# A fuzzer over the files of its corpus, with any compiler; `make fuzz` makes the real one.
+$(REPLAYS): $(B)/unit/%: $(B)/fuzz/%.o $(B)/fuzz/replay.o $(B)/librlock.a
+	$(link)
+
+$(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
+
+$(B)/fuzz/%.o: tests/fuzz/%.c | $(B)/hiredis.found
+	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib)
+
 # The tools are the measure, not what is measured: no sanitizer in them.
 $(B)/tools/%: tests/tools/%.c
 	$(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
@@ -145,7 +155,7 @@ bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
 	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint) check-unit check-cli check-fault
 
-check-unit: $(UNIT)  ## the C unit tests
+check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^
 
 check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
@@ -156,6 +166,19 @@ check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 
 check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 	$(call bats,tests/cli/docs.bats)
+
+FUZZ_SECONDS ?= 60
+
+.PHONY: fuzz
+fuzz: build/gen/scripts.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
+	$(Q)mkdir -p build/fuzz && for f in $(patsubst fuzz_%,%,$(notdir $(REPLAYS))); do \
+	    clang -g -O1 -std=c11 -fsanitize=fuzzer,address,undefined $(ALL_CPPFLAGS) -Itests/fuzz \
+	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c lib/*.c \
+	        $(filter-out cmd/main.c,$(wildcard cmd/*.c)) $(HIREDIS_LIBS) -pthread && \
+	    mkdir -p build/fuzz/found-$$f && \
+	    build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=5 build/fuzz/found-$$f \
+	        tests/fuzz/corpus/$$f || exit 1; \
+	done
 
 lint:  ## layers, only-here rules, sizes, shellcheck, mandoc
 	$(Q)tests/lint/run.sh
