@@ -21,6 +21,7 @@ MAKEFLAGS += --no-print-directory
 # ---- flags ---------------------------------------------------------------------------------------
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wswitch-enum -Wvla -pedantic \
+            -Wno-overlength-strings \
             $(if $(WERROR),-Werror)
 
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -86,8 +87,8 @@ $(B)/lib/%.o: lib/%.c | build/gen/scripts.h $(B)/hiredis.found
 $(B)/cmd/%.o: cmd/%.c | $(B)/hiredis.found
 	$(call compile,-Icmd -Ilib)
 
-build/gen/scripts.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua)
-	$(Q)mkdir -p $(@D) && awk -f $^ >$@
+build/gen/scripts.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua lib/lua/shared/*.lua)
+	$(Q)mkdir -p $(@D) && awk -f $(filter-out lib/lua/shared/%,$^) >$@
 
 # Asked once, so that a missing header is one sentence and not a page of errors.
 $(B)/hiredis.found:

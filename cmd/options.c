@@ -18,6 +18,8 @@ const struct option option_table[OPTION_COUNT] = {
      "wait at most so long; 0 is -n"},
     {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), true, "75",
      "exit status when the lock was not had in time"},
+    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), true, "fifo",
+     "stand in line; take it when it is free; or let only the newest waiter stay"},
     {'c', "command", "STRING", OPTION_TEXT, AT(command), false, NULL, "run STRING by /bin/sh -c"},
     {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), true, "kill",
      "what happens to the command when the lock is lost"},

@@ -23,6 +23,7 @@ struct options {
     int64_t nonblock; /* is part of wait_ms once all sources were read */
     int64_t conflict_status;
     const char *command;
+    int64_t queue; /* enum rlock_queue */
     int64_t on_lost;
     int64_t kill_after_ms; /* -1: by the TTL */
     int64_t max_hold_ms;   /* 0: none */
@@ -69,7 +70,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 21
+#define OPTION_COUNT 22
 
 extern const struct option option_table[OPTION_COUNT];
 

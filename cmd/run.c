@@ -92,7 +92,7 @@ static enum verdict acquire(struct run *run)
         return VERDICT_GRANTED;
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;
-    if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT)
+    if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)
         return say_busy(run, verdict_of(st), &obstacle);
     return give_up(run, &err);
 }
@@ -101,7 +101,7 @@ static int status_of(const struct run *run, enum verdict verdict)
 {
     int status = run->held.status;
 
-    if (verdict == VERDICT_BUSY || verdict == VERDICT_TIMEOUT)
+    if (verdict_row(verdict)->status == verdict_row(VERDICT_BUSY)->status)
         return (int)run->options->conflict_status;
     if (verdict == VERDICT_INTERRUPTED)
         return 128 + run->number;
@@ -209,6 +209,7 @@ static enum rlock_status open_lock(struct run *run, const struct credentials *cr
                    .label = options->label,
                    .pid = getpid()},
         .connect_ms = options->connect_ms,
+        .queue = (enum rlock_queue)options->queue,
     };
 
     return rlock_open(&run->lock, &config, err);

@@ -14,6 +14,7 @@ static const struct verdict_row rows[VERDICT_COUNT] = {
     [VERDICT_SYSTEM] = {"system", 71, "the system failed rlock: fork, memory, descriptors"},
     [VERDICT_BUSY] = {"busy", 75, "the lock is taken, and waiting was not wanted"},
     [VERDICT_TIMEOUT] = {"timeout", 75, "the lock was not had in time"},
+    [VERDICT_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
     [VERDICT_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
     [VERDICT_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
     [VERDICT_MISCONFIGURED] = {"misconfigured", 78,
@@ -39,6 +40,8 @@ enum verdict verdict_of(enum rlock_status status)
         return VERDICT_INTERRUPTED;
     case RLOCK_LOST:
         return VERDICT_LOST;
+    case RLOCK_SUPERSEDED:
+        return VERDICT_SUPERSEDED;
     case RLOCK_E_USAGE:
         return VERDICT_USAGE;
     case RLOCK_E_UNREACHABLE:

@@ -9,6 +9,7 @@ _rlock_options='-k --key                KEY
 -n --nonblock           -
 -w --wait               DURATION 0 10s 1m 10m 1h
 -E --conflict-exit-code N        0 75
+-  --queue              fifo|none|newest fifo none newest
 -c --command            STRING
 -  --on-lost            kill|ignore kill ignore
 -  --kill-after         DURATION 1s 2s 5s 10s

@@ -13,6 +13,7 @@ struct rlock {
     struct quorum quorum;
     struct keeper keeper;
     struct rlock_grant grant;
+    struct rlock_watch watch;
     char *password;
 };
 
@@ -30,6 +31,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
 
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    l->watch = config->watch;
     if (config->password != NULL) {
         l->password = strdup(config->password);
         if (l->password == NULL)
@@ -54,7 +56,7 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = wait_acquire(&lock->quorum, &lock->lease, until, &lock->grant, &seen, err);
+    st = wait_acquire(&lock->quorum, &lock->lease, until, &lock->grant, &seen, lock->watch, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)

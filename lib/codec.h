@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define REQUEST_WORDS 16
+#define REQUEST_WORDS 24
 
 /* One command; the words are borrowed until it is encoded. */
 struct request {

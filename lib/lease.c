@@ -11,7 +11,6 @@
 
 #include "err.h"
 #include "random.h"
-#include "script.h"
 #include "slot.h"
 
 #include <errno.h>
@@ -22,54 +21,107 @@
 #include <string.h>
 
 #define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
+#define BLOCK_MAX_MS 60000
+
+static const char *const key_kinds[SCRIPT_KEYS] = {
+    [KEY_FENCE] = "fence", [KEY_LINE] = "line", [KEY_WAITERS] = "waiters"};
+
+static bool name_keys(struct lease *lease, const char *key)
+{
+    size_t bytes;
+    bool all;
+    int i;
+
+    lease->key[KEY_LOCK] = strdup(key);
+    all = lease->key[KEY_LOCK] != NULL;
+    for (i = KEY_FENCE; i < SCRIPT_KEYS; i++) {
+        lease->key[i] = slot_helper_key(key_kinds[i], key);
+        all = all && lease->key[i] != NULL;
+    }
+    lease->wake_prefix = slot_helper_key("wake", key);
+    if (!all || lease->wake_prefix == NULL)
+        return false;
+    bytes = strlen(lease->wake_prefix) + RLOCK_TOKEN_BYTES + 1;
+    lease->wake_key = malloc(bytes);
+    if (lease->wake_key != NULL)
+        snprintf(lease->wake_key, bytes, "%s%s", lease->wake_prefix, lease->token);
+    return lease->wake_key != NULL;
+}
 
 enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
                              struct rlock_error *err)
 {
-    *lease = (struct lease){.ttl_ms = config->timing.ttl_ms};
+    enum rlock_status st;
+
+    *lease = (struct lease){.ttl_ms = config->timing.ttl_ms, .queue = config->queue};
     if (config->key[0] == '\0' || strlen(config->key) > RLOCK_KEY_MAX)
         return err_set(err, RLOCK_E_USAGE, 0, "a key has 1 to %d bytes", RLOCK_KEY_MAX);
-    lease->key = strdup(config->key);
-    lease->fence_key = slot_helper_key("fence", config->key);
-    if (lease->key == NULL || lease->fence_key == NULL)
-        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     card_write(lease->card, &config->holder);
-    return random_token(lease->token, err);
+    st = random_token(lease->token, err);
+    if (st == RLOCK_OK && !name_keys(lease, config->key))
+        st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    return st;
 }
 
 void lease_close(struct lease *lease)
 {
-    free(lease->key);
-    free(lease->fence_key);
+    int i;
+
+    for (i = 0; i < SCRIPT_KEYS; i++)
+        free(lease->key[i]);
+    free(lease->wake_prefix);
+    free(lease->wake_key);
     explicit_bzero(lease, sizeof *lease);
 }
 
+static const char *way_to_wait(const struct lease *lease)
+{
+    static const char *const ways[] = {
+        [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
+
+    return lease->is_once && lease->queue != RLOCK_QUEUE_NONE ? "try" : ways[lease->queue];
+}
+
 void lease_ask_acquire(const struct lease *lease, struct request *request,
-                       struct lease_words *words, int64_t not_after_ms)
+                       struct lease_words *words)
 {
     snprintf(words->attempt, sizeof words->attempt, "%" PRId64, lease->attempt);
     snprintf(words->ttl, sizeof words->ttl, "%" PRId64, lease->ttl_ms);
-    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, not_after_ms);
-    script_request(request, SCRIPT_ACQUIRE, lease->key, lease->fence_key);
+    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, words->not_after_ms);
+    snprintf(words->ticket, sizeof words->ticket, "%" PRId64, lease->ticket);
+    script_request(request, SCRIPT_ACQUIRE, lease->key);
+    request_add(request, lease->wake_prefix);
     request_add(request, lease->token);
     request_add(request, words->attempt);
     request_add(request, lease->card);
     request_add(request, words->ttl);
     request_add(request, words->not_after);
+    request_add(request, way_to_wait(lease));
+    request_add(request, lease->ticket > 0 ? words->ticket : "");
 }
 
-void lease_ask_renew(const struct lease *lease, struct request *request, struct lease_words *words,
-                     int64_t not_after_ms)
+void lease_ask_renew(const struct lease *lease, struct request *request, struct lease_words *words)
 {
     snprintf(words->ttl, sizeof words->ttl, "%" PRId64, lease->ttl_ms);
     snprintf(words->fence, sizeof words->fence, "%" PRIu64, lease->fence);
-    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, not_after_ms);
-    script_request(request, SCRIPT_RENEW, lease->key, lease->fence_key);
+    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, words->not_after_ms);
+    script_request(request, SCRIPT_RENEW, lease->key);
     request_add(request, lease->token);
     request_add(request, words->ttl);
     request_add(request, words->fence);
     request_add(request, lease->card);
     request_add(request, words->not_after);
+}
+
+/* Release in its three forms: which value is ours, which fence ends, who leaves the line. */
+static void ask_release(const struct lease *lease, struct request *request, const char *prefix,
+                        const char *fence, const char *leaver)
+{
+    script_request(request, SCRIPT_RELEASE, lease->key);
+    request_add(request, lease->wake_prefix);
+    request_add(request, prefix);
+    request_add(request, fence);
+    request_add(request, leaver);
 }
 
 void lease_ask_release(const struct lease *lease, struct request *request,
@@ -77,18 +129,37 @@ void lease_ask_release(const struct lease *lease, struct request *request,
 {
     snprintf(words->prefix, sizeof words->prefix, "%s ", lease->token);
     snprintf(words->fence, sizeof words->fence, "%" PRIu64, lease->fence);
-    script_request(request, SCRIPT_RELEASE, lease->key, lease->fence_key);
-    request_add(request, words->prefix);
-    request_add(request, words->fence);
+    ask_release(lease, request, words->prefix, words->fence, "");
 }
 
 void lease_ask_undo(const struct lease *lease, struct request *request, struct lease_words *words)
 {
     snprintf(words->prefix, sizeof words->prefix, "%s v1 try=%" PRId64 " ", lease->token,
              lease->attempt);
-    script_request(request, SCRIPT_RELEASE, lease->key, lease->fence_key);
-    request_add(request, words->prefix);
-    request_add(request, "");
+    ask_release(lease, request, words->prefix, "", "");
+}
+
+void lease_ask_leave(const struct lease *lease, struct request *request, struct lease_words *words)
+{
+    snprintf(words->prefix, sizeof words->prefix, "%s ", lease->token);
+    ask_release(lease, request, words->prefix, "", lease->token);
+}
+
+void lease_ask_wake(const struct lease *lease, struct request *request, struct lease_words *words)
+{
+    int64_t block_ms = words->block_ms > 0 ? words->block_ms : 1; /* 0 would be for ever */
+
+    if (lease->whole_seconds)
+        block_ms = (block_ms + 999) / 1000 * 1000;
+    if (block_ms % 1000 == 0)
+        snprintf(words->seconds, sizeof words->seconds, "%" PRId64, block_ms / 1000);
+    else
+        snprintf(words->seconds, sizeof words->seconds, "%" PRId64 ".%03d", block_ms / 1000,
+                 (int)(block_ms % 1000));
+    request->n = 0;
+    request_add(request, "BLPOP");
+    request_add(request, lease->wake_key);
+    request_add(request, words->seconds);
 }
 
 static enum rlock_status unexpected(struct rlock_error *err)
@@ -96,13 +167,15 @@ static enum rlock_status unexpected(struct rlock_error *err)
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
 }
 
-static enum rlock_status read_obstacle(const struct reply *reply, struct rlock_obstacle *obstacle,
-                                       struct rlock_error *err)
+static enum rlock_status read_held(const struct reply *reply, struct lease_answer *answer,
+                                   struct rlock_error *err)
 {
-    size_t n = 0;
-    const char *value = reply_text(reply_at(reply, 3), &n);
+    struct rlock_obstacle *obstacle = &answer->obstacle;
+    const char *value;
     int64_t left;
+    size_t n;
 
+    value = reply_text(reply_at(reply, 3), &n);
     if (value == NULL || !reply_is_int(reply_at(reply, 2)))
         return unexpected(err);
     card_describe(obstacle->holder, sizeof obstacle->holder, value);
@@ -110,6 +183,24 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct rlock_o
     if (left < 0)
         left = -1;
     obstacle->left_ms = left < LEFT_MAX_MS ? left : LEFT_MAX_MS;
+    return RLOCK_OK;
+}
+
+/* Who asked for the lock and is to wait for it also learns how. */
+static enum rlock_status read_wait(const struct reply *reply, struct lease_answer *answer,
+                                   struct rlock_error *err)
+{
+    const char *ticket;
+    size_t n;
+
+    ticket = reply_text(reply_at(reply, 5), &n);
+    if (ticket == NULL || !reply_is_int(reply_at(reply, 4)) || !reply_is_int(reply_at(reply, 6)))
+        return unexpected(err);
+    answer->block_ms = reply_int(reply_at(reply, 4));
+    answer->ticket = (int64_t)strtoll(ticket, NULL, 10);
+    answer->obstacle.place = reply_int(reply_at(reply, 6));
+    if (answer->block_ms < 0 || answer->block_ms > BLOCK_MAX_MS || answer->ticket < 0)
+        return unexpected(err);
     return RLOCK_OK;
 }
 
@@ -139,7 +230,7 @@ static enum rlock_status read_answer(const struct reply *reply, struct lease_ans
     switch (reply_int(reply_at(reply, 0))) {
     case 0:
         answer->kind = LEASE_HELD;
-        return read_obstacle(reply, &answer->obstacle, err);
+        return read_held(reply, answer, err);
     case -1:
         answer->kind = LEASE_GONE;
         return RLOCK_OK;
@@ -154,8 +245,17 @@ static enum rlock_status read_answer(const struct reply *reply, struct lease_ans
 enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
                                    struct rlock_error *err)
 {
-    if (reply_int(reply_at(reply, 0)) != 1)
-        return read_answer(reply, answer, err);
+    int64_t what = reply_int(reply_at(reply, 0));
+
+    if (what == -3 && reply_is_int(reply_at(reply, 1))) {
+        *answer = (struct lease_answer){.kind = LEASE_SUPERSEDED,
+                                        .server_ms = reply_int(reply_at(reply, 1))};
+        return RLOCK_OK;
+    }
+    if (what != 1 && read_answer(reply, answer, err) != RLOCK_OK)
+        return RLOCK_E_PROTOCOL;
+    if (what != 1)
+        return answer->kind == LEASE_HELD ? read_wait(reply, answer, err) : RLOCK_OK;
     if (!reply_is_int(reply_at(reply, 1)))
         return unexpected(err);
     *answer =

@@ -51,31 +51,26 @@ void quorum_close(struct quorum *quorum)
 /* What a round asks: the request for one member, and what takes it back. */
 struct round {
     const struct lease *lease;
-    void (*ask)(const struct lease *, struct request *, struct lease_words *, int64_t);
-    int64_t reply_ms;
-    bool undo; /* a request given up is to be undone */
+    lease_ask *ask;
+    int64_t block_ms; /* how long the server may wait with its answer */
+    int64_t reply_ms; /* how long the answer may take beside that */
+    bool undo;        /* a request given up is to be undone */
 };
-
-static void ask_release(const struct lease *lease, struct request *request,
-                        struct lease_words *words, int64_t not_after_ms)
-{
-    (void)not_after_ms; /* a release may come as late as it likes: it compares */
-    lease_ask_release(lease, request, words);
-}
 
 static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
 {
     struct rlock_until connect = until_in(until, quorum->connect_ms);
     struct rlock_until answer = until_in(until, quorum->connect_ms + round->reply_ms);
-    struct lease_words words;
+    struct lease_words words = {.block_ms = round->block_ms};
     struct request request;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
 
-        round->ask(round->lease, &request, &words, member_server_ms(member, answer.at_ms));
-        member_ask(member, &request, connect.at_ms, round->reply_ms);
+        words.not_after_ms = member_server_ms(member, answer.at_ms);
+        round->ask(round->lease, &request, &words);
+        member_ask(member, &request, connect.at_ms, round->block_ms + round->reply_ms);
         if (member->state == RLOCK_PENDING)
             member_step(member);
     }
@@ -168,9 +163,10 @@ struct tally {
     size_t held;
     size_t gone;
     size_t late;
-    int64_t asked_ms; /* the earliest of those who granted */
-    uint64_t fence;   /* the greatest */
-    struct rlock_obstacle obstacle;
+    size_t superseded;
+    int64_t asked_ms;            /* the earliest of those who granted */
+    uint64_t fence;              /* the greatest */
+    struct lease_answer held_by; /* the last of those who hold it for another */
 };
 
 static void add_grant(struct tally *tally, const struct member *member, uint64_t fence)
@@ -193,13 +189,16 @@ static void add(struct tally *tally, const struct member *member, const struct l
         break;
     case LEASE_HELD:
         tally->held++;
-        tally->obstacle = answer->obstacle;
+        tally->held_by = *answer;
         break;
     case LEASE_GONE:
         tally->gone++;
         break;
     case LEASE_LATE:
         tally->late++;
+        break;
+    case LEASE_SUPERSEDED:
+        tally->superseded++;
         break;
     }
 }
@@ -245,9 +244,22 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
     return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
 }
 
+static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
+                                    const struct tally *tally, int64_t reply_ms,
+                                    struct rlock_grant *grant)
+{
+    lease->fence = tally->fence;
+    memcpy(grant->token, lease->token, sizeof grant->token);
+    grant->until_ms = timing_end(&quorum->timing, tally->asked_ms);
+    grant->fence = tally->fence;
+    /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
+    return rlock_clock_ms() > tally->asked_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
+}
+
 enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                                  struct rlock_until until, struct rlock_grant *grant,
-                                 struct rlock_obstacle *obstacle, struct rlock_error *err)
+                                 struct rlock_obstacle *obstacle, int64_t *block_ms,
+                                 struct rlock_error *err)
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_acquire,
@@ -261,22 +273,41 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     tally = count(quorum, lease_read_grant);
     quorum->in_doubt = quorum->in_doubt || quorum_unanswered(quorum);
     if (tally.granted >= quorum->need) {
-        lease->fence = tally.fence;
-        if (rlock_clock_ms() > tally.asked_ms + round.reply_ms)
-            st = RLOCK_PENDING; /* we were stopped meanwhile: too little of the lease is left */
+        if (st == RLOCK_OK)
+            st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
-        memcpy(grant->token, lease->token, sizeof grant->token);
-        grant->until_ms = timing_end(&quorum->timing, tally.asked_ms);
-        grant->fence = tally.fence;
         return st;
     }
     if (st == RLOCK_STOPPED)
         return st;
+    if (tally.superseded > 0)
+        return RLOCK_SUPERSEDED;
     if (tally.held > 0) {
-        *obstacle = tally.obstacle;
+        *obstacle = tally.held_by.obstacle;
+        *block_ms = tally.held_by.block_ms;
+        lease->ticket = tally.held_by.ticket;
         return RLOCK_BUSY;
     }
     return tally.late > 0 ? RLOCK_PENDING : fault(quorum, err);
+}
+
+enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t block_ms,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_wake,
+                          .block_ms = block_ms,
+                          .reply_ms = acquire_reply_ms(&quorum->timing)};
+    bool knew_clock = quorum->member[0].knows_clock;
+    enum rlock_status st = run(quorum, &round, until);
+
+    /* the next attempt must not come late only because this wait was cut off */
+    quorum->member[0].knows_clock = knew_clock;
+    if (st == RLOCK_STOPPED || quorum->member[0].state == RLOCK_OK)
+        return st;
+    if (strstr(quorum->member[0].err.text, "timeout is not an integer") != NULL)
+        lease->whole_seconds = true;
+    return fault(quorum, err);
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
@@ -297,16 +328,16 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
         return st;
     if (tally.held + tally.gone > quorum->n - quorum->need) {
         if (tally.held > 0)
-            return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally.obstacle.holder);
+            return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally.held_by.obstacle.holder);
         return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
     }
     return tally.late > 0 ? RLOCK_PENDING : fault(quorum, err);
 }
 
-enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
-                                 struct rlock_until until, struct rlock_error *err)
+static enum rlock_status give_back(struct quorum *quorum, const struct lease *lease, lease_ask *ask,
+                                   struct rlock_until until, struct rlock_error *err)
 {
-    struct round round = {.lease = lease, .ask = ask_release, .reply_ms = quorum->timing.reply_ms};
+    struct round round = {.lease = lease, .ask = ask, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
     struct lease_answer answer;
     size_t released = 0;
@@ -328,4 +359,16 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct lease *leas
     if (st == RLOCK_STOPPED)
         return st;
     return answered >= quorum->need ? RLOCK_LOST : fault(quorum, err);
+}
+
+enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+                                 struct rlock_until until, struct rlock_error *err)
+{
+    return give_back(quorum, lease, lease_ask_release, until, err);
+}
+
+enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    return give_back(quorum, lease, lease_ask_leave, until, err);
 }

@@ -23,12 +23,25 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
 void quorum_close(struct quorum *quorum);
 
 /*
- * quorum_acquire: ask once. RLOCK_OK (grant), RLOCK_BUSY (obstacle),
+ * quorum_acquire: ask once. RLOCK_OK (grant), RLOCK_BUSY (obstacle, and
+ * `*block_ms`, how long to wait for being woken), RLOCK_SUPERSEDED,
  * RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
 enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                                  struct rlock_until until, struct rlock_grant *grant,
-                                 struct rlock_obstacle *obstacle, struct rlock_error *err);
+                                 struct rlock_obstacle *obstacle, int64_t *block_ms,
+                                 struct rlock_error *err);
+
+/*
+ * quorum_block: wait in line, on one primary, until woken or for `block_ms`.
+ * RLOCK_OK, RLOCK_STOPPED or a fault: a hint in any case to ask again.
+ */
+enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t block_ms,
+                               struct rlock_until until, struct rlock_error *err);
+
+/* quorum_leave: take back all of this token, and leave the line. As quorum_release. */
+enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, struct rlock_error *err);
 
 /*
  * quorum_renew: ask once. RLOCK_OK (`*end_ms`, `*restored`), RLOCK_LOST (err

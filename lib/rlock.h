@@ -58,11 +58,12 @@
 enum rlock_status {
     RLOCK_OK,
     /* outcomes: expected, no text */
-    RLOCK_PENDING, /* not finished yet; only between the layers of the library */
-    RLOCK_BUSY,    /* somebody else holds it */
-    RLOCK_TIMEOUT, /* not had in time */
-    RLOCK_STOPPED, /* the stop descriptor became readable */
-    RLOCK_LOST,    /* the lease is gone, or another owner's */
+    RLOCK_PENDING,    /* not finished yet; only between the layers of the library */
+    RLOCK_BUSY,       /* somebody else holds it */
+    RLOCK_TIMEOUT,    /* not had in time */
+    RLOCK_STOPPED,    /* the stop descriptor became readable */
+    RLOCK_LOST,       /* the lease is gone, or another owner's */
+    RLOCK_SUPERSEDED, /* a newer waiter came */
     /* faults: err is filled */
     RLOCK_E_USAGE,       /* a value outside its range */
     RLOCK_E_CONFIG,      /* an address that can't be meant */
@@ -99,6 +100,13 @@ struct rlock_timing {
     int64_t margin_ms; /* from KILL to the lease's end */
 };
 
+/* How to wait for a lock that is held. */
+enum rlock_queue {
+    RLOCK_QUEUE_FIFO,  /* in line: first come, first served */
+    RLOCK_QUEUE_NONE,  /* beside the line: whoever finds it free has it */
+    RLOCK_QUEUE_NEWEST /* in line, until somebody comes who waits in this way too */
+};
+
 /* Who asks, as others will see it; the strings are borrowed during rlock_open. */
 struct rlock_holder {
     const char *host; /* NULL: left out, as for all of them */
@@ -106,6 +114,22 @@ struct rlock_holder {
     const char *command; /* the program's name, never its arguments */
     const char *label;
     int64_t pid; /* 0: left out */
+};
+
+/* Why a lock was not had: who held it when it was last looked at. */
+struct rlock_obstacle {
+    char holder[256]; /* for people, printable ASCII; "": nobody was seen */
+    int64_t left_ms;  /* until the lock expires; -1: it never does */
+    int64_t place;    /* ours in the line, from 1; 0: not in line */
+};
+
+/*
+ * Who is told what is in the way, after each look at it, and with NULL when the
+ * wait is over. Called by the thread that waits; it must not block.
+ */
+struct rlock_watch {
+    void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */
+    void *context;
 };
 
 struct rlock_config {
@@ -116,6 +140,8 @@ struct rlock_config {
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time for a connection to stand; > 0 */
+    enum rlock_queue queue;
+    struct rlock_watch watch;
 };
 
 /* A lease that was granted. */
@@ -123,12 +149,6 @@ struct rlock_grant {
     char token[RLOCK_TOKEN_BYTES + 1];
     int64_t until_ms; /* the lease's end, on rlock_clock_ms() */
     uint64_t fence;   /* grows with every grant of this key; never 0 */
-};
-
-/* Why a lock was not had: who held it when it was last looked at. */
-struct rlock_obstacle {
-    char holder[256]; /* for people, printable ASCII; "": nobody was seen */
-    int64_t left_ms;  /* until the lock expires; -1: it never does */
 };
 
 /* What the keeper saw; arrives whole on the descriptor rlock_keep() gives. */
@@ -195,9 +215,13 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * reply that was lost is asked for again with the same token; a request that
  * is given up is followed by its own undo, so that no lock is left behind.
  *
- * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_STOPPED, or a fault.
+ * Whoever waits keeps its place in line through a restart of the server, and
+ * leaves the line before this returns anything but RLOCK_OK.
+ *
+ * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_SUPERSEDED,
+ *          RLOCK_STOPPED, or a fault.
  * Blocks   until `until`, and up to timing.reply_ms more to take back a request.
- * Source   lib/lua/acquire.lua.
+ * Source   lib/lua/acquire.lua, lib/lua/shared/line.lua.
  */
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,

@@ -10,13 +10,14 @@ static const char *const texts[] = {
     [SCRIPT_RELEASE] = script_release,
 };
 
-void script_request(struct request *request, enum script script, const char *key,
-                    const char *fence_key)
+void script_request(struct request *request, enum script script, char *const key[SCRIPT_KEYS])
 {
+    size_t i;
+
     request->n = 0;
     request_add(request, "EVAL");
     request_add(request, texts[script]);
-    request_add(request, "2");
-    request_add(request, key);
-    request_add(request, fence_key);
+    request_add(request, "4");
+    for (i = 0; i < SCRIPT_KEYS; i++)
+        request_add(request, key[i]);
 }

@@ -2,8 +2,10 @@
 /*
  * wait: ask again and again, until there is an answer or time is over.
  *
- * Between two attempts it sleeps for a jittered interval, or until the
- * holder's lease ends if that comes first.
+ * In line, the script says for how long to block until it is asked again, and
+ * whoever gives the lock up wakes the first. Being woken is only a hint: what
+ * counts is what the next attempt says. So nothing depends on a wake-up that
+ * is lost, and the timing of the line stands in one place, its script.
  */
 #include "wait.h"
 
@@ -13,20 +15,29 @@
 
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
-#define RETRY_LOW_MS 20
-#define RETRY_HIGH_MS 200
-#define STOPPED_MS 500 /* who was told to stop can wait no longer to take a request back */
-#define EXPIRY_MS 2    /* the server lets a key go up to a tick after its time */
+#define RETRY_FIRST_MS 50
+#define RETRY_MAX_MS 250 /* less than a turn in line lasts, so that no restart costs a turn */
+#define STOPPED_MS 500   /* who was told to stop can wait no longer to take a request back */
+#define ANSWER_MS 200
+#define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
 
-static int64_t pause_before_next(enum rlock_status st, const struct rlock_obstacle *obstacle)
+/* A lock that is asked for, and how that goes. */
+struct asking {
+    struct quorum *quorum;
+    struct lease *lease;
+    struct rlock_until until; /* as the caller wants it */
+    struct rlock_until ends;  /* as it is while no server has answered */
+    struct rlock_obstacle *obstacle;
+    int failures;   /* in a row */
+    bool was_there; /* a server that never answered is a fault, not a wait */
+};
+
+/* There is a line on one primary; the members of a quorum have none in common. */
+static bool has_line(const struct asking *asking)
 {
-    int64_t pause = random_between(POLL_LOW_MS, POLL_HIGH_MS);
+    const struct lease *lease = asking->lease;
 
-    if (st != RLOCK_BUSY)
-        return random_between(RETRY_LOW_MS, RETRY_HIGH_MS);
-    if (obstacle->left_ms >= 0 && obstacle->left_ms + EXPIRY_MS < pause)
-        return obstacle->left_ms + EXPIRY_MS;
-    return pause;
+    return asking->quorum->n == 1 && !lease->is_once && lease->queue != RLOCK_QUEUE_NONE;
 }
 
 /* Outcomes and faults that may pass by themselves. */
@@ -37,39 +48,79 @@ static bool may_pass(enum rlock_status st)
 }
 
 /* Asking once is over with any answer; a request that got none is asked again. */
-static bool answered_once(const struct quorum *quorum, enum rlock_status st)
+static bool is_answered(const struct asking *asking, enum rlock_status st)
 {
-    return st == RLOCK_BUSY || (st != RLOCK_PENDING && !quorum->in_doubt);
+    return st == RLOCK_BUSY || (st != RLOCK_PENDING && !asking->quorum->in_doubt);
 }
 
-static enum rlock_status ask_until(struct quorum *quorum, struct lease *lease,
-                                   struct rlock_until until, struct rlock_grant *grant,
-                                   struct rlock_obstacle *obstacle, struct rlock_error *err)
+/* Longer and longer, and not in step with others. */
+static int64_t retry_ms(int failures)
 {
-    struct rlock_until first = until;
-    struct rlock_until ends = until;
-    bool once = until_over(until);
-    bool was_there = false; /* a server that never answered is a fault, not a wait */
-    enum rlock_status st;
+    int64_t most = RETRY_FIRST_MS;
 
-    first.at_ms = rlock_clock_ms() + quorum->connect_ms;
-    if (once || until.at_ms == RLOCK_NEVER)
-        ends = first;
+    while (failures-- > 1 && most < RETRY_MAX_MS)
+        most *= 2;
+    return random_between(most / 4, most < RETRY_MAX_MS ? most : RETRY_MAX_MS);
+}
+
+/* Beside the line: the next look comes soon, or when the holder's lease ends. */
+static int64_t poll_ms(const struct rlock_obstacle *obstacle)
+{
+    int64_t pause = random_between(POLL_LOW_MS, POLL_HIGH_MS);
+    int64_t left = obstacle->left_ms;
+
+    return left >= 0 && left + EXPIRY_MS < pause ? left + EXPIRY_MS : pause;
+}
+
+/* A server ends a wait up to a tenth of a second late: that is no reason to give up on it. */
+static struct rlock_until until_later(struct rlock_until until, int64_t ms)
+{
+    if (until.at_ms != RLOCK_NEVER)
+        until.at_ms += ms;
+    return until;
+}
+
+static enum rlock_status pause_after(struct asking *asking, enum rlock_status st, int64_t block_ms)
+{
+    asking->failures = st == RLOCK_BUSY ? 0 : asking->failures + 1;
+    if (st != RLOCK_BUSY)
+        return clock_sleep(until_in(asking->ends, retry_ms(asking->failures)));
+    if (!has_line(asking))
+        return clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+    if (asking->ends.at_ms != RLOCK_NEVER && asking->ends.at_ms - rlock_clock_ms() < block_ms)
+        block_ms = asking->ends.at_ms - rlock_clock_ms();
+    /* woken, cut off or neither: each is a reason to ask again, and no more than that */
+    st = quorum_block(asking->quorum, asking->lease, block_ms, until_later(asking->ends, ANSWER_MS),
+                      NULL);
+    if (st != RLOCK_OK && st != RLOCK_STOPPED)
+        st = clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+    return st;
+}
+
+static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
+                                   struct rlock_watch watch, struct rlock_error *err)
+{
+    enum rlock_status st;
+    int64_t block_ms = 0;
+
     for (;;) {
-        st = quorum_acquire(quorum, lease, ends, grant, obstacle, err);
-        if (!may_pass(st) || (once && answered_once(quorum, st)))
+        st = quorum_acquire(asking->quorum, asking->lease, asking->ends, grant, asking->obstacle,
+                            &block_ms, err);
+        if (!may_pass(st) || (asking->lease->is_once && is_answered(asking, st)))
             return st;
-        was_there = was_there || st == RLOCK_BUSY || st == RLOCK_PENDING;
-        if (was_there && !once)
-            ends = until;
-        if (clock_sleep(until_in(ends, pause_before_next(st, obstacle))) == RLOCK_STOPPED)
+        asking->was_there = asking->was_there || st == RLOCK_BUSY || st == RLOCK_PENDING;
+        if (asking->was_there && !asking->lease->is_once)
+            asking->ends = asking->until;
+        if (st == RLOCK_BUSY && watch.see != NULL)
+            watch.see(watch.context, asking->obstacle);
+        if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
-        if (until_over(ends))
-            return was_there ? RLOCK_TIMEOUT : st;
+        if (until_over(asking->ends))
+            return asking->was_there ? RLOCK_TIMEOUT : st;
     }
 }
 
-/* An attempt was executed, or may be yet: this token will not be used again. */
+/* An attempt may be executed yet, or stands in line: the token will not be used again. */
 static void take_back(struct quorum *quorum, const struct lease *lease, enum rlock_status st,
                       struct rlock_error *err)
 {
@@ -77,18 +128,28 @@ static void take_back(struct quorum *quorum, const struct lease *lease, enum rlo
 
     if (st == RLOCK_STOPPED)
         until = until_in(until, STOPPED_MS);
-    if (quorum_release(quorum, lease, until, NULL) >= RLOCK_E_USAGE && st >= RLOCK_E_USAGE)
+    if (quorum_leave(quorum, lease, until, NULL) >= RLOCK_E_USAGE && st >= RLOCK_E_USAGE &&
+        quorum->in_doubt)
         err_suffix(err, "the lock may stay taken until its ttl ends");
 }
 
 enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,
                                struct rlock_grant *grant, struct rlock_obstacle *obstacle,
-                               struct rlock_error *err)
+                               struct rlock_watch watch, struct rlock_error *err)
 {
-    enum rlock_status st = ask_until(quorum, lease, until, grant, obstacle, err);
+    struct asking asking = {
+        .quorum = quorum, .lease = lease, .until = until, .ends = until, .obstacle = obstacle};
+    enum rlock_status st;
 
-    if (st != RLOCK_OK && quorum->in_doubt)
+    lease->is_once = until_over(until);
+    if (lease->is_once || until.at_ms == RLOCK_NEVER)
+        asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
+    st = ask_until(&asking, grant, watch, err);
+    if (watch.see != NULL)
+        watch.see(watch.context, NULL);
+    if (st != RLOCK_OK && (quorum->in_doubt || lease->ticket > 0))
         take_back(quorum, lease, st, err);
+    lease->ticket = 0;
     return st;
 }
 
@@ -96,6 +157,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, struct rlock_error *err)
 {
     bool may_be_done = false; /* an earlier request of ours got no answer */
+    int failures = 0;
     enum rlock_status st;
 
     do {
@@ -103,8 +165,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         if (st == RLOCK_LOST && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || quorum_unanswered(quorum);
-    } while (may_pass(st) &&
-             clock_sleep(until_in(until, pause_before_next(st, NULL))) != RLOCK_STOPPED &&
+    } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
     return st;
 }

@@ -8,7 +8,7 @@
 /* wait_acquire: rlock_acquire(). */
 enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,
                                struct rlock_grant *grant, struct rlock_obstacle *obstacle,
-                               struct rlock_error *err);
+                               struct rlock_watch watch, struct rlock_error *err);
 
 /* wait_release: rlock_release(). */
 enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,

@@ -3,11 +3,20 @@
 #     awk -f embed.awk NAME.lua... >scripts.h
 #
 # Comment lines become empty lines, so that line 12 of an error message from the server is
-# line 12 of the file. `?` is escaped because -std=c11 still knows trigraphs.
+# line 12 of the file; where a file says "-- with FILE" that one stands in its place, and the
+# lines count on from there. `?` is escaped because -std=c11 still knows trigraphs.
 
 function finish() {
     if (name != "")
         print "    ;"
+}
+
+# Neither comments nor indentation are of use to the server, which gets this with each request.
+function emit(line) {
+    sub(/^[ \t]*(--.*)?/, "", line)
+    gsub(/[\\"?]/, "\\\\&", line)
+    gsub(/\t/, "\\\\t", line)
+    printf "    \"%s\\n\"\n", line
 }
 
 function fail(why) {
@@ -34,14 +43,17 @@ FNR == 1 {
     fail("block comments are not understood here, write -- on each line")
 }
 
-/^[ \t]*--/ {
-    $0 = ""
+/^-- with [a-z\/]+\.lua$/ {
+    path = FILENAME
+    sub(/[^\/]*$/, $3, path)
+    while ((getline line < path) > 0)
+        emit(line)
+    close(path)
+    next
 }
 
 {
-    gsub(/[\\"?]/, "\\\\&")
-    gsub(/\t/, "\\\\t")
-    printf "    \"%s\\n\"\n", $0
+    emit($0)
 }
 
 END {

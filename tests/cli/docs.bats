@@ -6,6 +6,7 @@
 
 load ../helpers/common
 load ../helpers/redis
+load ../helpers/hold
 
 MAN=$ROOT/man/rlock.1
 
@@ -302,8 +303,10 @@ acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER/,/^\.Ed/{/^\.Ed/!p}'; }
 granted_commands() { acl_rule | grep -oE '\+[a-z]+'; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z]+):calls=[1-9].*/+\1/p' |
-        grep -vxE '\+(auth|info|ping)'
+        grep -vxE '\+(auth|info|ping|zcard)'
 }
+
+in_line() { [[ $(redis_cli zcard 'rlock:line:{job:b}:job:b') == "$1" ]]; }
 
 @test "manual: the ACL rule is enough, and each of its commands is used" {
     local rule url
@@ -317,6 +320,18 @@ used_commands() {
     export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
     "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; "$RLOCK" -n -E 0 -k job:a -- false'
+    hold first -k job:b
+    start older "$RLOCK" -k job:b --queue newest -- true
+    eventually 5 in_line 1
+    start newest "$RLOCK" -k job:b --queue newest -- true
+    finish older
+    assert_status 75
+    start next "$RLOCK" -k job:b -- true
+    eventually 5 in_line 2
+    kill -STOP "$(<"$DIR/pids/newest")" # its wake-up stays, and that is looked for
+    let_go first
+    finish next
+    assert_status 0
     agree used_commands granted_commands
     refute_match "$(redis_cli info commandstats)" '(rejected|failed)_calls=[1-9]'
 }

@@ -59,13 +59,16 @@ END
 @test "what is no option, or not yet one, is unknown and never ignored" {
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vs \
-        $'--\e[2J' -s -x --shared --exclusive --slots --slots=2 --queue --queue=none --min-hold \
-        --once --replicas --tls-ca --tls-cert --tls-key --protocol --timestamp-unit --token-file \
-        --quiet-if-gone --bind-pid --yes; do
+        $'--\e[2J' -s -x --shared --exclusive --slots --slots=2 --min-hold --once --replicas \
+        --tls-ca --tls-cert --tls-key --protocol --timestamp-unit --token-file --quiet-if-gone \
+        --bind-pid --yes; do
         refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
             -k "$KEY" "$word" 5 -- touch "$DIR/ran"
     done
     refused 64 'usage: on-lost: ' -k "$KEY" --on-lost pause -- touch "$DIR/ran"
+    for word in lifo '' fif fifox FIFO; do
+        refused 64 'usage: queue: ' -k "$KEY" --queue "$word" -- touch "$DIR/ran"
+    done
     for word in acquire renew release status list break doctor; do # words, as any other
         refused 64 'usage: no key' "$word" -k "$KEY"
     done
@@ -184,6 +187,12 @@ probe_wait() {
 probe_conflict_exit_code() {
     from "$1" conflict-exit-code 9 -n -k "$TAKEN" -- true
     assert_status 9
+}
+probe_queue() {
+    redis_cli config resetstat
+    from "$1" queue none -w 0.2 -k "$TAKEN" -- true
+    assert_line ': timeout: '
+    refute_match "$(redis_cli info commandstats)" 'cmdstat_(zadd|blpop)'
 }
 probe_on_lost() {
     from "$1" on-lost ignore -t 1 -k "$KEY" -c \

@@ -129,7 +129,7 @@ ends_by() {
     finish one
     assert_status 0
 }
-waits() { redis_cli client list | grep -q cmd=eval; }
+waits() { redis_cli client list | grep -Eq 'cmd=(eval|blpop) '; }
 
 # ---- while the command runs ----
 

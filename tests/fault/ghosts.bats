@@ -18,12 +18,15 @@ setup() {
 teardown() { common_teardown; }
 
 FENCE() { echo "rlock:fence:{$KEY}:$KEY"; }
+LINE() { echo "rlock:line:{$KEY}:$KEY"; }
+WAITERS() { echo "rlock:waiters:{$KEY}:$KEY"; }
+WAKE() { echo "rlock:wake:{$KEY}:$KEY"; } # a token follows
 is_free() { [[ $(redis_cli exists "${1:-$KEY}") == 0 ]]; }
 is_taken() { ! is_free "$@"; }
 any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
 
 # Each of N clients has been answered.
-has_polled() { (($(redis_cli client list | grep -c ' cmd=eval ') >= ${1:-1})); }
+has_polled() { (($(redis_cli client list | grep -Ec ' cmd=(eval|blpop) ') >= ${1:-1})); }
 
 # run_through_line OPTION... -- COMMAND...: in the background, as `holder`
 run_through_line() { start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" "$@"; }
@@ -75,7 +78,9 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
     done
     eventually 5 has_polled 2
     redis_pause
-    sleep 0.4 # they poll every 50 to 250 ms, so their next requests wait at the server now
+    # Each is the first in its line, so it blocks for 200 ms, and takes a server that is 1 s late
+    # for dead: by then their next requests to acquire wait at the server.
+    sleep 1.6
     kill -KILL "$pid"
     # What was killed could not undo its request, but that has a not-after: it is worth nothing
     # after 200 ms to connect, 1 s for the answer, and a little for the estimate of the clock.
@@ -208,19 +213,37 @@ assert_ran_once() {
 
 # ---- the scripts alone ----
 
+# The text that is embedded: shared files stand where `-- with` names them. Comments, too, so that
+# the lines count as in the program.
+script() {
+    local line
+    while IFS= read -r line; do
+        if [[ $line == '-- with '* ]]; then
+            cat "$ROOT/lib/lua/${line#-- with }"
+        else
+            printf '%s\n' "$line"
+        fi
+    done <"$ROOT/lib/lua/$1.lua"
+}
+
 lua() { # NAME ARGUMENT...
     local name=$1
     shift
-    redis_cli eval "$(<"$ROOT/lib/lua/$name.lua")" 2 "$KEY" "$(FENCE)" "$@" | tr '\n' ' '
+    redis_cli eval "$(script "$name")" 4 "$KEY" "$(FENCE)" "$(LINE)" "$(WAITERS)" "$@" | tr '\n' ' '
 }
 
 mine=0123456789abcdef0123456789abcdef
 yours=fedcba9876543210fedcba9876543210
+third=33333333333333333333333333333333
 
-acquire() { lua acquire "$1" "$2" pid=1 "${3:-30000}" "${4:-0}"; } # TOKEN ATTEMPT [TTL [LIMIT]]
-renew() { lua renew "$1" "${3:-30000}" "$2" pid=1 "${4:-0}"; }     # TOKEN FENCE [TTL [LIMIT]]
-release() { lua release "$1 " "$2"; }                              # TOKEN FENCE
-undo() { lua release "$1 v1 try=$2 " ''; }                         # TOKEN ATTEMPT
+# The one who asks stands in no line, unless QUEUE is set: fifo, newest, none or try.
+acquire() { # TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]
+    lua acquire "$(WAKE)" "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}"
+}
+renew() { lua renew "$1" "${3:-30000}" "$2" pid=1 "${4:-0}"; } # TOKEN FENCE [TTL [LIMIT]]
+release() { lua release "$(WAKE)" "$1 " "$2" ''; }             # TOKEN FENCE
+undo() { lua release "$(WAKE)" "$1 v1 try=$2 " '' ''; }        # TOKEN ATTEMPT
+leave() { lua release "$(WAKE)" "$1 " '' "$1"; }               # TOKEN
 fence() { redis_cli get "$(FENCE)"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
@@ -261,8 +284,10 @@ contents() {
 
 @test "lua: a request that comes too late does nothing" {
     local before
-    assert_match "$(acquire $mine 1 30000 $(($(server_ms) - 1000)))" '^-2 '
-    assert_eq "$(contents)" ''
+    for QUEUE in try none fifo newest; do
+        assert_match "$(acquire $mine 1 30000 $(($(server_ms) - 1000)))" '^-2 '
+        assert_eq "$(contents)" '' "after $QUEUE"
+    done
     assert_match "$(acquire $mine 1 30000 $(($(server_ms) + 60000)))" '^1 '
     before=$(contents)
     assert_match "$(renew $mine "$(fence)" 90000 $(($(server_ms) - 1000)))" '^-2 '
@@ -278,10 +303,13 @@ contents() {
         "$yours v1 try=1 pid=1" "x$mine v1 try=1 " ' '; do
         # shellcheck disable=SC2086
         redis_cli set "$KEY" "$value" $ttl
+        redis_cli pexpire "$(FENCE)" 604795000
         before=$(contents)
         assert_match "$(acquire $mine 2)" '^0 '
         assert_match "$(renew $mine "$(fence)")" '^0 '
         assert_match "$(undo $mine 1)" '^0 '
+        assert_match "$(leave $mine)" '^0 '
+        assert_match "$(QUEUE=none acquire $mine 2)" '^0 '
         assert_eq "$(contents)" "$before" "after '$value' was there"
         assert_match "$(release $mine "$(fence)")" '^0 '
         assert_eq "$(redis_cli get "$KEY")" "$value"
@@ -296,9 +324,12 @@ contents() {
         # shellcheck disable=SC2086
         redis_cli ${command/KEY/$KEY}
         before=$(contents)
-        assert_match "$(acquire $mine 1)" '^WRONGTYPE '
+        for QUEUE in try none fifo newest; do
+            assert_match "$(acquire $mine 1)" '^WRONGTYPE '
+        done
         assert_match "$(renew $mine 1)" '^WRONGTYPE '
         assert_eq "$(release $mine 1)" '0 '
+        assert_eq "$(leave $mine)" '0 '
         assert_eq "$(contents)" "$before" "after $command"
     done
 }
@@ -366,6 +397,63 @@ assert_expiries() {
     redis_cli del "$(FENCE)" # data lost: then time itself is the fence
     acquire $mine 1
     assert_between "$(fence)" $(($(server_ms) * 1000 - 60000000)) $(($(server_ms) * 1000 + 2000000))
+}
+
+endless() {
+    redis_cli eval 'local all = {}
+        for _, key in ipairs(redis.call("KEYS", "*")) do
+            if redis.call("PTTL", key) == -1 then table.insert(all, key) end
+        end
+        return all' 0
+}
+
+@test "lua: who waits leaves the lock as it is, all that it writes expires, and is gone with it" {
+    local before
+    for QUEUE in fifo newest; do
+        redis_cli flushall
+        redis_cli set "$KEY" other
+        before=$(contents)
+        assert_match "$(acquire $mine 1)" '^0 [0-9]+ -1 other 200 [0-9]{16} 1 $'
+        assert_eq "$(redis_cli get "$KEY"), $(redis_cli pttl "$KEY")" 'other, -1'
+        assert_eq "$(endless)" "$KEY" 'keys without an expiry'
+        assert_eq "$(redis_cli dbsize)" 3 'number of keys'
+        assert_eq "$(leave $mine)" '0 '
+        redis_cli hdel "$(WAITERS)" newest # that one expires
+        assert_eq "$(contents)" "$before"
+    done
+}
+
+@test "lua: a free lock is reserved for the first in line, and only for it" {
+    local ticket second answer
+    redis_cli set "$KEY" other
+    QUEUE=fifo
+    read -r _ _ _ _ _ ticket _ <<<"$(acquire $mine 1)"
+    answer=$(acquire $yours 1)
+    assert_match "$answer" '^0 [0-9]+ -1 other [0-9]+ [0-9]{16} 2 $'
+    read -r _ _ _ _ _ second _ <<<"$answer"
+    redis_cli del "$KEY"
+    assert_match "$(QUEUE=try acquire $third 1)" "^0 [0-9]+ [0-9]+ $mine v1 try=0 .* 0 0 $"
+    assert_eq "$(endless)" '' 'keys without an expiry'
+    assert_match "$(acquire $mine 2 30000 0 "$ticket")" '^1 '
+    assert_match "$(acquire $yours 3 30000 0 "$second")" "^0 .* $second 1 $"
+    assert_match "$(release $mine "$(fence)")" '^1 '
+    assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 " # handed over
+    assert_match "$(acquire $yours 4 30000 0 "$second")" '^1 '
+    release $yours "$(fence)"
+    assert_eq "$(redis_cli keys '*')" "$(FENCE)"
+}
+
+@test "lua: who leaves when it is its turn passes it on" {
+    acquire $third 1
+    QUEUE=fifo
+    acquire $mine 1
+    acquire $yours 1
+    assert_match "$(release $third "$(fence)")" '^1 '
+    # A turn that was not claimed within 0.5 s is over, and the lock gone; it is passed on, too.
+    assert_match "$(leave $mine)" '^-?1 $'
+    assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 "
+    assert_match "$(leave $yours)" '^-?1 $'
+    assert_eq "$(redis_cli keys '*')" "$(FENCE)"
 }
 
 @test "lua: a late renewal does not bring a released lock back" {

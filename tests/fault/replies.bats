@@ -126,18 +126,30 @@ fence_too_great|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$20\r\n18446744073709
 fence_with_nul|69|READ;SEND *3\r\n:1\r\n:1700000000000\r\n$3\r\n5\x00x\r\n
 unknown_code|69|READ;SEND *2\r\n:9\r\n:1700000000000\r\n
 gone|69|READ;SEND *2\r\n:-1\r\n:1700000000000\r\n
-held_by_nil|69|READ;SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$-1\r\n
-held_short|69|READ;SEND *2\r\n:0\r\n:1700000000000\r\n
-held_without_time|69|READ;SEND *4\r\n:0\r\n:1700000000000\r\n$1\r\n5\r\n$1\r\nx\r\n
+held_by_nil|69|READ;SEND *7\r\n:0\r\n:9\r\n:5\r\n$-1\r\n:5\r\n$1\r\n0\r\n:0\r\n
+held_short|69|READ;SEND *2\r\n:0\r\n:9\r\n
+held_without_time|69|READ;SEND *7\r\n:0\r\n:9\r\n$1\r\n5\r\n$1\r\nx\r\n:5\r\n$1\r\n0\r\n:0\r\n
+held_without_wait|69|READ;SEND *4\r\n:0\r\n:9\r\n:5\r\n$1\r\nx\r\n
+held_for_text|69|READ;SEND *7\r\n:0\r\n:9\r\n:5\r\n$1\r\nx\r\n$1\r\n5\r\n$1\r\n0\r\n:0\r\n
+held_for_ever|69|READ;SEND *7\r\n:0\r\n:9\r\n:5\r\n$1\r\nx\r\n:60001\r\n$1\r\n0\r\n:0\r\n
+held_ticket_is_nil|69|READ;SEND *7\r\n:0\r\n:9\r\n:5\r\n$1\r\nx\r\n:5\r\n$-1\r\n:0\r\n
+held_place_is_text|69|READ;SEND *7\r\n:0\r\n:9\r\n:5\r\n$1\r\nx\r\n:5\r\n$1\r\n0\r\n$1\r\n0\r\n
 granted_twice|69|READ;SEND *3\r\n:1\r\n:1\r\n$1\r\n5\r\n*3\r\n:1\r\n:1\r\n$1\r\n5\r\n
 END
 }
 
 # Whether such an answer is believed (75) or not (69) is not what this is about.
 @test "times out of range are no crash" {
-    assert_each "-w 1 -t 3 --connect-timeout 1" <<'END'
-least|[67][59]|READ;SEND *4\r\n:0\r\n:-9223372036854775808\r\n:-9223372036854775808\r\n$1\r\nx\r\n
-most|[67][59]|READ;SEND *4\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n$1\r\nx\r\n
+    local held='*7\r\n:0\r\n:%s\r\n:%s\r\n$1\r\nx\r\n:%s\r\n$1\r\n%s\r\n:%s\r\n'
+    local least=-9223372036854775808 most=9223372036854775807
+    held=${held//'\'/'\\'}
+    # What comes next is the BLPOP, whose answer is that nobody woke it.
+    # shellcheck disable=SC2059
+    assert_each "-w 1 -t 3 --connect-timeout 1" <<END
+least|[67][59]|READ;SEND $(printf "$held" $least $least 0 0 $least);READ;STALL 20;SEND *-1\r\n
+most|[67][59]|READ;SEND $(printf "$held" $most $most 60000 9 $most);READ;STALL 1000;SEND *-1\r\n
+wait_too_short|[67][59]|READ;SEND $(printf "$held" $least $least $least 9 1)
+wait_too_long|[67][59]|READ;SEND $(printf "$held" $most $most $most 9 1)
 END
 }
 
@@ -231,6 +243,7 @@ wrongtype|SEND -WRONGTYPE Operation against a key holding the wrong kind\r\n
 moved|SEND -MOVED 3999 127.0.0.1:6381\r\n
 unknown_error|SEND -ERR something else\r\n
 held|SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$5\r\nother\r\n
+superseded|SEND *2\r\n:-3\r\n:1700000000000\r\n
 gone|SEND *2\r\n:-1\r\n:1700000000000\r\n
 late|SEND *2\r\n:-2\r\n:1700000000000\r\n
 unknown_code|SEND *2\r\n:9\r\n:1700000000000\r\n

@@ -22,7 +22,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum asked_for { ASKED_ACQUIRE, ASKED_RENEW, ASKED_RELEASE, ASKED_UNDO, ASKED_OTHER };
+enum asked_for {
+    ASKED_ACQUIRE,
+    ASKED_RENEW,
+    ASKED_RELEASE,
+    ASKED_UNDO,
+    ASKED_LEAVE,
+    ASKED_WAKE,
+    ASKED_OTHER
+};
 
 #define ASKED_KINDS (ASKED_OTHER + 1)
 #define SERVER_LOG 1024
@@ -37,7 +45,13 @@ enum asked_for { ASKED_ACQUIRE, ASKED_RENEW, ASKED_RELEASE, ASKED_UNDO, ASKED_OT
 #define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
 #define GONE "*2\r\n:-1\r\n:1700000000000\r\n"
 #define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
-#define HELD "*4\r\n:0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
+#define HELD_BY_FOREIGN ":0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
+#define HELD "*7\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n" /* to who waits */
+#define BUSY "*7\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n" /* to who asks once */
+#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                           /* to who renews */
+#define SUPERSEDED "*2\r\n:-3\r\n:1700000000000\r\n"
+#define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
+#define NOT_WOKEN "*-1\r\n" /* when the time that was asked for is over */
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 #define RELEASED ":1\r\n"
 #define NOT_OURS ":0\r\n"
@@ -49,7 +63,7 @@ struct server {
     pthread_t thread;
     struct {
         enum asked_for what;
-        char first[80]; /* of ARGV: the token or prefix */
+        char first[80]; /* of ARGV, behind the prefix of the wake-up lists: the token or prefix */
         char second[24];
     } log[SERVER_LOG];
     atomic_int n_log;
@@ -98,14 +112,18 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
     return i == n ? n : -1;
 }
 
-/* The card of a test's lease must not be empty: by its '=' the scripts are told apart. */
+/* The scripts are told apart by the number of their words. */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
-    if (n == 7)
-        return word[6][0] == '\0' ? ASKED_UNDO : ASKED_RELEASE;
-    if (n == 10)
-        return strchr(word[7], '=') != NULL ? ASKED_ACQUIRE : ASKED_RENEW;
-    return ASKED_OTHER;
+    if (n == 15)
+        return ASKED_ACQUIRE;
+    if (n == 12)
+        return ASKED_RENEW;
+    if (n == 11 && word[9][0] != '\0')
+        return ASKED_RELEASE;
+    if (n == 11)
+        return word[10][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
+    return n == 3 && strcmp(word[0], "BLPOP") == 0 ? ASKED_WAKE : ASKED_OTHER;
 }
 
 static inline const char *server_answer(struct server *server, char *const word[SERVER_WORDS],
@@ -113,12 +131,15 @@ static inline const char *server_answer(struct server *server, char *const word[
 {
     enum asked_for what = server_kind(word, n);
     const char *const *answers = server->answers[what];
+    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 7 : 8;
     int at = atomic_load(&server->n_log);
 
     if (at < SERVER_LOG) {
         server->log[at].what = what;
-        snprintf(server->log[at].first, sizeof server->log[at].first, "%s", n > 5 ? word[5] : "");
-        snprintf(server->log[at].second, sizeof server->log[at].second, "%s", n > 6 ? word[6] : "");
+        snprintf(server->log[at].first, sizeof server->log[at].first, "%s",
+                 n > first ? word[first] : "");
+        snprintf(server->log[at].second, sizeof server->log[at].second, "%s",
+                 n > first + 1 ? word[first + 1] : "");
         atomic_store(&server->n_log, at + 1);
     }
     if (answers == NULL)
@@ -133,12 +154,15 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     FILE *from = fdopen(fd, "r");
     char *word[SERVER_WORDS];
     const char *answer = "";
+    int block_ms;
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
         answer = server_answer(server, word, n, next);
+        block_ms = strcmp(answer, NOT_WOKEN) == 0 ? (int)(strtod(word[n - 1], NULL) * 1000) : 0;
         while (n > 0)
             free(word[--n]);
+        poll(NULL, 0, block_ms);
         if (strcmp(answer, CLOSE) != 0 && strcmp(answer, SILENT) != 0)
             (void)!send(fd, answer, strlen(answer), MSG_NOSIGNAL);
     }

@@ -99,6 +99,7 @@ static void test_arguments(void)
 static void test_whole(void)
 {
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, GRANT),
+                                        [ASKED_WAKE] = ANSWERS(WOKEN),
                                         [ASKED_RENEW] = ANSWERS(RENEWED),
                                         [ASKED_RELEASE] = ANSWERS(RELEASED)}};
     int before = open_descriptors();
@@ -135,7 +136,9 @@ static void test_whole(void)
 
 static void test_not_had(void)
 {
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD)}};
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(BUSY, HELD),
+                                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN),
+                                        [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.fence = 77};
     struct rlock *lock = open_at(&server);
@@ -146,6 +149,7 @@ static void test_not_had(void)
         return;
     is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY, "asked once: busy");
     is_int(server_count(&server, ASKED_ACQUIRE), 1, "asked once and not more");
+    is_int(atomic_load(&server.n_log), 1, "without a place in line to leave");
     is_int(obstacle.left_ms, 60000, "for so long");
     ok(strstr(obstacle.holder, "foreign") != NULL, "by somebody");
     is_int(rlock_acquire(lock, in(400), &grant, &obstacle, NULL), RLOCK_TIMEOUT,
@@ -153,6 +157,7 @@ static void test_not_had(void)
     ok(rlock_clock_ms() >= before + 400, "when the time is over and not before");
     ok(server_count(&server, ASKED_ACQUIRE) > 2, "until then it was asked again");
     is_int(server_count(&server, ASKED_RELEASE), 0, "what was never had isn't given back");
+    is_int(server_count(&server, ASKED_LEAVE), 1, "but the place in line is");
     if (pipe(stop) == 0) {
         ok(write(stop[1], "", 1) == 1 &&
                rlock_acquire(lock, (struct rlock_until){RLOCK_NEVER, stop[0]}, &grant, NULL,
@@ -195,7 +200,7 @@ static void test_lost_reply(void)
 static void test_doubt(void)
 {
     struct server server = {
-        .answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE), [ASKED_RELEASE] = ANSWERS(RELEASED, CLOSE)}};
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE), [ASKED_LEAVE] = ANSWERS(RELEASED, CLOSE)}};
     struct rlock_error err = {.text = ""};
     struct rlock *lock = open_at(&server);
     struct rlock_grant grant;
@@ -203,7 +208,7 @@ static void test_doubt(void)
     if (lock == NULL)
         return;
     is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE, "no answer at all");
-    is_int(server_count(&server, ASKED_RELEASE), 1, "so what it may have done is taken back");
+    is_int(server_count(&server, ASKED_LEAVE), 1, "so what it may have done is taken back");
     ok(strstr(err.text, "may stay taken") == NULL, "which is the end of it");
     is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE, "once more");
     ok(strstr(err.text, "may stay taken") != NULL, "where that has no answer either it is told");
@@ -246,7 +251,7 @@ static void test_malformed_grants(void)
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i]), [ASKED_RELEASE] = ANSWERS(RELEASED)}};
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i]), [ASKED_LEAVE] = ANSWERS(RELEASED)}};
         struct rlock *lock = open_at(&server);
         struct rlock_grant grant = {.fence = 77};
 
@@ -255,17 +260,24 @@ static void test_malformed_grants(void)
         okf(rlock_acquire(lock, once, &grant, NULL, NULL) == RLOCK_E_PROTOCOL && grant.fence == 77,
             "an answer without a fence is no grant: %s", rows[i]);
         close_at(&server, lock);
+        is_int(server_count(&server, ASKED_LEAVE), 1, "what it may have been is taken back");
     }
 }
+
+#define MIN "-9223372036854775808"
+#define MAX "9223372036854775807"
+#define ABSURD(NOW, LEFT, BLOCK, TICKET, PLACE) \
+    "*7\r\n:0\r\n:" NOW "\r\n:" LEFT "\r\n$1\r\nx\r\n:" BLOCK "\r\n$" TICKET "\r\n:" PLACE "\r\n"
 
 /* The last of this file: under UBSan an overflow ends the program. */
 static void test_absurd_answers(void)
 {
-    struct server server = {
-        .answers = {[ASKED_ACQUIRE] = ANSWERS(
-                        "*4\r\n:0\r\n:-9223372036854775808\r\n:9223372036854775807\r\n$1\r\nx\r\n",
-                        "*4\r\n:0\r\n:9223372036854775807\r\n:-9223372036854775808\r\n$1\r\nx\r\n",
-                        HELD)}};
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(
+                                            ABSURD(MIN, MAX, "0", "1\r\n0", MIN),
+                                            ABSURD(MAX, MIN, "0", "19\r\n" MAX, MAX),
+                                            ABSURD(MAX, MAX, "60000", "38\r\n" MAX MAX, "1"), HELD),
+                                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN),
+                                        [ASKED_LEAVE] = ANSWERS(RELEASED)}};
     struct rlock *lock = open_at(&server);
     struct rlock_grant grant;
 

@@ -56,6 +56,10 @@ static const struct source_words {
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
+/* The choices of an option are its own. */
+static const struct source_words queue_words = {
+    "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
+
 static bool has(const struct options *options, const struct option *option, int64_t number,
                 const char *text)
 {
@@ -70,7 +74,8 @@ static bool has(const struct options *options, const struct option *option, int6
 
 static void test_precedence_of(const struct option *option)
 {
-    const struct source_words *words = &words_of[option->kind];
+    const struct source_words *words =
+        strcmp(option->name, "queue") == 0 ? &queue_words : &words_of[option->kind];
     const char *name = option->name;
     struct options options;
     struct rlock_error err;

@@ -101,7 +101,7 @@ static const struct {
     {"nonsense\r\n", RLOCK_KEPT_TROUBLE, "not the protocol"},
     {"-WRONGPASS no\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGPASS"},
     {GONE, RLOCK_KEPT_LOST, "it is gone from the server"},
-    {HELD, RLOCK_KEPT_LOST, "it is held by another program (\"foreign\")"},
+    {LOST_TO, RLOCK_KEPT_LOST, "it is held by another program (\"foreign\")"},
     {"-WRONGTYPE Operation\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGTYPE"},
 };
 
@@ -128,7 +128,8 @@ static void test_troubles(void)
         end(&kept);
         is_int(server_count(&kept.server, ASKED_RENEW), troubles[i].kind == RLOCK_KEPT_LOST ? 2 : 5,
                "what is lost isn't asked for again");
-        is_int(server_count(&kept.server, ASKED_UNDO) + server_count(&kept.server, ASKED_RELEASE),
+        is_int(server_count(&kept.server, ASKED_UNDO) + server_count(&kept.server, ASKED_RELEASE) +
+                   server_count(&kept.server, ASKED_LEAVE),
                0, "and is left alone");
     }
 }

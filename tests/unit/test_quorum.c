@@ -57,6 +57,8 @@ static const struct {
     {ACQUIRE, GRANT, RLOCK_OK, "", false, false},
     {ACQUIRE, HELD, RLOCK_BUSY, "", false, false},
     {ACQUIRE, LATE, RLOCK_PENDING, "", false, false},
+    {ACQUIRE, SUPERSEDED, RLOCK_SUPERSEDED, "", false, false},
+    {ACQUIRE, LOST_TO, RLOCK_E_PROTOCOL, "not what the script returns", false, true},
     {ACQUIRE, LOADING, RLOCK_E_SERVER, "the server says: LOADING", false, false},
     {ACQUIRE, "-WRONGTYPE\r\n", RLOCK_E_REFUSED, "the server says: WRONGTYPE", false, false},
     {ACQUIRE, CLOSE, RLOCK_E_UNREACHABLE, "", false, true},
@@ -67,7 +69,7 @@ static const struct {
     {RENEW, RENEWED, RLOCK_OK, "", false, false},
     {RENEW, RESTORED, RLOCK_OK, "", false, false},
     {RENEW, GONE, RLOCK_LOST, "it is gone from the server", false, false},
-    {RENEW, HELD, RLOCK_LOST, "it is held by another program (\"foreign\")", false, false},
+    {RENEW, LOST_TO, RLOCK_LOST, "it is held by another program (\"foreign\")", false, false},
     {RENEW, LATE, RLOCK_PENDING, "", false, false},
     {RENEW, LOADING, RLOCK_E_SERVER, "the server says: LOADING", false, false},
     {RENEW, CLOSE, RLOCK_E_UNREACHABLE, "", false, false},
@@ -89,14 +91,18 @@ static enum rlock_status operate(struct round_of *round, enum operation operatio
     int64_t before = rlock_clock_ms();
     enum rlock_status st;
     bool restored = false;
+    int64_t block = 0;
     int64_t end = 0;
 
     switch (operation) {
     case ACQUIRE:
-        st = quorum_acquire(&round->quorum, &round->lease, until, &grant, &obstacle, err);
+        st = quorum_acquire(&round->quorum, &round->lease, until, &grant, &obstacle, &block, err);
         if (st == RLOCK_BUSY)
             ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
                "it is told who is in the way, and for how long");
+        if (st == RLOCK_BUSY)
+            ok(block == 50 && obstacle.place == 2 && round->lease.ticket == 1700000000000000,
+               "and how to wait, with which place in line");
         if (st != RLOCK_OK)
             return st;
         is_str(grant.token, round->lease.token, "a grant has the token");

@@ -1,0 +1,321 @@
+#!/usr/bin/env bats
+# queue: who waits is served first come, first served, whatever happens to the others.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+SLACK=500 # ms that a busy machine may add
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    many=100
+    ! is_sanitized || { many=20 SLACK=5000; }
+    export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    LINE="rlock:line:{$KEY}:$KEY"
+    redis_cli flushall >/dev/null
+    # A turn: who it was and when, and whether it was alone. /proc/uptime counts as rlock does.
+    cat >"$DIR/turn" <<'TURN'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo "$1" >>"$DIR/overlaps"
+read -r up rest </proc/uptime
+echo "$1 $up" >>"$DIR/served"
+exec sleep "${2:-0.005}"
+TURN
+    : >"$DIR/served"
+}
+teardown() { common_teardown; }
+
+in_line() { [[ $(redis_cli zcard "$LINE") == "$1" ]]; }
+
+# waiter NUMBER OPTION...: one more that waits for its turn.
+waiter() {
+    local number=$1
+    shift
+    start "w$number" "$RLOCK" -k "$KEY" "$@" -- sh "$DIR/turn" "$number"
+}
+
+# queue_up N OPTION...: waiters 1 to N, each in line before the next one starts.
+queue_up() {
+    local n=$1 each
+    shift
+    for ((each = 1; each <= n; each++)); do
+        waiter "$each" "$@"
+        eventually 10 in_line "$each" || return 1
+    done
+}
+
+# all_end STATUS NUMBER...: waiters that end so.
+all_end() {
+    local wanted=$1 each
+    shift
+    for each; do
+        finish "w$each" 30 || fail "waiter $each; served: $(served)" || return 1
+        assert_status "$wanted" || return 1
+    done
+}
+
+pid_of() { cat "$DIR/pids/w$1"; }
+served() { cut -d' ' -f1 "$DIR/served" | tr '\n' ' '; }
+served_all() { (($(wc -l <"$DIR/served") >= $1)); }
+assert_alone() { [[ ! -e $DIR/overlaps ]] || fail "not alone: $(<"$DIR/overlaps")"; }
+assert_order() { # NUMBER...: these, in this order, nobody else, each alone
+    assert_eq "$(served)" "$* " 'order of service' && assert_alone
+}
+
+# started_ms NUMBER: when its command did.
+started_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/served"; }
+
+# assert_clean: no key but the last fence, and that expires.
+assert_clean() {
+    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY" 'keys left'
+    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 1 604800000 'its PTTL'
+}
+
+# beats FROM: requests that were only signs of life since then: two each 2.5 s from each waiter.
+beats() {
+    awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 2500 } END { printf "%d\n", n }' \
+        "$DIR/served"
+}
+
+requests() { # that the server got so far
+    redis_cli info commandstats |
+        awk -F '[=,]' '/^cmdstat_(eval|blpop):/ { n += $2 } END { print n + 0 }'
+}
+
+@test "first come, first served, alone; the server's work for each doesn't grow with the line" {
+    local n before from per=()
+    for n in 10 "$many"; do
+        hold holder -k "$KEY"
+        queue_up "$n"
+        before=$(requests)
+        from=$(now_ms)
+        let_go holder
+        # shellcheck disable=SC2046
+        all_end 0 $(seq "$n")
+        per+=($((($(requests) - before + 6 - $(beats "$from")) * 100 / n)))
+        echo "# $n waiters: $((($(requests) - before) * 100 / n)) requests for 100 grants" >&3
+        assert_order {1..10} $(seq 11 "$n")
+        assert_clean
+        : >"$DIR/served"
+    done
+    # The last two hand-overs have fewer to wake, by 3 with 2 requests each. And a beat is not
+    # work for a grant: it has a bound of its own, below.
+    echo "# of these, without beats: ${per[*]}" >&3
+    is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
+    is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'
+}
+
+# joins NUMBER OPTION...: the same where others leave the line meanwhile.
+joins() {
+    local last
+    last=$(redis_cli zrange "$LINE" -1 -1)
+    waiter "$@"
+    eventually 10 is_last_other_than "$last"
+}
+is_last_other_than() {
+    local last
+    last=$(redis_cli zrange "$LINE" -1 -1)
+    [[ -n $last && $last != "$1" ]]
+}
+
+# longest_stall DEAD...: ms by which a gap between two turns is longer than 1 s for each of the
+# dead that stood between them in line.
+longest_stall() {
+    awk -v dead=" $* " '{
+        gap = $2 * 1000 - at
+        for (i = before + 1; i < $1; i++)
+            if (index(dead, " " i " ")) gap -= 1000
+        if (NR > 1 && gap > most) most = gap
+        before = $1; at = $2 * 1000
+    } END { printf "%d\n", most }' "$DIR/served"
+}
+
+@test "a tenth each killed, stopped, ended by TERM, timed out: the others in order, no stall" {
+    local each gone=() killed=() stopped=() ended=() late=() well=()
+    hold holder -k "$KEY"
+    for ((each = 1; each <= many; each++)); do
+        case $((each % 10)) in
+            3) killed+=("$each") ;;
+            4) stopped+=("$each") ;;
+            5) ended+=("$each") ;;
+            6) late+=("$each") ;;
+            *) well+=("$each") ;;
+        esac
+        joins "$each" -t 2 -w "$((each % 10 == 6 ? 1 : 60))"
+    done
+    all_end 75 "${late[@]}"
+    # half of them, those in front, before the line moves; the others while it does
+    for each in $(seq 1 "$many"); do
+        ((each != many / 2)) || timeout 10 tee "$DIR/holder.go" <<<0 >/dev/null
+        case $((each % 10)) in
+            3) kill -KILL "$(pid_of "$each")" ;;
+            4) kill -STOP "$(pid_of "$each")" ;;
+            5) kill -TERM "$(pid_of "$each")" ;;
+        esac
+    done
+    all_end 0 "${well[@]}"
+    assert_order "${well[@]}"
+    echo "# longest stall beyond 1 s a dead waiter: $(longest_stall "${killed[@]}")" >&3
+    assert_between "$(longest_stall "${killed[@]}" "${stopped[@]}")" 0 "$SLACK" 'ms of a stall'
+    all_end 137 "${killed[@]}"
+    all_end 143 "${ended[@]}"
+    for each in "${stopped[@]}"; do kill -CONT "$(pid_of "$each")"; done
+    all_end 0 "${stopped[@]}"
+    assert_alone
+    for each in $(redis_cli --scan); do
+        [[ $each == rlock:fence:* ]] || assert_between "$(ttl_ms "$each")" -2 30000 "TTL of $each"
+        [[ $(ttl_ms "$each") != -1 ]] || fail "for ever: $each"
+    done
+}
+
+@test "the holder is killed: the first in line starts when the lease has ended" {
+    local lease_end
+    hold holder -k "$KEY" -t 2
+    queue_up 2
+    kill -KILL "$(<"$DIR/pids/holder")"
+    lease_end=$(($(now_ms) + $(ttl_ms "$KEY")))
+    all_end 0 1 2
+    assert_order 1 2
+    assert_between $(($(started_ms 1) - lease_end)) -20 $((300 + SLACK)) 'ms after the lease'
+}
+
+@test "a foreign client's lock is waited for and never overwritten; its DEL is noticed" {
+    local from
+    redis_cli set "$KEY" foreign nx px 1500 >/dev/null
+    from=$(now_ms)
+    queue_up 2
+    while exists "$KEY" && (($(now_ms) < from + 1400)); do
+        assert_eq "$(value "$KEY")" foreign
+    done
+    all_end 0 1 2
+    assert_order 1 2
+    assert_between $(($(started_ms 1) - from)) 1450 $((1800 + SLACK)) 'ms from the SET'
+
+    redis_cli set "$KEY" foreign nx px 60000 >/dev/null
+    queue_up 1
+    redis_cli del "$KEY" >/dev/null
+    from=$(now_ms)
+    all_end 0 1
+    assert_between $(($(awk 'END { printf "%d", $2 * 1000 }' "$DIR/served") - from)) \
+        -20 $((400 + SLACK)) 'ms from the DEL'
+    assert_clean
+}
+
+@test "a foreign client that takes and frees the lock in a tight loop: each waiter is served" {
+    redis_cli set "$KEY" foreign px 500 >/dev/null
+    start loop redis-cli -s "$REDIS_SOCKET" -r -1 eval "
+        if redis.call('GET', KEYS[1]) == 'f' then return redis.call('DEL', KEYS[1]) end
+        return redis.call('SET', KEYS[1], 'f', 'NX', 'PX', 500)" 1 "$KEY"
+    queue_up 5
+    all_end 0 {1..5}
+    alive "$(<"$DIR/pids/loop")"
+    kill -KILL "$(<"$DIR/pids/loop")"
+    assert_order {1..5}
+}
+
+@test "-n never overtakes a waiter that lives, --queue none does; neither joins the line" {
+    redis_cli set "$KEY" foreign >/dev/null
+    queue_up 1
+    kill -STOP "$(pid_of 1)" # alive for the server, for a while
+    run -75 rlock -k "$KEY" -n -- true
+    in_line 1
+    start barger "$RLOCK" -k "$KEY" --queue none -- true
+    never 1 in_line 2
+    redis_cli del "$KEY" >/dev/null
+    finish barger
+    assert_status 0
+    redis_cli eval "redis.call('DEL', KEYS[1]); return 1" 1 "$KEY" >/dev/null
+    run -75 rlock -k "$KEY" -n -- true
+    eventually 3 rlock -k "$KEY" -n -q -- true # it had its time
+    kill -CONT "$(pid_of 1)"
+    all_end 0 1
+    assert_clean
+}
+
+@test "--queue newest: older ones end with 75, superseded, or as -E says; fifo keeps its place" {
+    hold holder -k "$KEY"
+    queue_up 1
+    waiter 2 --queue newest --report "$DIR/report"
+    eventually 5 in_line 2
+    joins 3 --queue newest -E 9
+    all_end 75 2
+    assert_match "$(<"$DIR/report")" '"verdict":"superseded","status":75'
+    joins 4 --queue newest
+    all_end 9 3
+    in_line 2
+    joins 5
+    let_go holder
+    all_end 0 1 4 5
+    assert_order 1 4 5
+    assert_clean
+}
+
+@test "a waiter that gets TERM, or is out of time, has left the line when it ends" {
+    hold holder -k "$KEY"
+    waiter 1 -w 0.7
+    eventually 5 in_line 1
+    all_end 75 1
+    in_line 0
+    waiter 2
+    eventually 5 in_line 1
+    kill -TERM "$pid"
+    all_end 143 2
+    in_line 0
+    let_go holder
+    assert_clean
+}
+
+@test "SCRIPT FLUSH, and connections killed, in the middle: nobody lost, nobody twice" {
+    hold holder -k "$KEY"
+    queue_up 20
+    let_go holder
+    while served_all 1 && ! served_all 20 || ! served_all 1; do
+        redis_cli script flush >/dev/null
+        redis_cli client kill type normal skipme yes >/dev/null
+        sleep 0.1
+    done
+    all_end 0 {1..20}
+    assert_eq "$(served | tr ' ' '\n' | sort -n | xargs)" "$(seq -s' ' 20)"
+    assert_alone
+    assert_clean
+}
+
+@test "the server is restarted, with its data and without: all are served in their order" {
+    local options
+    for options in '--appendonly yes' '--appendonly no'; do
+        # shellcheck disable=SC2086
+        redis_start "${options##* }" $options
+        export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+        redis_cli set "$KEY" foreign >/dev/null
+        queue_up 20
+        redis_crash
+        sleep 0.5
+        redis_restart
+        # Free at once: without its data it is so by itself.
+        [[ $options == *no ]] || redis_cli del "$KEY" >/dev/null
+        all_end 0 {1..20}
+        assert_order {1..20}
+        assert_clean
+        redis_crash
+        : >"$DIR/served"
+    done
+}
+
+@test "who isn't first in line asks at most once a second" {
+    hold holder -k "$KEY"
+    queue_up 10
+    redis_monitor "$DIR/monitor"
+    sleep 5
+    let_go holder
+    all_end 0 {1..10}
+    # by connection, in the first 4.5 s: all but the busiest
+    awk '/"(EVAL|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
+        if ($1 < first + 4.5) n[$3]++ } END { for (c in n) print n[c] }' "$DIR/monitor" |
+        sort -rn >"$DIR/counts"
+    echo "# in 4.5 s: $(xargs <"$DIR/counts")" >&3
+    assert_between "$(sed -n 2p "$DIR/counts")" 1 4
+}
