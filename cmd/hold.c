@@ -14,12 +14,12 @@
 #include "hold.h"
 
 #include "guard.h"
+#include "timer.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,9 +214,9 @@ static void judge(struct holding *h)
     }
 }
 
-static void set_timer(const struct holding *h)
+/* The earliest time that there is something to judge. */
+static int64_t earliest(const struct holding *h)
 {
-    struct itimerspec when = {.it_value = {.tv_sec = 0}};
     int64_t at = guard_limit_ms(h);
 
     if (!h->is_lost && h->agreed.term_ms < at)
@@ -225,13 +225,7 @@ static void set_timer(const struct holding *h)
         at = h->end_ms;
     if (h->max_hold_ms < at)
         at = h->max_hold_ms;
-    if (h->keep_ms < at)
-        at = h->keep_ms;
-    if (at != RLOCK_NEVER) {
-        when.it_value.tv_sec = (time_t)(at / 1000);
-        when.it_value.tv_nsec = at % 1000 * 1000000 + 1; /* a timer of zero is none */
-    }
-    timerfd_settime(h->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    return h->keep_ms < at ? h->keep_ms : at;
 }
 
 static void supervise(struct holding *h)
@@ -242,7 +236,7 @@ static void supervise(struct holding *h)
                              {.fd = h->timer, .events = POLLIN}};
 
     while (!h->is_over) {
-        set_timer(h);
+        timer_set(h->timer, earliest(h));
         watch[1].fd = h->events;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[1].revents != 0)
@@ -291,7 +285,7 @@ static enum verdict start(struct holding *h)
                          : RLOCK_NEVER;
     if (h->plan->envp == NULL)
         return report_fault(h->plan->report, VERDICT_SYSTEM, "no memory", 0);
-    h->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    h->timer = timer_open();
     if (h->timer < 0)
         return report_fault(h->plan->report, VERDICT_SYSTEM, "timer", errno);
     failed = guard_start(&h->guard, &plan);

@@ -11,6 +11,7 @@
 #include "ward.h"
 
 #include "descriptors.h"
+#include "timer.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ struct ward {
     const struct ward_plan *plan;
     int fd;
     int children; /* signalfd: SIGCHLD */
-    int timer;    /* timerfd: CLOCK_BOOTTIME, which also counts suspended time */
+    int timer;
     pid_t command;
     int64_t started_ms;
     int status;
@@ -166,25 +166,13 @@ static int64_t earliest(const struct ward *ward)
     return at;
 }
 
-static void set_timer(const struct ward *ward)
-{
-    int64_t at = earliest(ward);
-    struct itimerspec when = {.it_value = {.tv_sec = 0}};
-
-    if (at != RLOCK_NEVER) {
-        when.it_value.tv_sec = (time_t)(at / 1000);
-        when.it_value.tv_nsec = at % 1000 * 1000000;
-    }
-    timerfd_settime(ward->timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
 static void wait_for_something(const struct ward *ward)
 {
     struct pollfd watch[] = {{.fd = ward->is_alone ? -1 : ward->fd, .events = POLLIN},
                              {.fd = ward->children, .events = POLLIN},
                              {.fd = ward->timer, .events = POLLIN}};
 
-    set_timer(ward);
+    timer_set(ward->timer, earliest(ward));
     poll(watch, sizeof watch / sizeof watch[0], -1);
 }
 
@@ -220,7 +208,7 @@ static void start(struct ward *ward)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     ward->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    ward->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    ward->timer = timer_open();
     if (ward->children < 0 || ward->timer < 0)
         news.failed = errno;
     else

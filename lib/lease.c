@@ -22,6 +22,8 @@
 
 #define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
 #define BLOCK_MAX_MS 60000
+#define CODE_FIRST (-3) /* of those that the scripts return */
+#define CODE_LAST 2
 
 static const char *const key_kinds[SCRIPT_KEYS] = {
     [KEY_FENCE] = "fence", [KEY_LINE] = "line", [KEY_WAITERS] = "waiters"};
@@ -219,62 +221,44 @@ static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
     return end == text + n && errno == 0 && *fence > 0 ? RLOCK_OK : unexpected(err);
 }
 
-/* What the answers to an acquire and a renewal have in common: all but what 1 and 2 mean. */
+/* What every answer to an acquire or a renewal begins with, and who holds the lock if held. */
 static enum rlock_status read_answer(const struct reply *reply, struct lease_answer *answer,
                                      struct rlock_error *err)
 {
+    static const enum lease_kind kinds[] = {LEASE_SUPERSEDED, LEASE_LATE,    LEASE_GONE,
+                                            LEASE_HELD,       LEASE_GRANTED, LEASE_RESTORED};
+    int64_t code = reply_int(reply_at(reply, 0));
+
     *answer = (struct lease_answer){.kind = LEASE_GRANTED};
     if (!reply_is_int(reply_at(reply, 0)) || !reply_is_int(reply_at(reply, 1)))
         return unexpected(err);
-    answer->server_ms = reply_int(reply_at(reply, 1));
-    switch (reply_int(reply_at(reply, 0))) {
-    case 0:
-        answer->kind = LEASE_HELD;
-        return read_held(reply, answer, err);
-    case -1:
-        answer->kind = LEASE_GONE;
-        return RLOCK_OK;
-    case -2:
-        answer->kind = LEASE_LATE;
-        return RLOCK_OK;
-    default:
+    if (code < CODE_FIRST || code > CODE_LAST)
         return unexpected(err);
-    }
+    answer->server_ms = reply_int(reply_at(reply, 1));
+    answer->kind = kinds[code - CODE_FIRST];
+    return answer->kind == LEASE_HELD ? read_held(reply, answer, err) : RLOCK_OK;
 }
 
 enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
                                    struct rlock_error *err)
 {
-    int64_t what = reply_int(reply_at(reply, 0));
+    enum rlock_status st = read_answer(reply, answer, err);
 
-    if (what == -3 && reply_is_int(reply_at(reply, 1))) {
-        *answer = (struct lease_answer){.kind = LEASE_SUPERSEDED,
-                                        .server_ms = reply_int(reply_at(reply, 1))};
-        return RLOCK_OK;
-    }
-    if (what != 1 && read_answer(reply, answer, err) != RLOCK_OK)
-        return RLOCK_E_PROTOCOL;
-    if (what != 1)
-        return answer->kind == LEASE_HELD ? read_wait(reply, answer, err) : RLOCK_OK;
-    if (!reply_is_int(reply_at(reply, 1)))
-        return unexpected(err);
-    *answer =
-        (struct lease_answer){.kind = LEASE_GRANTED, .server_ms = reply_int(reply_at(reply, 1))};
-    return read_fence(reply_at(reply, 2), &answer->fence, err);
+    if (st != RLOCK_OK)
+        return st;
+    if (answer->kind == LEASE_GRANTED)
+        return read_fence(reply_at(reply, 2), &answer->fence, err);
+    if (answer->kind == LEASE_HELD)
+        return read_wait(reply, answer, err);
+    return answer->kind == LEASE_RESTORED ? unexpected(err) : RLOCK_OK;
 }
 
 enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_answer *answer,
                                      struct rlock_error *err)
 {
-    int64_t what = reply_int(reply_at(reply, 0));
+    enum rlock_status st = read_answer(reply, answer, err);
 
-    if (what != 1 && what != 2)
-        return read_answer(reply, answer, err);
-    if (!reply_is_int(reply_at(reply, 1)))
-        return unexpected(err);
-    *answer = (struct lease_answer){.kind = what == 1 ? LEASE_GRANTED : LEASE_RESTORED,
-                                    .server_ms = reply_int(reply_at(reply, 1))};
-    return RLOCK_OK;
+    return st == RLOCK_OK && answer->kind == LEASE_SUPERSEDED ? unexpected(err) : st;
 }
 
 enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,
