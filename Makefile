@@ -145,6 +145,7 @@ test:  ## install what is missing, build, run all checks
 # Reports go to files, as the program's standard error is part of what is tested.
 SANITIZER_LOG := log_path=$(abspath $(B))/report
 export ASAN_OPTIONS  := detect_leaks=1:$(SANITIZER_LOG)
+export LSAN_OPTIONS  := suppressions=$(abspath tests/tools/leaks.supp):print_suppressions=0
 export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1:$(SANITIZER_LOG)
 export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 
