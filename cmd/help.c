@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* help: the tables of options and exit statuses, as text on stdout. */
+/* help: the tables of options, verbs and exit statuses, as text on stdout. */
 #include "help.h"
 
 #include "options.h"
@@ -24,21 +24,46 @@ static bool help_row(const struct option *option)
     return report_text(line);
 }
 
-bool help_options(void)
+static bool help_usage(enum verb verb)
 {
-    char line[160];
-    char status[16];
-    bool good = report_text("usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]\n"
-                            "       rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'\n"
-                            "Run a command while holding a lock in Redis.\n\noptions:\n");
+    const struct verb_row *row = &verb_table[verb];
+    char line[256];
+
+    if (row->name == NULL)
+        return report_text("usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]\n"
+                           "       rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'\n"
+                           "       rlock VERB [OPTIONS]\n"
+                           "Run a command while holding a lock in Redis.\n");
+    snprintf(line, sizeof line, "usage: rlock %s %s[OPTIONS]%s%s\n%c%s.\n", row->name,
+             row->needs_key ? "-k KEY " : "", row->words != NULL ? " " : "",
+             row->words != NULL ? row->words : "", row->help[0] - 'a' + 'A', row->help + 1);
+    return report_text(line);
+}
+
+static bool help_verbs(void)
+{
+    char line[256];
+    bool good = true;
     size_t i;
 
-    for (i = 0; good && i < OPTION_COUNT; i++)
-        good = help_row(&option_table[i]);
-    good =
-        good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
-                            "1d.\nMost options can also be set by RLOCK_NAME in the environment "
-                            "and in a file: see rlock(1).\n\nexit status:\n");
+    for (i = 0; good && i < VERB_COUNT; i++) {
+        const struct verb_row *row = &verb_table[i];
+
+        if (row->name == NULL)
+            continue;
+        snprintf(line, sizeof line, "  %-30s %s\n", row->name, row->help);
+        good = report_text(line);
+    }
+    return good;
+}
+
+static bool help_exits(void)
+{
+    char status[16];
+    char line[160];
+    bool good = true;
+    size_t i;
+
     for (i = 0; good && i < VERDICT_COUNT; i++) {
         const struct verdict_row *verdict = verdict_row((enum verdict)i);
 
@@ -50,6 +75,23 @@ bool help_options(void)
         good = report_text(line);
     }
     return good;
+}
+
+bool help_options(enum verb verb)
+{
+    bool good = help_usage(verb) && report_text("\noptions:\n");
+    size_t i;
+
+    for (i = 0; good && i < OPTION_COUNT; i++)
+        good = (option_table[i].verbs & IN(verb)) == 0 || help_row(&option_table[i]);
+    good =
+        good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
+                            "1d.\nMost options can also be set by RLOCK_NAME in the environment "
+                            "and in a file: see rlock(1).\n");
+    if (verb != VERB_RUN)
+        return good;
+    return good && report_text("\nverbs:\n") && help_verbs() && report_text("\nexit status:\n") &&
+           help_exits();
 }
 
 static bool dump_options(void)
@@ -88,11 +130,29 @@ static bool dump_exits(void)
     return good;
 }
 
+static bool dump_verbs(void)
+{
+    char line[256];
+    bool good = true;
+    size_t i;
+
+    for (i = 0; good && i < VERB_COUNT; i++) {
+        const struct verb_row *row = &verb_table[i];
+
+        if (row->name == NULL)
+            continue;
+        snprintf(line, sizeof line, "%s\t%s\t%s\n", row->name, row->words ? row->words : "-",
+                 row->help);
+        good = report_text(line);
+    }
+    return good;
+}
+
 bool help_dump(const char *table)
 {
     if (strcmp(table, "options") == 0)
         return dump_options();
     if (strcmp(table, "exits") == 0)
         return dump_exits();
-    return strcmp(table, "verbs") == 0; /* none yet */
+    return strcmp(table, "verbs") == 0 && dump_verbs();
 }

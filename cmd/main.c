@@ -26,7 +26,7 @@ static int complain(const struct options *options, const struct rlock_error *err
 {
     struct report report = {.level = REPORT_NOTICE,
                             .json = options->json != 0,
-                            .key = options->key,
+                            .key = options->n_keys > 0 ? options->keys[0] : NULL,
                             .start_ms = rlock_clock_ms()};
     enum verdict verdict = verdict_of(err->status);
     bool is_usage = verdict == VERDICT_USAGE;
@@ -46,7 +46,7 @@ static int answer(const struct options *options)
     snprintf(version, sizeof version, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with());
     switch (options->asked) {
     case ASKED_HELP:
-        good = help_options();
+        good = help_options(options->verb);
         break;
     case ASKED_VERSION:
         good = report_text(version);
@@ -59,6 +59,11 @@ static int answer(const struct options *options)
     }
     return good ? EXIT_SUCCESS : verdict_row(VERDICT_SYSTEM)->status;
 }
+
+/* What each verb does, from the options to an exit status. */
+static int (*const actions[VERB_COUNT])(const struct options *) = {
+    [VERB_RUN] = run,
+};
 
 int main(int argc, char **argv)
 {
@@ -73,7 +78,7 @@ int main(int argc, char **argv)
     else if (options.asked != ASKED_RUN)
         status = answer(&options);
     else
-        status = run(&options);
+        status = actions[options.verb](&options);
     options_fini(&options);
     return status;
 }

@@ -8,43 +8,52 @@
 
 #define AT(member) offsetof(struct options, member)
 
+#define IN_RUN IN(VERB_RUN)
+#define IN_KEYED IN_RUN
+#define IN_ALL (IN(VERB_COUNT) - 1)
+
 /* clang-format off: a row a line or two, its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
-    {'k', "key", "KEY", OPTION_TEXT, AT(key), false, NULL, "what to lock"},
-    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), true, "30s",
+    {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL, "what to lock"},
+    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_RUN, true, "30s",
      "lease length, 1s to 30d; renewed at a third of it"},
-    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), true, NULL, "don't wait for the lock"},
-    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), true, "for ever",
+    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_RUN, true, NULL,
+     "don't wait for the lock"},
+    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_RUN, true, "for ever",
      "wait at most so long; 0 is -n"},
-    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), true, "75",
+    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), IN_RUN, true, "75",
      "exit status when the lock was not had in time"},
-    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), true, "fifo",
+    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_RUN, true, "fifo",
      "stand in line; take it when it is free; or let only the newest waiter stay"},
-    {'c', "command", "STRING", OPTION_TEXT, AT(command), false, NULL, "run STRING by /bin/sh -c"},
-    {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), true, "kill",
+    {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
+     "run STRING by /bin/sh -c"},
+    {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN, true, "kill",
      "what happens to the command when the lock is lost"},
-    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), true,
+    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_RUN, true,
      "a sixth of the ttl, at most 5s", "time between TERM and KILL"},
-    {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), true, NULL,
+    {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
      "end the command after so long, status 124"},
-    {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), true, NULL,
+    {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
-    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), false, NULL, "shown to those who wait"},
-    {'u', "url", "URL", OPTION_TEXT, AT(url), true, "redis://127.0.0.1:6379",
+    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_RUN, false, NULL, "shown to those who wait"},
+    {'u', "url", "URL", OPTION_TEXT, AT(url), IN_ALL, true, "redis://127.0.0.1:6379",
      "which server: redis://, unix:// or local:"},
-    {'\0', "password-file", "FILE", OPTION_TEXT, AT(password_file), true, NULL,
+    {'\0', "password-file", "FILE", OPTION_TEXT, AT(password_file), IN_ALL, true, NULL,
      "the password is its first line"},
-    {'\0', "pass-credentials", NULL, OPTION_FLAG, AT(pass_credentials), true, NULL,
+    {'\0', "pass-credentials", NULL, OPTION_FLAG, AT(pass_credentials), IN_RUN, true, NULL,
      "leave passwords in the command's environment"},
-    {'\0', "connect-timeout", "DURATION", OPTION_DURATION, AT(connect_ms), true, "5s",
+    {'\0', "connect-timeout", "DURATION", OPTION_DURATION, AT(connect_ms), IN_ALL, true, "5s",
      "for the first contact and each attempt after"},
-    {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), true, NULL, "say only failures"},
-    {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), true, NULL, "say every step with its time"},
-    {'\0', "json", NULL, OPTION_FLAG, AT(json), true, NULL, "messages as one JSON object a line"},
-    {'\0', "report", "FILE", OPTION_TEXT, AT(report), false, NULL,
+    {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), IN_ALL, true, NULL, "say only failures"},
+    {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), IN_ALL, true, NULL,
+     "say every step with its time"},
+    {'\0', "json", NULL, OPTION_FLAG, AT(json), IN_ALL, true, NULL,
+     "messages as one JSON object a line"},
+    {'\0', "report", "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
      "at the end write a JSON object"},
-    {'h', "help", NULL, OPTION_ASK, AT(asked), false, NULL, "print this and exit"},
-    {'V', "version", NULL, OPTION_ASK, AT(asked), false, NULL, "print the version and exit"},
+    {'h', "help", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL, "print this and exit"},
+    {'V', "version", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
+     "print the version and exit"},
 };
 /* clang-format on */
 
@@ -78,4 +87,5 @@ void options_fini(struct options *options)
         free(options->texts[i]);
     }
     free(options->texts);
+    free(options->keys);
 }

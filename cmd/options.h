@@ -3,6 +3,8 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
+#include "verb.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +19,8 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
 /* Strings are borrowed from argv and the environment, or owned by `texts`. */
 struct options {
-    const char *key;
+    const char **keys; /* as often as it was given */
+    size_t n_keys;
     int64_t ttl_ms;
     int64_t wait_ms;  /* -1: for ever; 0: don't wait */
     int64_t nonblock; /* is part of wait_ms once all sources were read */
@@ -38,9 +41,10 @@ struct options {
     int64_t json;
     const char *report;
 
+    enum verb verb;
     enum asked asked;
     const char *dump;  /* which table */
-    char *const *argv; /* the command's words */
+    char *const *argv; /* the words behind the options: the command's, for the most part */
     enum source url_from;
     enum source password_file_from;
     int n_urls; /* at the nearest source */
@@ -51,6 +55,7 @@ struct options {
 
 enum option_kind {
     OPTION_TEXT,
+    OPTION_TEXTS,    /* may be given again: an array, and its length behind it */
     OPTION_DURATION, /* more than zero */
     OPTION_DURATION_OR_ZERO,
     OPTION_STATUS, /* 0 to 255 */
@@ -59,12 +64,16 @@ enum option_kind {
     OPTION_ASK     /* no argument: help or version */
 };
 
+/* One verb among those of an option. */
+#define IN(verb) (1U << (verb))
+
 struct option {
     char letter; /* '\0': none */
     const char *name;
     const char *argument; /* NULL: takes none */
     enum option_kind kind;
     size_t offset;          /* into struct options; rows of one offset set the same thing */
+    unsigned verbs;         /* of which it is an option: IN() of each */
     bool is_everywhere;     /* also in the environment and in files */
     const char *by_default; /* for people; NULL: none */
     const char *help;
@@ -80,7 +89,7 @@ extern const struct options options_by_default;
 /* option_variable: its name in the environment, "RLOCK_" and the name in capitals. */
 void option_variable(const struct option *option, char variable[64]);
 
-/* options_fini: free what was read from a file. */
+/* options_fini: free what was gathered. */
 void options_fini(struct options *options);
 
 #endif

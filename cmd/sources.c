@@ -27,6 +27,26 @@ struct reading {
     char why[256];
 };
 
+static const struct option *row_of_letter(char letter)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].letter != '\0' && option_table[i].letter == letter)
+            return &option_table[i];
+    return NULL;
+}
+
+static const struct option *row_of_name(const char *name, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
+            return &option_table[i];
+    return NULL;
+}
+
 static bool complain(struct reading *reading, const struct option *row, const char *why,
                      const char *value)
 {
@@ -90,6 +110,7 @@ static bool take_number(struct reading *reading, const struct option *row, const
         *at = on;
         return true;
     case OPTION_TEXT:
+    case OPTION_TEXTS:
     case OPTION_ASK:
         break;
     }
@@ -134,6 +155,19 @@ static const char *out_of_sight(struct reading *reading, const char *url)
     return kept;
 }
 
+/* What may be given again is only on the command line: no other source takes its place. */
+static bool take_another(struct reading *reading, const char *value)
+{
+    struct options *options = reading->options;
+    const char **grown = realloc(options->keys, (options->n_keys + 1) * sizeof *grown);
+
+    if (grown == NULL)
+        return complain(reading, row_of_name("key", 3), "no memory", value);
+    options->keys = grown;
+    grown[options->n_keys++] = value;
+    return true;
+}
+
 static bool take(struct reading *reading, const struct option *row, const char *value)
 {
     if (!is_nearest(reading, row))
@@ -142,14 +176,14 @@ static bool take(struct reading *reading, const struct option *row, const char *
         reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
         return true;
     }
-    if (row->kind != OPTION_TEXT)
+    if (row->kind != OPTION_TEXT && row->kind != OPTION_TEXTS)
         return take_number(reading, row, value);
-    if (row->offset == offsetof(struct options, key) && reading->options->key != NULL)
-        return complain(reading, row, "one is possible, and this is another", value);
     if (*value == '\0' && row->offset != offsetof(struct options, label))
         return complain(reading, row, "must not be empty", value);
     if (row->offset == offsetof(struct options, url))
         value = out_of_sight(reading, value);
+    if (row->kind == OPTION_TEXTS)
+        return take_another(reading, value);
     *(const char **)((char *)reading->options + row->offset) = value;
     return true;
 }
@@ -228,24 +262,10 @@ static bool read_environment(struct reading *reading)
 
 /* ---- the command line ---- */
 
-static const struct option *row_of_letter(char letter)
+/* Is there such an option, and does the verb have it? */
+static bool is_ours(const struct reading *reading, const struct option *row)
 {
-    size_t i;
-
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].letter != '\0' && option_table[i].letter == letter)
-            return &option_table[i];
-    return NULL;
-}
-
-static const struct option *row_of_name(const char *name, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
-            return &option_table[i];
-    return NULL;
+    return row != NULL && (row->verbs & IN(reading->options->verb)) != 0;
 }
 
 /* Only the name is told: a value that was meant for another option may be a password. */
@@ -256,7 +276,12 @@ static bool unknown(struct reading *reading, const char *name, size_t n)
 
     snprintf(cut, sizeof cut, "%.*s", (int)n, name);
     report_escape(shown, sizeof shown, cut);
-    snprintf(reading->why, sizeof reading->why, "unknown option: %s", shown);
+    snprintf(reading->why, sizeof reading->why, "unknown option%s%s: %s",
+             verb_table[reading->options->verb].name != NULL ? " of " : "",
+             verb_table[reading->options->verb].name != NULL
+                 ? verb_table[reading->options->verb].name
+                 : "",
+             shown);
     return false;
 }
 
@@ -279,7 +304,7 @@ static bool take_long(struct reading *reading, char ***argv)
         reading->options->dump = name + n + 1;
         return true;
     }
-    if (row == NULL || (row->argument == NULL && name[n] == '='))
+    if (!is_ours(reading, row) || (row->argument == NULL && name[n] == '='))
         return unknown(reading, **argv, n + 2);
     if (row->argument == NULL)
         return take(reading, row, NULL);
@@ -298,7 +323,7 @@ static bool take_letters(struct reading *reading, char ***argv)
     for (; *at != '\0'; at++) {
         const struct option *row = row_of_letter(*at);
 
-        if (row == NULL)
+        if (!is_ours(reading, row))
             return unknown(reading, (char[]){'-', *at}, 2);
         if (row->argument == NULL) {
             if (!take(reading, row, NULL))
@@ -317,6 +342,8 @@ static bool take_letters(struct reading *reading, char ***argv)
 static bool read_command_line(struct reading *reading, char **argv)
 {
     reading->source = FROM_COMMAND_LINE;
+    reading->options->verb = verb_named(*argv);
+    argv += verb_table[reading->options->verb].name != NULL;
     for (; *argv != NULL; argv++) {
         if (strcmp(*argv, "--") == 0) {
             argv++;
@@ -338,10 +365,15 @@ static bool read_command_line(struct reading *reading, char **argv)
 static bool check(struct reading *reading)
 {
     const struct options *options = reading->options;
+    const struct verb_row *verb = &verb_table[options->verb];
     const char *why = NULL;
 
-    if (options->key == NULL)
+    if (verb->needs_key && options->n_keys == 0)
         why = "no key: which lock is meant is said by -k KEY";
+    else if (options->n_keys > 1)
+        why = "key: one is possible";
+    else if (verb->name != NULL)
+        why = options->argv[0] != NULL && verb->words == NULL ? "no words may follow" : NULL;
     else if (options->command == NULL && options->argv[0] == NULL)
         why = "no command";
     else if (options->command != NULL && options->argv[0] != NULL)

@@ -121,7 +121,7 @@ static void test_nowhere_else(const struct option *option)
 
     option_variable(option, variable);
     setenv(variable, "no such value", 1);
-    okf(read_line(&options, "-k K x", &err) == RLOCK_OK && strcmp(options.key, "K") == 0,
+    okf(read_line(&options, "-k K x", &err) == RLOCK_OK && strcmp(options.keys[0], "K") == 0,
         "%s isn't looked for in the environment", option->name);
     options_fini(&options);
     unsetenv(variable);
@@ -208,7 +208,7 @@ static void test_lines(void)
         enum rlock_status st = read_line(&options, lines[i].line, &err);
 
         if (lines[i].why == NULL)
-            okf(st == RLOCK_OK && strcmp(options.key, "K") == 0, "good: %s", lines[i].line);
+            okf(st == RLOCK_OK && strcmp(options.keys[0], "K") == 0, "good: %s", lines[i].line);
         else
             okf(st == RLOCK_E_USAGE && err.status == st && strstr(err.text, lines[i].why) != NULL,
                 "bad: %s: %s", lines[i].line, err.text);

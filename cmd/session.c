@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* session: the lock that the options name, on its server. */
+#include "session.h"
+
+#include "credentials.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static enum report_level level_of(const struct options *options)
+{
+    if (options->quiet)
+        return REPORT_FAILURE;
+    return options->verbose ? REPORT_STEP : REPORT_NOTICE;
+}
+
+void session_init(struct session *session, const struct options *options)
+{
+    *session = (struct session){.options = options,
+                                .report = {.level = level_of(options),
+                                           .json = options->json != 0,
+                                           .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                                           .start_ms = rlock_clock_ms()},
+                                .signals = {.fd = -1},
+                                .local = LOCAL_NONE};
+}
+
+/*
+ * Who runs us, by name. The local file first: the name service switch costs a
+ * tenth of a millisecond, as much as all else that happens before the lock is
+ * asked for.
+ */
+static const char *user_name(void)
+{
+    FILE *file = fopen("/etc/passwd", "re");
+    struct passwd *user = NULL;
+    uid_t uid = geteuid();
+
+    while (file != NULL && (user = fgetpwent(file)) != NULL && user->pw_uid != uid)
+        continue;
+    if (file != NULL)
+        fclose(file);
+    if (user == NULL)
+        user = getpwuid(uid);
+    return user == NULL ? NULL : user->pw_name;
+}
+
+static enum rlock_status open_lock(struct session *session, const char *program,
+                                   const struct credentials *credentials, struct rlock_error *err)
+{
+    const struct options *options = session->options;
+    bool is_local = session->local.fd >= 0;
+    struct utsname host;
+    const char *url = is_local ? session->local.url : credentials->url;
+    struct rlock_config config = {
+        .urls = &url,
+        .n_urls = 1,
+        .password = is_local ? NULL : credentials->password,
+        .key = options->n_keys > 0 ? options->keys[0] : NULL,
+        .timing = session->timing,
+        .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,
+                   .user = user_name(),
+                   .command = program,
+                   .label = options->label,
+                   .pid = getpid()},
+        .connect_ms = options->connect_ms,
+        .queue = (enum rlock_queue)options->queue,
+    };
+
+    return rlock_open(&session->lock, &config, err);
+}
+
+/* A signal that doesn't end us only cuts the wait short. */
+static enum rlock_status open_local(struct session *session, struct rlock_error *err)
+{
+    struct rlock_until until = {session->report.start_ms + session->options->connect_ms,
+                                session->signals.fd};
+    enum rlock_status st;
+
+    do
+        st = local_open(&session->local, until, err);
+    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
+    return st;
+}
+
+enum rlock_status session_open(struct session *session, const char *program,
+                               struct rlock_error *err)
+{
+    const struct options *options = session->options;
+    struct credentials credentials;
+    enum rlock_status st;
+
+    st = credentials_read(&credentials, options, err);
+    if (st != RLOCK_OK)
+        return st;
+    st = rlock_timing_fit(options->ttl_ms, options->kill_after_ms, &session->timing, err);
+    if (st == RLOCK_OK && strcmp(credentials.url, LOCAL_URL) == 0)
+        st = open_local(session, err);
+    if (st == RLOCK_OK)
+        st = open_lock(session, program, &credentials, err);
+    credentials_fini(&credentials);
+    return st;
+}
+
+static const char *hint_for(const struct session *session, const struct rlock_error *err)
+{
+    if (verdict_of(err->status) == VERDICT_UNREACHABLE &&
+        session->options->url_from == FROM_DEFAULT)
+        return "-u URL names another server, and -u local: is one for this machine alone";
+    if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
+        return "an outer rlock took passwords out of the environment: use a configuration file, "
+               "or --pass-credentials there";
+    return NULL;
+}
+
+enum verdict session_give_up(const struct session *session, const struct rlock_error *err)
+{
+    enum verdict verdict = verdict_of(err->status);
+
+    report_say(&session->report, REPORT_FAILURE,
+               (struct message){.what = verdict_row(verdict)->name,
+                                .why = err->text,
+                                .hint = hint_for(session, err)});
+    return verdict;
+}
+
+void session_close(struct session *session)
+{
+    rlock_close(session->lock);
+    session->lock = NULL;
+    local_close(&session->local);
+}

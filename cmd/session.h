@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* session: the lock that the options name, on its server. */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include "local.h"
+#include "options.h"
+#include "report.h"
+#include "signals.h"
+
+struct session {
+    const struct options *options; /* borrowed */
+    struct report report;
+    struct signals signals; /* fd -1: they do what they always do */
+    int number;             /* of the signal that ended the wait; 0: none */
+    struct local local;
+    struct rlock_timing timing;
+    struct rlock *lock; /* NULL: not open */
+};
+
+/* session_init: a session that can speak, and has nothing open. */
+void session_init(struct session *session, const struct options *options);
+
+/*
+ * session_open: everything that can be wrong before the server is asked; it is
+ * asked for nothing. `program` is the name that others see beside the lock.
+ *
+ * Returns  RLOCK_OK, RLOCK_STOPPED (`number`), or a fault.
+ */
+enum rlock_status session_open(struct session *session, const char *program,
+                               struct rlock_error *err);
+
+/* session_give_up: say what failed and what can be done; how that is called. */
+enum verdict session_give_up(const struct session *session, const struct rlock_error *err);
+
+/* session_close: give up the connections; gives no lease back. */
+void session_close(struct session *session);
+
+#endif

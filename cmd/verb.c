@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* verb: what rlock can be asked to do, in one table. */
+#include "verb.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct verb_row verb_table[VERB_COUNT] = {
+    [VERB_RUN] = {NULL, "COMMAND [ARG...]", true, "run a command while holding a lock in Redis"},
+};
+
+enum verb verb_named(const char *word)
+{
+    size_t i;
+
+    for (i = 0; i < VERB_COUNT; i++)
+        if (verb_table[i].name != NULL && word != NULL && strcmp(verb_table[i].name, word) == 0)
+            return (enum verb)i;
+    return VERB_RUN;
+}
