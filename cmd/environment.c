@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define STRIPPED_BYTES 256
+#define OUTER_TOKENS \
+    "RLOCK_OUTER_TOKENS" /* of all outer locks but the nearest, which is RLOCK_TOKEN */
 
 /* Is it the variable NAME=...? */
 static bool is_named(const char *entry, const char *name)
@@ -19,6 +21,36 @@ static bool is_named(const char *entry, const char *name)
     size_t n = strlen(name);
 
     return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+static const char *value_of(char *const *inherited, const char *name)
+{
+    for (; *inherited != NULL; inherited++)
+        if (is_named(*inherited, name))
+            return *inherited + strlen(name) + 1;
+    return "";
+}
+
+struct outer environment_outer(char *const *inherited)
+{
+    const char *nearest = value_of(inherited, "RLOCK_TOKEN");
+    struct outer outer = {.n = 0};
+    char *saved;
+    char *word;
+
+    if (*nearest == '\0' ||
+        asprintf(&outer.text, "%s %s", nearest, value_of(inherited, OUTER_TOKENS)) < 0)
+        outer.text = NULL;
+    word = outer.text == NULL ? NULL : strtok_r(outer.text, " ", &saved);
+    for (; word != NULL && outer.n < RLOCK_OUTER_MAX; word = strtok_r(NULL, " ", &saved))
+        outer.token[outer.n++] = word;
+    return outer;
+}
+
+void outer_fini(struct outer *outer)
+{
+    free(outer->text);
+    *outer = (struct outer){.n = 0};
 }
 
 static bool holds_secret(char *entry)
@@ -35,7 +67,8 @@ static bool holds_secret(char *entry)
 
 static bool is_replaced(const char *entry)
 {
-    static const char *const names[] = {"RLOCK_KEY", "RLOCK_TOKEN", "RLOCK_FENCE", "RLOCK_TTL_MS"};
+    static const char *const names[] = {"RLOCK_KEY",    "RLOCK_TOKEN", "RLOCK_FENCE",
+                                        "RLOCK_TTL_MS", "RLOCK_SLOT",  OUTER_TOKENS};
     size_t i;
 
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -89,22 +122,43 @@ static size_t copy_rest(struct environment *environment, char *const *inherited,
     return n;
 }
 
-bool environment_make(struct environment *environment, char *const *inherited, const char *key,
-                      int64_t ttl_ms, const struct rlock_grant *grant, bool keeps_secrets)
+/* What an rlock in the command is to know besides RLOCK_TOKEN: the tokens that we were told. */
+static bool add_outer(struct environment *environment, size_t *n, char *const *inherited,
+                      const char *token)
+{
+    char tokens[RLOCK_OUTER_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
+    struct outer outer = environment_outer(inherited);
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < outer.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
+        if (strcmp(outer.token[i], token) != 0 && strlen(outer.token[i]) == RLOCK_TOKEN_BYTES)
+            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", outer.token[i]);
+    outer_fini(&outer);
+    return used == 0 || add(environment, n, "%s=%s", OUTER_TOKENS, tokens);
+}
+
+bool environment_make(struct environment *environment, char *const *inherited,
+                      const struct environment_lock *lock, bool keeps_secrets)
 {
     char stripped[STRIPPED_BYTES] = "";
+    const struct rlock_grant *grant = lock->grant;
     size_t n = 0;
 
     while (inherited[n] != NULL)
         n++;
-    *environment = (struct environment){.all = calloc(n + 6, sizeof *environment->all)};
+    *environment = (struct environment){
+        .all = calloc(n + sizeof environment->ours / sizeof *environment->ours + 1,
+                      sizeof *environment->all)};
     if (environment->all == NULL)
         return false;
     n = copy_rest(environment, inherited, keeps_secrets, stripped);
-    return add(environment, &n, "RLOCK_KEY=%s", key) &&
+    return add(environment, &n, "RLOCK_KEY=%s", lock->keys) &&
            add(environment, &n, "RLOCK_TOKEN=%s", grant->token) &&
            add(environment, &n, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
-           add(environment, &n, "RLOCK_TTL_MS=%" PRId64, ttl_ms) &&
+           add(environment, &n, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
+           (!lock->has_slot || add(environment, &n, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
+           add_outer(environment, &n, inherited, grant->token) &&
            (stripped[0] == '\0' || add(environment, &n, "%s=%s", CREDENTIALS_STRIPPED, stripped));
 }
 

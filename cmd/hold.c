@@ -321,18 +321,34 @@ static enum verdict judge_end(struct holding *h)
     return h->is_held_long ? VERDICT_MAX_HOLD : VERDICT_GRANTED;
 }
 
+/* What becomes of the lock: it may have to stay taken for a while, or for having been done. */
+static enum rlock_ending ending_of(const struct holding *h, enum verdict verdict, int64_t *stay_ms)
+{
+    const struct options *options = h->plan->options;
+    int64_t rest_ms = h->plan->granted_ms + options->min_hold_ms - rlock_clock_ms();
+
+    *stay_ms = rest_ms;
+    if (verdict == VERDICT_GRANTED && options->once_ms > 0 && h->last.status == 0) {
+        *stay_ms = options->once_ms > rest_ms ? options->once_ms : rest_ms;
+        return RLOCK_ENDS_DONE;
+    }
+    return options->min_hold_ms > 0 && rest_ms > 0 ? RLOCK_ENDS_REST : RLOCK_ENDS_FREE;
+}
+
 /* Last, when nothing runs any more. A lock that turns out not to be ours was not proven. */
 static enum verdict release(struct holding *h, enum verdict verdict)
 {
     struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
+    int64_t stay_ms;
+    enum rlock_ending ending = ending_of(h, verdict, &stay_ms);
     enum rlock_status st;
 
     rlock_unkeep(h->plan->lock);
     h->events = -1;
     if (h->is_lost)
         until.at_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
-    st = rlock_release(h->plan->lock, until, &err);
+    st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);
     /* gone after its end is as it should be: by then the command had ended */
     if (st == RLOCK_LOST && !h->is_lost && rlock_clock_ms() < h->end_ms)
         return report_fault(h->plan->report, VERDICT_LOST,

@@ -14,7 +14,8 @@
 
 /* clang-format off: a row a line or two, its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
-    {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL, "what to lock"},
+    {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
+     "what to lock; again for several, of which all are had or none"},
     {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_RUN, true, "30s",
      "lease length, 1s to 30d; renewed at a third of it"},
     {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_RUN, true, NULL,
@@ -25,6 +26,12 @@ const struct option option_table[OPTION_COUNT] = {
      "exit status when the lock was not had in time"},
     {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_RUN, true, "fifo",
      "stand in line; take it when it is free; or let only the newest waiter stay"},
+    {'s', "shared", NULL, OPTION_FLAG, AT(shared), IN_RUN, true, NULL,
+     "together with others that want it shared"},
+    {'x', "exclusive", NULL, OPTION_FLAG, AT(exclusive), IN_RUN, true, NULL,
+     "together with nobody, as without -s and --slots"},
+    {'\0', "slots", "N", OPTION_NUMBER, AT(slots), IN_RUN, true, NULL,
+     "together with at most N - 1 others, each with a slot of its own"},
     {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
      "run STRING by /bin/sh -c"},
     {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN, true, "kill",
@@ -33,6 +40,10 @@ const struct option option_table[OPTION_COUNT] = {
      "a sixth of the ttl, at most 5s", "time between TERM and KILL"},
     {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
      "end the command after so long, status 124"},
+    {'\0', "min-hold", "DURATION", OPTION_DURATION, AT(min_hold_ms), IN_RUN, true, NULL,
+     "the lock stays taken at least so long, also when the command ends sooner"},
+    {'\0', "once", "DURATION", OPTION_DURATION, AT(once_ms), IN_RUN, false, NULL,
+     "after success mark it as done for so long; others don't run, status 0"},
     {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_RUN, false, NULL, "shown to those who wait"},
@@ -76,6 +87,21 @@ void option_variable(const struct option *option, char variable[64])
         else if (variable[i] == '-')
             variable[i] = '_';
     }
+}
+
+char *options_keys(const struct options *options, char between)
+{
+    size_t bytes = 1;
+    char *keys;
+    char *at;
+    size_t i;
+
+    for (i = 0; i < options->n_keys; i++)
+        bytes += strlen(options->keys[i]) + 1;
+    keys = malloc(bytes);
+    for (i = 0, at = keys; keys != NULL && i < options->n_keys; i++)
+        at = stpcpy(stpcpy(at, (char[]){i > 0 ? between : '\0', '\0'}), options->keys[i]);
+    return keys;
 }
 
 void options_fini(struct options *options)

@@ -5,6 +5,7 @@
 
 #include "verb.h"
 
+#include <rlock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,12 @@ struct options {
     int64_t conflict_status;
     const char *command;
     int64_t queue; /* enum rlock_queue */
+    int64_t shared;
+    int64_t exclusive;
+    int64_t slots;        /* 0: none */
+    enum rlock_mode mode; /* of these three, once all sources were read */
+    int64_t min_hold_ms;  /* 0: none */
+    int64_t once_ms;      /* 0: as often as it is asked for */
     int64_t on_lost;
     int64_t kill_after_ms; /* -1: by the TTL */
     int64_t max_hold_ms;   /* 0: none */
@@ -59,6 +66,7 @@ enum option_kind {
     OPTION_DURATION, /* more than zero */
     OPTION_DURATION_OR_ZERO,
     OPTION_STATUS, /* 0 to 255 */
+    OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
     OPTION_CHOICE, /* one of the words in `argument`, by number */
     OPTION_FLAG,   /* no argument: sets 1; yes or no in other sources */
     OPTION_ASK     /* no argument: help or version */
@@ -79,7 +87,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 22
+#define OPTION_COUNT 27
 
 extern const struct option option_table[OPTION_COUNT];
 
@@ -88,6 +96,9 @@ extern const struct options options_by_default;
 
 /* option_variable: its name in the environment, "RLOCK_" and the name in capitals. */
 void option_variable(const struct option *option, char variable[64]);
+
+/* options_keys: all keys in one text, with a byte between them. Heap; NULL: no memory. */
+char *options_keys(const struct options *options, char between);
 
 /* options_fini: free what was gathered. */
 void options_fini(struct options *options);

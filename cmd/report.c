@@ -116,6 +116,10 @@ static size_t as_json(const struct report *report, const struct message *message
         json_string(&json, "why", message->why);
     if (message->hint != NULL)
         json_string(&json, "hint", message->hint);
+    if (message->who != NULL)
+        json_string(&json, "who", message->who);
+    if (message->at_ms != 0)
+        json_number(&json, "at_ms", message->at_ms);
     json_number(&json, "elapsed_ms", elapsed_ms(report));
     json_end(&json);
     return json.used;

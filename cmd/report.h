@@ -25,6 +25,8 @@ struct message {
     const char *what; /* a verdict's name, or a word for a step */
     const char *why;  /* NULL: nothing to add */
     const char *hint; /* what can be done; NULL: nothing */
+    const char *who;  /* for programs: whom it is about; NULL: nobody */
+    int64_t at_ms;    /* for programs: when, in ms since 1970 by the server; 0: not known */
 };
 
 /*

@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 extern char **environ;
 
@@ -23,21 +25,46 @@ struct run {
 
 /* ---- waiting for the lock ---- */
 
+/* With several keys the one is named that is in the way. */
 static enum verdict say_busy(const struct run *run, enum verdict verdict,
                              const struct rlock_obstacle *obstacle)
 {
-    char why[400];
+    const struct options *options = run->options;
+    char key[100] = "";
+    char why[500];
 
+    if (options->n_keys > 1 && obstacle->key < options->n_keys)
+        report_escape(key, sizeof key, options->keys[obstacle->key]);
     if (obstacle->holder[0] == '\0')
         snprintf(why, sizeof why, "not had in time");
     else if (obstacle->left_ms < 0)
-        snprintf(why, sizeof why, "held by %s, without an end", obstacle->holder);
+        snprintf(why, sizeof why, "%s%sheld by %s, without an end", key, *key ? " is " : "",
+                 obstacle->holder);
     else
-        snprintf(why, sizeof why, "held by %s, for up to %lld.%01d s more", obstacle->holder,
-                 (long long)(obstacle->left_ms / 1000), (int)(obstacle->left_ms % 1000 / 100));
+        snprintf(why, sizeof why, "%s%sheld by %s, for up to %lld.%01d s more", key,
+                 *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
+                 (int)(obstacle->left_ms % 1000 / 100));
     report_say(&run->session.report, REPORT_NOTICE,
                (struct message){.what = verdict_row(verdict)->name, .why = why});
     return verdict;
+}
+
+static enum verdict say_done(const struct run *run, const struct rlock_obstacle *obstacle)
+{
+    time_t at = (time_t)(obstacle->since_ms / 1000);
+    char when[40] = "";
+    char why[400];
+    struct tm utc;
+
+    if (gmtime_r(&at, &utc) != NULL)
+        strftime(when, sizeof when, ", at %Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(why, sizeof why, "by %s%s", obstacle->holder, when);
+    report_say(&run->session.report, REPORT_NOTICE,
+               (struct message){.what = verdict_row(VERDICT_DONE)->name,
+                                .why = why,
+                                .who = obstacle->holder,
+                                .at_ms = obstacle->since_ms});
+    return VERDICT_DONE;
 }
 
 static enum verdict acquire(struct run *run)
@@ -59,6 +86,8 @@ static enum verdict acquire(struct run *run)
         return VERDICT_INTERRUPTED;
     if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)
         return say_busy(run, verdict_of(st), &obstacle);
+    if (st == RLOCK_DONE)
+        return say_done(run, &obstacle);
     return session_give_up(&run->session, &err);
 }
 
@@ -108,20 +137,24 @@ static enum verdict run_command(struct run *run)
         .report = &run->session.report,
         .signals = &run->session.signals,
         .lock = run->session.lock,
-        .timing = run->session.timing,
+        .timing = run->grant.timing,
         .until_ms = run->grant.until_ms,
         .granted_ms = run->granted_ms,
         .keep_fd = run->session.local.fd,
         .argv = options->command != NULL ? shell : options->argv,
     };
-    struct environment environment;
+    char *keys = options_keys(options, '\n');
+    struct environment_lock lock = {
+        .keys = keys, .has_slot = options->mode == RLOCK_SLOTS, .grant = &run->grant};
+    struct environment environment = {.all = NULL};
     enum verdict verdict;
 
-    if (environment_make(&environment, environ, options->keys[0], run->session.timing.ttl_ms,
-                         &run->grant, options->pass_credentials != 0))
+    if (keys != NULL &&
+        environment_make(&environment, environ, &lock, options->pass_credentials != 0))
         plan.envp = environment.all;
     verdict = hold(&plan, &run->held);
     environment_fini(&environment);
+    free(keys);
     return verdict;
 }
 

@@ -3,12 +3,16 @@
 #include "session.h"
 
 #include "credentials.h"
+#include "environment.h"
 
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+extern char **environ;
 
 static enum report_level level_of(const struct options *options)
 {
@@ -19,13 +23,17 @@ static enum report_level level_of(const struct options *options)
 
 void session_init(struct session *session, const struct options *options)
 {
-    *session = (struct session){.options = options,
-                                .report = {.level = level_of(options),
-                                           .json = options->json != 0,
-                                           .key = options->n_keys > 0 ? options->keys[0] : NULL,
-                                           .start_ms = rlock_clock_ms()},
-                                .signals = {.fd = -1},
-                                .local = LOCAL_NONE};
+    *session =
+        (struct session){.options = options,
+                         .report = {.level = level_of(options),
+                                    .json = options->json != 0,
+                                    .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                                    .start_ms = rlock_clock_ms()},
+                         .signals = {.fd = -1},
+                         .local = LOCAL_NONE,
+                         .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
+    if (session->keys_shown != NULL)
+        session->report.key = session->keys_shown;
 }
 
 /*
@@ -55,11 +63,19 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     bool is_local = session->local.fd >= 0;
     struct utsname host;
     const char *url = is_local ? session->local.url : credentials->url;
+    struct outer outer = environment_outer(environ);
+    enum rlock_status st;
     struct rlock_config config = {
         .urls = &url,
         .n_urls = 1,
         .password = is_local ? NULL : credentials->password,
-        .key = options->n_keys > 0 ? options->keys[0] : NULL,
+        .keys = options->keys,
+        .n_keys = options->n_keys,
+        .mode = options->mode,
+        .n_slots = options->slots,
+        .unless_done = options->once_ms > 0,
+        .outer = outer.token,
+        .n_outer = outer.n,
         .timing = session->timing,
         .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,
                    .user = user_name(),
@@ -70,7 +86,9 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .queue = (enum rlock_queue)options->queue,
     };
 
-    return rlock_open(&session->lock, &config, err);
+    st = rlock_open(&session->lock, &config, err);
+    outer_fini(&outer);
+    return st;
 }
 
 /* A signal that doesn't end us only cuts the wait short. */
@@ -132,4 +150,6 @@ void session_close(struct session *session)
     rlock_close(session->lock);
     session->lock = NULL;
     local_close(&session->local);
+    free(session->keys_shown);
+    session->keys_shown = NULL;
 }

@@ -16,6 +16,7 @@ struct session {
     struct local local;
     struct rlock_timing timing;
     struct rlock *lock; /* NULL: not open */
+    char *keys_shown;   /* of several keys; NULL: there is one, or no memory */
 };
 
 /* session_init: a session that can speak, and has nothing open. */

@@ -102,6 +102,9 @@ static bool take_number(struct reading *reading, const struct option *row, const
     case OPTION_STATUS:
         return units_number(value, 255, at) ||
                complain(reading, row, "not a number from 0 to 255", value);
+    case OPTION_NUMBER:
+        return (units_number(value, RLOCK_SLOTS_MAX, at) && *at > 0) ||
+               complain(reading, row, "not a number from 1 to 1000", value);
     case OPTION_CHOICE:
         return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
     case OPTION_FLAG:
@@ -370,8 +373,6 @@ static bool check(struct reading *reading)
 
     if (verb->needs_key && options->n_keys == 0)
         why = "no key: which lock is meant is said by -k KEY";
-    else if (options->n_keys > 1)
-        why = "key: one is possible";
     else if (verb->name != NULL)
         why = options->argv[0] != NULL && verb->words == NULL ? "no words may follow" : NULL;
     else if (options->command == NULL && options->argv[0] == NULL)
@@ -393,6 +394,40 @@ static bool is_later(const struct said *one, const struct said *other)
     return one->from > other->from || (one->from == other->from && one->turn > other->turn);
 }
 
+/* The last of -s, -x and --slots counts, of the nearest source. */
+static enum rlock_mode mode_of(const struct reading *reading)
+{
+    const struct options *options = reading->options;
+    const struct said *shared = said_of(reading, "shared");
+    const struct said *exclusive = said_of(reading, "exclusive");
+    const struct said *slots = said_of(reading, "slots");
+    bool is_alone = options->exclusive != 0;
+
+    if (options->slots > 0 && !(is_alone && is_later(exclusive, slots)) &&
+        !(options->shared && is_later(shared, slots)))
+        return RLOCK_SLOTS;
+    if (options->shared && !(is_alone && is_later(exclusive, shared)))
+        return RLOCK_SHARED;
+    return RLOCK_EXCLUSIVE;
+}
+
+/* What can't be meant together, wherever it was said. */
+static bool check_mode(struct reading *reading)
+{
+    const struct options *options = reading->options;
+    const char *why = NULL;
+
+    if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
+        why = "slots: the slots are those of one key";
+    else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
+        why = "once: the mark is in one key, which is locked alone";
+    else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
+        why = "a lock stays for 30d at most";
+    if (why != NULL)
+        snprintf(reading->why, sizeof reading->why, "%s", why);
+    return why == NULL;
+}
+
 enum rlock_status sources_read(struct options *options, char **argv, struct rlock_error *err)
 {
     struct reading reading = {.options = options};
@@ -411,6 +446,9 @@ enum rlock_status sources_read(struct options *options, char **argv, struct rloc
     options->password_file_from = said_of(&reading, "password-file")->from;
     if (options->nonblock && is_later(said_of(&reading, "nonblock"), said_of(&reading, "wait")))
         options->wait_ms = 0;
+    options->mode = mode_of(&reading);
+    if (st == RLOCK_OK && !check_mode(&reading))
+        st = RLOCK_E_USAGE;
     err->status = st;
     snprintf(err->text, sizeof err->text, "%s", reading.why);
     return st;

@@ -4,6 +4,7 @@
 
 static const struct verdict_row rows[VERDICT_COUNT] = {
     [VERDICT_GRANTED] = {"granted", -1, "the command's own status; 128 + N: signal N ended it"},
+    [VERDICT_DONE] = {"done", 0, "it was done already (--once); the command did not run"},
     [VERDICT_MAX_HOLD] = {"max-hold", 124, "--max-hold ended the command"},
     [VERDICT_NOT_EXECUTABLE] = {"not-executable", 126, "the command can't be executed"},
     [VERDICT_NOT_FOUND] = {"not-found", 127, "the command isn't found"},
@@ -42,6 +43,8 @@ enum verdict verdict_of(enum rlock_status status)
         return VERDICT_LOST;
     case RLOCK_SUPERSEDED:
         return VERDICT_SUPERSEDED;
+    case RLOCK_DONE:
+        return VERDICT_DONE;
     case RLOCK_E_USAGE:
         return VERDICT_USAGE;
     case RLOCK_E_UNREACHABLE:

@@ -7,6 +7,7 @@
 
 enum verdict {
     VERDICT_GRANTED, /* the command ran under a proven lease and ended by itself */
+    VERDICT_DONE,
     VERDICT_MAX_HOLD,
     VERDICT_NOT_EXECUTABLE,
     VERDICT_NOT_FOUND,

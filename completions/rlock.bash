@@ -10,6 +10,11 @@ _rlock_options='-k --key                KEY
 -w --wait               DURATION 0 10s 1m 10m 1h
 -E --conflict-exit-code N        0 75
 -  --queue              fifo|none|newest fifo none newest
+-s --shared             -
+-x --exclusive          -
+-  --slots              N        2 4 8
+-  --min-hold           DURATION 1s 10s 1m
+-  --once               DURATION 1h 12h 1d
 -c --command            STRING
 -  --on-lost            kill|ignore kill ignore
 -  --kill-after         DURATION 1s 2s 5s 10s

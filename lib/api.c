@@ -76,12 +76,15 @@ void rlock_unkeep(struct rlock *lock)
 }
 
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
-                                struct rlock_error *err)
+                                enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
 {
-    enum rlock_status st = wait_release(&lock->quorum, &lock->lease, until, err);
-
-    lock->lease.fence = 0;
-    return st;
+    if (ending != RLOCK_ENDS_FREE && (stay_ms < 1 || stay_ms > RLOCK_TTL_MAX_MS))
+        return err_set(err, RLOCK_E_USAGE, 0, "a lock stays for 1ms to 30d");
+    if (!lease_is_ours(&lock->lease))
+        return RLOCK_OK;
+    lock->lease.ending = ending;
+    lock->lease.stay_ms = stay_ms;
+    return wait_release(&lock->quorum, &lock->lease, until, err);
 }
 
 void rlock_close(struct rlock *lock)

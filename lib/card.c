@@ -3,8 +3,10 @@
 #include "card.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VALUE_BYTES 160
@@ -124,4 +126,18 @@ void card_describe(char *out, size_t room, const char *value)
              *user ? user : "?", *host ? host : "?", *pid ? pid : "?", *label ? " (" : "", label,
              *label ? ")" : "");
     put_printable(out, room, text);
+}
+
+int64_t card_since(const char *value)
+{
+    char since[24];
+    char *end;
+    long long ms;
+
+    if (!is_ours(value))
+        return 0;
+    get_word(value, "since", since, sizeof since);
+    errno = 0;
+    ms = strtoll(since, &end, 10);
+    return errno == 0 && *end == '\0' && ms > 0 ? ms : 0;
 }

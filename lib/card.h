@@ -22,4 +22,7 @@ void card_write(char card[CARD_BYTES], const struct rlock_holder *holder);
  */
 void card_describe(char *out, size_t room, const char *value);
 
+/* card_since: since when, in server time (ms since 1970), from the same value; 0: not told. */
+int64_t card_since(const char *value);
+
 #endif

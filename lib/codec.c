@@ -11,6 +11,8 @@
 #include "err.h"
 
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,12 +43,35 @@ const char *codec_built_with(void)
     return "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH) ", TLS no";
 }
 
+void request_begin(struct request *request, const char *command)
+{
+    request->n = 0;
+    request->made_used = 0;
+    request_add(request, command);
+}
+
 void request_add(struct request *request, const char *word)
 {
     if (request->n < REQUEST_WORDS) {
         request->word[request->n] = word;
         request->bytes[request->n] = strlen(word);
         request->n++;
+    }
+}
+
+void request_add_format(struct request *request, const char *format, ...)
+{
+    char *made = request->made + request->made_used;
+    size_t room = sizeof request->made - request->made_used;
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vsnprintf(made, room, format, args);
+    va_end(args);
+    if (written >= 0 && (size_t)written < room) {
+        request_add(request, made);
+        request->made_used += (size_t)written + 1;
     }
 }
 

@@ -7,16 +7,24 @@
 
 #include <stdbool.h>
 
-#define REQUEST_WORDS 24
+#define REQUEST_WORDS (9 * RLOCK_KEYS_MAX + RLOCK_OUTER_MAX + 16)
+#define REQUEST_MADE (48 * RLOCK_KEYS_MAX + 512)
 
-/* One command; the words are borrowed until it is encoded. */
+/* One command; the words are borrowed until it is encoded. Begins with request_begin(). */
 struct request {
-    int n;
+    int n; /* of words; only they are defined */
+    size_t made_used;
     const char *word[REQUEST_WORDS];
     size_t bytes[REQUEST_WORDS];
+    char made[REQUEST_MADE]; /* words that are made for it */
 };
 
+void request_begin(struct request *request, const char *command);
 void request_add(struct request *request, const char *word);
+
+/* request_add_format: a short word that is made here, such as a number. */
+void request_add_format(struct request *request, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* codec_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
 enum rlock_status codec_encode(const struct request *request, char **out, size_t *out_bytes,

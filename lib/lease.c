@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease: what is asked of one server about one lock, and what its answers mean.
+ * lease: what is asked of one server about the locks of one owner.
  *
  * One token serves every attempt, so that an attempt whose reply was lost is
  * recognised as ours. The value also says which attempt wrote it: the undo of
@@ -13,41 +13,104 @@
 #include "random.h"
 #include "slot.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
-#define BLOCK_MAX_MS 60000
-#define CODE_FIRST (-3) /* of those that the scripts return */
-#define CODE_LAST 2
-
 static const char *const key_kinds[SCRIPT_KEYS] = {
-    [KEY_FENCE] = "fence", [KEY_LINE] = "line", [KEY_WAITERS] = "waiters"};
+    [KEY_FENCE] = "fence",     [KEY_LINE] = "line",   [KEY_WAITERS] = "waiters",
+    [KEY_HOLDERS] = "holders", [KEY_CARDS] = "cards",
+};
 
-static bool name_keys(struct lease *lease, const char *key)
+static bool name_keys(struct lease_lock *lock, const char *key, const char *token)
 {
-    size_t bytes;
-    bool all;
+    char *prefix = slot_helper_key("wake", key);
+    size_t bytes = prefix == NULL ? 0 : strlen(prefix) + RLOCK_TOKEN_BYTES + 1;
+    bool all = prefix != NULL;
     int i;
 
-    lease->key[KEY_LOCK] = strdup(key);
-    all = lease->key[KEY_LOCK] != NULL;
+    lock->key[KEY_LOCK] = strdup(key);
+    all = all && lock->key[KEY_LOCK] != NULL;
     for (i = KEY_FENCE; i < SCRIPT_KEYS; i++) {
-        lease->key[i] = slot_helper_key(key_kinds[i], key);
-        all = all && lease->key[i] != NULL;
+        lock->key[i] = slot_helper_key(key_kinds[i], key);
+        all = all && lock->key[i] != NULL;
     }
-    lease->wake_prefix = slot_helper_key("wake", key);
-    if (!all || lease->wake_prefix == NULL)
-        return false;
-    bytes = strlen(lease->wake_prefix) + RLOCK_TOKEN_BYTES + 1;
-    lease->wake_key = malloc(bytes);
-    if (lease->wake_key != NULL)
-        snprintf(lease->wake_key, bytes, "%s%s", lease->wake_prefix, lease->token);
-    return lease->wake_key != NULL;
+    lock->wake_key = all ? malloc(bytes) : NULL;
+    if (lock->wake_key != NULL)
+        snprintf(lock->wake_key, bytes, "%s%s", prefix, token);
+    free(prefix);
+    return lock->wake_key != NULL;
+}
+
+static enum rlock_status open_locks(struct lease *lease, const struct rlock_config *config,
+                                    struct rlock_error *err)
+{
+    size_t i;
+    size_t j;
+
+    if (config->n_keys < 1 || config->n_keys > RLOCK_KEYS_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "1 to %d keys are needed", RLOCK_KEYS_MAX);
+    lease->lock = calloc(config->n_keys, sizeof *lease->lock);
+    if (lease->lock == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    for (i = 0; i < config->n_keys; i++) {
+        const char *key = config->keys[i];
+
+        if (key[0] == '\0' || strlen(key) > RLOCK_KEY_MAX)
+            return err_set(err, RLOCK_E_USAGE, 0, "a key has 1 to %d bytes", RLOCK_KEY_MAX);
+        for (j = 0; j < i; j++)
+            if (strcmp(key, config->keys[j]) == 0)
+                return err_set(err, RLOCK_E_USAGE, 0, "one key is given twice");
+        lease->n++;
+        lease->lock[i].ttl_ms = lease->ttl_ms;
+        if (!name_keys(&lease->lock[i], key, lease->token))
+            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    return RLOCK_OK;
+}
+
+static bool is_token(const char *text)
+{
+    return strlen(text) == RLOCK_TOKEN_BYTES &&
+           strspn(text, "0123456789abcdef") == RLOCK_TOKEN_BYTES;
+}
+
+static enum rlock_status keep_outer(struct lease *lease, const struct rlock_config *config,
+                                    struct rlock_error *err)
+{
+    size_t i;
+
+    if (config->n_outer == 0)
+        return RLOCK_OK;
+    lease->outer = calloc(config->n_outer, sizeof *lease->outer);
+    if (lease->outer == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    for (i = 0; i < config->n_outer && i < RLOCK_OUTER_MAX; i++)
+        if (is_token(config->outer[i]))
+            memcpy(lease->outer[lease->n_outer++], config->outer[i], sizeof *lease->outer);
+    return RLOCK_OK;
+}
+
+static enum rlock_status set_mode(struct lease *lease, const struct rlock_config *config,
+                                  struct rlock_error *err)
+{
+    switch (config->mode) {
+    case RLOCK_EXCLUSIVE:
+        snprintf(lease->wanted, sizeof lease->wanted, "x");
+        return RLOCK_OK;
+    case RLOCK_SHARED:
+        snprintf(lease->wanted, sizeof lease->wanted, "s");
+        return RLOCK_OK;
+    case RLOCK_SLOTS:
+        break;
+    }
+    if (config->n_slots < 1 || config->n_slots > RLOCK_SLOTS_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "slots: 1 to %d are possible", RLOCK_SLOTS_MAX);
+    if (config->n_keys != 1)
+        return err_set(err, RLOCK_E_USAGE, 0, "slots are those of one key");
+    snprintf(lease->wanted, sizeof lease->wanted, "%d", (int)config->n_slots);
+    return RLOCK_OK;
 }
 
 enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
@@ -55,25 +118,76 @@ enum rlock_status lease_open(struct lease *lease, const struct rlock_config *con
 {
     enum rlock_status st;
 
-    *lease = (struct lease){.ttl_ms = config->timing.ttl_ms, .queue = config->queue};
-    if (config->key[0] == '\0' || strlen(config->key) > RLOCK_KEY_MAX)
-        return err_set(err, RLOCK_E_USAGE, 0, "a key has 1 to %d bytes", RLOCK_KEY_MAX);
+    *lease = (struct lease){.ttl_ms = config->timing.ttl_ms,
+                            .queue = config->queue,
+                            .unless_done = config->unless_done};
+    st = set_mode(lease, config, err);
+    if (st == RLOCK_OK)
+        st = random_token(lease->token, err);
+    if (st == RLOCK_OK)
+        st = keep_outer(lease, config, err);
+    if (st == RLOCK_OK)
+        st = open_locks(lease, config, err);
     card_write(lease->card, &config->holder);
-    st = random_token(lease->token, err);
-    if (st == RLOCK_OK && !name_keys(lease, config->key))
-        st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return st;
 }
 
 void lease_close(struct lease *lease)
 {
+    size_t lock;
     int i;
 
-    for (i = 0; i < SCRIPT_KEYS; i++)
-        free(lease->key[i]);
-    free(lease->wake_prefix);
-    free(lease->wake_key);
+    for (lock = 0; lock < lease->n; lock++) {
+        for (i = 0; i < SCRIPT_KEYS; i++)
+            free(lease->lock[lock].key[i]);
+        free(lease->lock[lock].wake_key);
+    }
+    free(lease->lock);
+    if (lease->outer != NULL)
+        explicit_bzero(lease->outer, lease->n_outer * sizeof *lease->outer);
+    free(lease->outer);
     explicit_bzero(lease, sizeof *lease);
+}
+
+void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence)
+{
+    size_t i;
+
+    lease->slot = answer->slot;
+    for (i = 0; i < lease->n; i++) {
+        struct lease_lock *lock = &lease->lock[i];
+        bool is_told = i < answer->n_holdings && answer->holding[i].outer <= lease->n_outer;
+
+        lock->outer = is_told ? answer->holding[i].outer : 0;
+        lock->fence = lock->outer > 0 ? 0 : fence; /* what is not ours we never put back */
+        lock->ttl_ms = lock->outer > 0 ? answer->holding[i].ttl_ms : lease->ttl_ms;
+    }
+}
+
+bool lease_is_ours(const struct lease *lease)
+{
+    size_t i;
+
+    for (i = 0; i < lease->n; i++)
+        if (lease->lock[i].outer == 0)
+            return true;
+    return false;
+}
+
+const char *lease_token(const struct lease *lease)
+{
+    return lease_is_ours(lease) ? lease->token : lease->outer[lease->lock[0].outer - 1];
+}
+
+int64_t lease_ttl_ms(const struct lease *lease)
+{
+    int64_t shortest = lease->lock[0].ttl_ms;
+    size_t i;
+
+    for (i = 1; i < lease->n; i++)
+        if (lease->lock[i].ttl_ms < shortest)
+            shortest = lease->lock[i].ttl_ms;
+    return shortest;
 }
 
 static const char *way_to_wait(const struct lease *lease)
@@ -84,192 +198,136 @@ static const char *way_to_wait(const struct lease *lease)
     return lease->is_once && lease->queue != RLOCK_QUEUE_NONE ? "try" : ways[lease->queue];
 }
 
+/* A script over all locks, or over those alone that are ours. */
+static void begin(const struct lease *lease, struct request *request, enum script script,
+                  bool only_ours)
+{
+    size_t n = 0;
+    size_t lock;
+    int i;
+
+    for (lock = 0; lock < lease->n; lock++)
+        n += !only_ours || lease->lock[lock].outer == 0;
+    script_request(request, script, n * SCRIPT_KEYS);
+    for (lock = 0; lock < lease->n; lock++)
+        for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].outer == 0); i++)
+            request_add(request, lease->lock[lock].key[i]);
+}
+
 void lease_ask_acquire(const struct lease *lease, struct request *request,
-                       struct lease_words *words)
+                       const struct lease_when *when)
 {
-    snprintf(words->attempt, sizeof words->attempt, "%" PRId64, lease->attempt);
-    snprintf(words->ttl, sizeof words->ttl, "%" PRId64, lease->ttl_ms);
-    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, words->not_after_ms);
-    snprintf(words->ticket, sizeof words->ticket, "%" PRId64, lease->ticket);
-    script_request(request, SCRIPT_ACQUIRE, lease->key);
-    request_add(request, lease->wake_prefix);
+    size_t i;
+
+    begin(lease, request, SCRIPT_ACQUIRE, false);
     request_add(request, lease->token);
-    request_add(request, words->attempt);
+    request_add_format(request, "%" PRId64, lease->attempt);
     request_add(request, lease->card);
-    request_add(request, words->ttl);
-    request_add(request, words->not_after);
+    request_add_format(request, "%" PRId64, lease->ttl_ms);
+    request_add_format(request, "%" PRId64, when->not_after_ms);
     request_add(request, way_to_wait(lease));
-    request_add(request, lease->ticket > 0 ? words->ticket : "");
+    if (lease->ticket > 0)
+        request_add_format(request, "%" PRId64, lease->ticket);
+    else
+        request_add(request, "");
+    request_add(request, lease->wanted);
+    request_add(request, lease->unless_done ? "1" : "");
+    for (i = 0; i < lease->n_outer; i++)
+        request_add(request, lease->outer[i]);
 }
 
-void lease_ask_renew(const struct lease *lease, struct request *request, struct lease_words *words)
+void lease_ask_renew(const struct lease *lease, struct request *request,
+                     const struct lease_when *when)
 {
-    snprintf(words->ttl, sizeof words->ttl, "%" PRId64, lease->ttl_ms);
-    snprintf(words->fence, sizeof words->fence, "%" PRIu64, lease->fence);
-    snprintf(words->not_after, sizeof words->not_after, "%" PRId64, words->not_after_ms);
-    script_request(request, SCRIPT_RENEW, lease->key);
-    request_add(request, lease->token);
-    request_add(request, words->ttl);
-    request_add(request, words->fence);
+    size_t i;
+
+    begin(lease, request, SCRIPT_RENEW, false);
+    request_add_format(request, "%" PRId64, when->not_after_ms);
     request_add(request, lease->card);
-    request_add(request, words->not_after);
+    request_add(request, lease->wanted);
+    request_add_format(request, "%" PRId64, lease->slot);
+    for (i = 0; i < lease->n; i++) {
+        const struct lease_lock *lock = &lease->lock[i];
+
+        request_add(request, lock->outer > 0 ? lease->outer[lock->outer - 1] : lease->token);
+        request_add_format(request, "%" PRId64, lock->ttl_ms);
+        request_add_format(request, "%" PRIu64, lock->fence);
+    }
 }
 
-/* Release in its three forms: which value is ours, which fence ends, who leaves the line. */
-static void ask_release(const struct lease *lease, struct request *request, const char *prefix,
-                        const char *fence, const char *leaver)
+/* Which value is ours: all that the token wrote, or what one attempt wrote. */
+static void add_prefix(struct request *request, const struct lease *lease, bool is_attempt)
 {
-    script_request(request, SCRIPT_RELEASE, lease->key);
-    request_add(request, lease->wake_prefix);
-    request_add(request, prefix);
-    request_add(request, fence);
-    request_add(request, leaver);
+    if (is_attempt)
+        request_add_format(request, "%s v1 try=%" PRId64 " ", lease->token, lease->attempt);
+    else
+        request_add_format(request, "%s ", lease->token);
+}
+
+static uint64_t fence_of(const struct lease *lease)
+{
+    uint64_t fence = 0;
+    size_t i;
+
+    for (i = 0; i < lease->n; i++)
+        if (lease->lock[i].fence > fence)
+            fence = lease->lock[i].fence;
+    return fence;
 }
 
 void lease_ask_release(const struct lease *lease, struct request *request,
-                       struct lease_words *words)
+                       const struct lease_when *when)
 {
-    snprintf(words->prefix, sizeof words->prefix, "%s ", lease->token);
-    snprintf(words->fence, sizeof words->fence, "%" PRIu64, lease->fence);
-    ask_release(lease, request, words->prefix, words->fence, "");
+    static const char *const endings[] = {
+        [RLOCK_ENDS_FREE] = "", [RLOCK_ENDS_REST] = "rest", [RLOCK_ENDS_DONE] = "done"};
+
+    (void)when;
+    begin(lease, request, SCRIPT_RELEASE, true);
+    add_prefix(request, lease, false);
+    request_add_format(request, "%" PRIu64, fence_of(lease));
+    request_add(request, "");
+    request_add(request, endings[lease->ending]);
+    request_add_format(request, "%" PRId64, lease->stay_ms);
+    request_add(request, lease->card);
 }
 
-void lease_ask_undo(const struct lease *lease, struct request *request, struct lease_words *words)
+/* Take back what was never reported; the leaver leaves the line as well. */
+static void ask_back(const struct lease *lease, struct request *request, bool is_attempt)
 {
-    snprintf(words->prefix, sizeof words->prefix, "%s v1 try=%" PRId64 " ", lease->token,
-             lease->attempt);
-    ask_release(lease, request, words->prefix, "", "");
+    begin(lease, request, SCRIPT_RELEASE, false);
+    add_prefix(request, lease, is_attempt);
+    request_add(request, "");
+    request_add(request, is_attempt ? "" : lease->token);
+    request_add(request, "");
 }
 
-void lease_ask_leave(const struct lease *lease, struct request *request, struct lease_words *words)
+void lease_ask_undo(const struct lease *lease, struct request *request,
+                    const struct lease_when *when)
 {
-    snprintf(words->prefix, sizeof words->prefix, "%s ", lease->token);
-    ask_release(lease, request, words->prefix, "", lease->token);
+    (void)when;
+    ask_back(lease, request, true);
 }
 
-void lease_ask_wake(const struct lease *lease, struct request *request, struct lease_words *words)
+void lease_ask_leave(const struct lease *lease, struct request *request,
+                     const struct lease_when *when)
 {
-    int64_t block_ms = words->block_ms > 0 ? words->block_ms : 1; /* 0 would be for ever */
+    (void)when;
+    ask_back(lease, request, false);
+}
+
+void lease_ask_wake(const struct lease *lease, struct request *request,
+                    const struct lease_when *when)
+{
+    int64_t block_ms = when->block_ms > 0 ? when->block_ms : 1; /* 0 would be for ever */
+    size_t i;
 
     if (lease->whole_seconds)
         block_ms = (block_ms + 999) / 1000 * 1000;
+    request_begin(request, "BLPOP");
+    for (i = 0; i < lease->n; i++)
+        request_add(request, lease->lock[i].wake_key);
     if (block_ms % 1000 == 0)
-        snprintf(words->seconds, sizeof words->seconds, "%" PRId64, block_ms / 1000);
+        request_add_format(request, "%" PRId64, block_ms / 1000);
     else
-        snprintf(words->seconds, sizeof words->seconds, "%" PRId64 ".%03d", block_ms / 1000,
-                 (int)(block_ms % 1000));
-    request->n = 0;
-    request_add(request, "BLPOP");
-    request_add(request, lease->wake_key);
-    request_add(request, words->seconds);
-}
-
-static enum rlock_status unexpected(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
-}
-
-static enum rlock_status read_held(const struct reply *reply, struct lease_answer *answer,
-                                   struct rlock_error *err)
-{
-    struct rlock_obstacle *obstacle = &answer->obstacle;
-    const char *value;
-    int64_t left;
-    size_t n;
-
-    value = reply_text(reply_at(reply, 3), &n);
-    if (value == NULL || !reply_is_int(reply_at(reply, 2)))
-        return unexpected(err);
-    card_describe(obstacle->holder, sizeof obstacle->holder, value);
-    left = reply_int(reply_at(reply, 2));
-    if (left < 0)
-        left = -1;
-    obstacle->left_ms = left < LEFT_MAX_MS ? left : LEFT_MAX_MS;
-    return RLOCK_OK;
-}
-
-/* Who asked for the lock and is to wait for it also learns how. */
-static enum rlock_status read_wait(const struct reply *reply, struct lease_answer *answer,
-                                   struct rlock_error *err)
-{
-    const char *ticket;
-    size_t n;
-
-    ticket = reply_text(reply_at(reply, 5), &n);
-    if (ticket == NULL || !reply_is_int(reply_at(reply, 4)) || !reply_is_int(reply_at(reply, 6)))
-        return unexpected(err);
-    answer->block_ms = reply_int(reply_at(reply, 4));
-    answer->ticket = (int64_t)strtoll(ticket, NULL, 10);
-    answer->obstacle.place = reply_int(reply_at(reply, 6));
-    if (answer->block_ms < 0 || answer->block_ms > BLOCK_MAX_MS || answer->ticket < 0)
-        return unexpected(err);
-    return RLOCK_OK;
-}
-
-/* A fence comes as text: it is greater than what Lua's numbers convert to exactly everywhere. */
-static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
-                                    struct rlock_error *err)
-{
-    size_t n;
-    const char *text = reply_text(reply, &n);
-    char *end;
-
-    if (text == NULL || text[0] < '0' || text[0] > '9')
-        return unexpected(err);
-    errno = 0;
-    *fence = strtoull(text, &end, 10);
-    return end == text + n && errno == 0 && *fence > 0 ? RLOCK_OK : unexpected(err);
-}
-
-/* What every answer to an acquire or a renewal begins with, and who holds the lock if held. */
-static enum rlock_status read_answer(const struct reply *reply, struct lease_answer *answer,
-                                     struct rlock_error *err)
-{
-    static const enum lease_kind kinds[] = {LEASE_SUPERSEDED, LEASE_LATE,    LEASE_GONE,
-                                            LEASE_HELD,       LEASE_GRANTED, LEASE_RESTORED};
-    int64_t code = reply_int(reply_at(reply, 0));
-
-    *answer = (struct lease_answer){.kind = LEASE_GRANTED};
-    if (!reply_is_int(reply_at(reply, 0)) || !reply_is_int(reply_at(reply, 1)))
-        return unexpected(err);
-    if (code < CODE_FIRST || code > CODE_LAST)
-        return unexpected(err);
-    answer->server_ms = reply_int(reply_at(reply, 1));
-    answer->kind = kinds[code - CODE_FIRST];
-    return answer->kind == LEASE_HELD ? read_held(reply, answer, err) : RLOCK_OK;
-}
-
-enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
-                                   struct rlock_error *err)
-{
-    enum rlock_status st = read_answer(reply, answer, err);
-
-    if (st != RLOCK_OK)
-        return st;
-    if (answer->kind == LEASE_GRANTED)
-        return read_fence(reply_at(reply, 2), &answer->fence, err);
-    if (answer->kind == LEASE_HELD)
-        return read_wait(reply, answer, err);
-    return answer->kind == LEASE_RESTORED ? unexpected(err) : RLOCK_OK;
-}
-
-enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_answer *answer,
-                                     struct rlock_error *err)
-{
-    enum rlock_status st = read_answer(reply, answer, err);
-
-    return st == RLOCK_OK && answer->kind == LEASE_SUPERSEDED ? unexpected(err) : st;
-}
-
-enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,
-                                     struct rlock_error *err)
-{
-    static const enum lease_kind kinds[] = {LEASE_GONE, LEASE_HELD, LEASE_GRANTED};
-    int64_t what = reply_int(reply);
-
-    *answer = (struct lease_answer){.kind = LEASE_GONE};
-    if (!reply_is_int(reply) || what < -1 || what > 1)
-        return unexpected(err);
-    answer->kind = kinds[what + 1];
-    return RLOCK_OK;
+        request_add_format(request, "%" PRId64 ".%03d", block_ms / 1000, (int)(block_ms % 1000));
 }

@@ -1,68 +1,69 @@
 /* SPDX-License-Identifier: MIT */
-/* lease: what is asked of one server about one lock, and what its answers mean. */
+/* lease: what is asked of one server about the locks of one owner. */
 #ifndef LEASE_H
 #define LEASE_H
 
+#include "answer.h"
 #include "card.h"
 #include "script.h"
 
 #include <stdbool.h>
 
-/* The lock as its owner knows it. */
-struct lease {
+/* One lock among those of a lease. */
+struct lease_lock {
     char *key[SCRIPT_KEYS];
-    char *wake_prefix; /* of the lists by which waiters are woken, each with a token behind it */
-    char *wake_key;    /* ours */
+    char *wake_key; /* of the list by which we are woken when it is our turn */
+    size_t outer;   /* which of the outer tokens holds it, from 1; 0: ours does */
+    int64_t ttl_ms; /* as it was granted */
+    uint64_t fence; /* of the grant; 0: none */
+};
+
+/* The locks as their owner knows them. */
+struct lease {
+    struct lease_lock *lock;
+    size_t n;
     char token[RLOCK_TOKEN_BYTES + 1];
+    char (*outer)[RLOCK_TOKEN_BYTES + 1];
+    size_t n_outer;
     char card[CARD_BYTES];
-    int64_t ttl_ms;
+    char wanted[8]; /* how, in the words of the scripts: x, s, or a number of slots */
+    bool unless_done;
+    int64_t ttl_ms;  /* as it is asked for */
     int64_t attempt; /* number of the last acquire sent; one token serves them all */
-    uint64_t fence;  /* of the grant; 0: none */
+    int64_t slot;    /* of the grant */
     enum rlock_queue queue;
     bool is_once;       /* the lock is asked for once: no place in line is wanted */
     int64_t ticket;     /* our place in line, which we bring along; 0: none yet */
     bool whole_seconds; /* the server blocks for whole seconds only (Redis 5) */
-};
-
-/* What a server answered. */
-enum lease_kind {
-    LEASE_GRANTED,
-    LEASE_RESTORED, /* had vanished, put back */
-    LEASE_HELD,     /* another's */
-    LEASE_GONE,     /* nobody's */
-    LEASE_LATE,     /* not executed: it came too late */
-    LEASE_SUPERSEDED
-};
-
-struct lease_answer {
-    enum lease_kind kind;
-    int64_t server_ms;              /* 0: not told */
-    uint64_t fence;                 /* of LEASE_GRANTED by an acquire */
-    struct rlock_obstacle obstacle; /* of LEASE_HELD */
-    int64_t block_ms;               /* of LEASE_HELD: how long to wait for being woken */
-    int64_t ticket;                 /* of LEASE_HELD: our place in line; 0: we have none */
+    enum rlock_ending ending;
+    int64_t stay_ms;
 };
 
 enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
                              struct rlock_error *err);
 void lease_close(struct lease *lease);
 
-/* What goes into a request besides the lease, and its numbers as text; it must outlive it. */
-struct lease_words {
+/* lease_take: what was granted, from the answer and the fence that all members agreed on. */
+void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence);
+
+/* lease_is_ours: is any of it ours, and to be given back? */
+bool lease_is_ours(const struct lease *lease);
+
+/* lease_token: that under which it is held: ours, or the outer one that holds all of it. */
+const char *lease_token(const struct lease *lease);
+
+/* lease_ttl_ms: the shortest of those that were granted. */
+int64_t lease_ttl_ms(const struct lease *lease);
+
+/* What goes into a request besides the lease. */
+struct lease_when {
     int64_t not_after_ms; /* in server time; 0: not known */
     int64_t block_ms;     /* how long to wait for being woken */
-    char attempt[24];
-    char ttl[24];
-    char fence[24];
-    char not_after[24];
-    char ticket[24];
-    char seconds[24];
-    char prefix[RLOCK_TOKEN_BYTES + 40];
 };
 
 /* Requests, all of one form. */
 typedef void lease_ask(const struct lease *lease, struct request *request,
-                       struct lease_words *words);
+                       const struct lease_when *when);
 
 lease_ask lease_ask_acquire;
 lease_ask lease_ask_renew;
@@ -70,13 +71,5 @@ lease_ask lease_ask_release;
 lease_ask lease_ask_undo;  /* take back what the last acquire may have done, and only that */
 lease_ask lease_ask_leave; /* take back everything, and leave the line: the token's last use */
 lease_ask lease_ask_wake;  /* wait for being woken */
-
-/* Answers. RLOCK_OK or RLOCK_E_PROTOCOL. */
-enum rlock_status lease_read_grant(const struct reply *reply, struct lease_answer *answer,
-                                   struct rlock_error *err);
-enum rlock_status lease_read_renewal(const struct reply *reply, struct lease_answer *answer,
-                                     struct rlock_error *err);
-enum rlock_status lease_read_release(const struct reply *reply, struct lease_answer *answer,
-                                     struct rlock_error *err);
 
 #endif

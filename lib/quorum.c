@@ -61,15 +61,15 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
 {
     struct rlock_until connect = until_in(until, quorum->connect_ms);
     struct rlock_until answer = until_in(until, quorum->connect_ms + round->reply_ms);
-    struct lease_words words = {.block_ms = round->block_ms};
+    struct lease_when when = {.block_ms = round->block_ms};
     struct request request;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
 
-        words.not_after_ms = member_server_ms(member, answer.at_ms);
-        round->ask(round->lease, &request, &words);
+        when.not_after_ms = member_server_ms(member, answer.at_ms);
+        round->ask(round->lease, &request, &when);
         member_ask(member, &request, connect.at_ms, round->block_ms + round->reply_ms);
         if (member->state == RLOCK_PENDING)
             member_step(member);
@@ -78,11 +78,10 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
 
 static void give_up(const struct round *round, struct member *member)
 {
-    struct lease_words words;
     struct request undo;
 
     if (round->undo)
-        lease_ask_undo(round->lease, &undo, &words);
+        lease_ask_undo(round->lease, &undo, NULL);
     member_abandon(member, round->undo ? &undo : NULL);
 }
 
@@ -158,59 +157,67 @@ static enum rlock_status fault(const struct quorum *quorum, struct rlock_error *
 
 /* How the members answered a request for a grant. */
 struct tally {
-    size_t granted;
+    size_t n_granted;
     size_t restored;
     size_t held;
     size_t gone;
     size_t late;
     size_t superseded;
-    int64_t asked_ms;            /* the earliest of those who granted */
-    uint64_t fence;              /* the greatest */
-    struct lease_answer held_by; /* the last of those who hold it for another */
+    size_t done;
+    size_t other_mode;
+    int64_t asked_ms;      /* the earliest of those who granted */
+    uint64_t fence;        /* the greatest */
+    struct answer granted; /* the last of those who granted */
+    struct answer held_by; /* the last of those where something is in the way */
 };
 
-static void add_grant(struct tally *tally, const struct member *member, uint64_t fence)
+static void add_grant(struct tally *tally, const struct member *member, const struct answer *answer)
 {
-    if (tally->granted++ == 0 || member_asked_ms(member) < tally->asked_ms)
+    if (tally->n_granted++ == 0 || member_asked_ms(member) < tally->asked_ms)
         tally->asked_ms = member_asked_ms(member);
-    if (fence > tally->fence)
-        tally->fence = fence;
+    if (answer->fence > tally->fence)
+        tally->fence = answer->fence;
+    tally->granted = *answer;
 }
 
-static void add(struct tally *tally, const struct member *member, const struct lease_answer *answer)
+static void add(struct tally *tally, const struct member *member, const struct answer *answer)
 {
     switch (answer->kind) {
-    case LEASE_RESTORED:
+    case ANSWER_RESTORED:
         tally->restored++;
-        add_grant(tally, member, answer->fence);
+        add_grant(tally, member, answer);
         break;
-    case LEASE_GRANTED:
-        add_grant(tally, member, answer->fence);
+    case ANSWER_GRANTED:
+        add_grant(tally, member, answer);
         break;
-    case LEASE_HELD:
+    case ANSWER_HELD:
         tally->held++;
         tally->held_by = *answer;
         break;
-    case LEASE_GONE:
+    case ANSWER_GONE:
         tally->gone++;
         break;
-    case LEASE_LATE:
+    case ANSWER_LATE:
         tally->late++;
         break;
-    case LEASE_SUPERSEDED:
+    case ANSWER_SUPERSEDED:
         tally->superseded++;
+        break;
+    case ANSWER_DONE:
+        tally->done++;
+        tally->held_by = *answer;
+        break;
+    case ANSWER_OTHER_MODE:
+        tally->other_mode++;
+        tally->held_by = *answer;
         break;
     }
 }
 
-/* How a reply of a kind of request is read. */
-typedef enum rlock_status lease_read(const struct reply *, struct lease_answer *,
-                                     struct rlock_error *);
-
-static struct tally count(struct quorum *quorum, lease_read *read)
+static struct tally count(struct quorum *quorum, answer_read *read)
 {
-    struct tally tally = {.granted = 0};
-    struct lease_answer answer;
+    struct tally tally = {.n_granted = 0};
+    struct answer answer;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
@@ -248,10 +255,14 @@ static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
                                     const struct tally *tally, int64_t reply_ms,
                                     struct rlock_grant *grant)
 {
-    lease->fence = tally->fence;
-    memcpy(grant->token, lease->token, sizeof grant->token);
-    grant->until_ms = timing_end(&quorum->timing, tally->asked_ms);
-    grant->fence = tally->fence;
+    lease_take(lease, &tally->granted, tally->fence);
+    timing_shorten(&quorum->timing, lease_ttl_ms(lease));
+    *grant = (struct rlock_grant){.until_ms = timing_end(&quorum->timing, tally->asked_ms),
+                                  .fence = tally->fence,
+                                  .slot = lease->slot,
+                                  .is_outer = !lease_is_ours(lease),
+                                  .timing = quorum->timing};
+    memcpy(grant->token, lease_token(lease), sizeof grant->token);
     /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
     return rlock_clock_ms() > tally->asked_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
 }
@@ -270,9 +281,9 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
 
     lease->attempt++;
     st = run(quorum, &round, until);
-    tally = count(quorum, lease_read_grant);
+    tally = count(quorum, answer_read_grant);
     quorum->in_doubt = quorum->in_doubt || quorum_unanswered(quorum);
-    if (tally.granted >= quorum->need) {
+    if (tally.n_granted >= quorum->need) {
         if (st == RLOCK_OK)
             st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
@@ -282,6 +293,13 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
         return st;
     if (tally.superseded > 0)
         return RLOCK_SUPERSEDED;
+    if (tally.other_mode > 0)
+        return err_set(err, RLOCK_E_USAGE, 0,
+                       "an outer rlock holds it in another mode, which this one would wait for");
+    if (tally.done > 0) {
+        *obstacle = tally.held_by.obstacle;
+        return RLOCK_DONE;
+    }
     if (tally.held > 0) {
         *obstacle = tally.held_by.obstacle;
         *block_ms = tally.held_by.block_ms;
@@ -317,9 +335,9 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
     struct round round = {
         .lease = lease, .ask = lease_ask_renew, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
-    struct tally tally = count(quorum, lease_read_renewal);
+    struct tally tally = count(quorum, answer_read_renewal);
 
-    if (tally.granted >= quorum->need) {
+    if (tally.n_granted >= quorum->need) {
         *end_ms = timing_end(&quorum->timing, tally.asked_ms);
         *restored = tally.restored > 0;
         return RLOCK_OK;
@@ -339,7 +357,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
 {
     struct round round = {.lease = lease, .ask = ask, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
-    struct lease_answer answer;
+    struct answer answer;
     size_t released = 0;
     size_t answered = 0;
     size_t i;
@@ -348,11 +366,11 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
         struct member *member = &quorum->member[i];
 
         if (member->state == RLOCK_OK)
-            member->state = lease_read_release(member->reply, &answer, &member->err);
+            member->state = answer_read_release(member->reply, &answer, &member->err);
         if (member->state != RLOCK_OK)
             continue;
         answered++;
-        released += answer.kind == LEASE_GRANTED;
+        released += answer.kind == ANSWER_GRANTED;
     }
     if (released >= quorum->need)
         return RLOCK_OK;

@@ -45,12 +45,16 @@
 #ifndef RLOCK_H
 #define RLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define RLOCK_VERSION "0.1.0"
 
 #define RLOCK_KEY_MAX 65536 /* bytes in a key */
+#define RLOCK_KEYS_MAX 64   /* keys that are locked together */
+#define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
+#define RLOCK_SLOTS_MAX 1000
 #define RLOCK_TOKEN_BYTES 32
 #define RLOCK_TTL_MIN_MS 1000
 #define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))
@@ -64,6 +68,7 @@ enum rlock_status {
     RLOCK_STOPPED,    /* the stop descriptor became readable */
     RLOCK_LOST,       /* the lease is gone, or another owner's */
     RLOCK_SUPERSEDED, /* a newer waiter came */
+    RLOCK_DONE,       /* what the lock is for was done already */
     /* faults: err is filled */
     RLOCK_E_USAGE,       /* a value outside its range */
     RLOCK_E_CONFIG,      /* an address that can't be meant */
@@ -107,6 +112,13 @@ enum rlock_queue {
     RLOCK_QUEUE_NEWEST /* in line, until somebody comes who waits in this way too */
 };
 
+/* Who may hold a lock at the same time. */
+enum rlock_mode {
+    RLOCK_EXCLUSIVE, /* one */
+    RLOCK_SHARED,    /* any number of those who want it so */
+    RLOCK_SLOTS      /* up to a number, each with a slot of its own */
+};
+
 /* Who asks, as others will see it; the strings are borrowed during rlock_open. */
 struct rlock_holder {
     const char *host; /* NULL: left out, as for all of them */
@@ -116,11 +128,13 @@ struct rlock_holder {
     int64_t pid; /* 0: left out */
 };
 
-/* Why a lock was not had: who held it when it was last looked at. */
+/* Why a lock was not had: who held it when it was last looked at, or who has done it. */
 struct rlock_obstacle {
     char holder[256]; /* for people, printable ASCII; "": nobody was seen */
     int64_t left_ms;  /* until the lock expires; -1: it never does */
+    int64_t since_ms; /* since when, in server time, ms since 1970; 0: not known */
     int64_t place;    /* ours in the line, from 1; 0: not in line */
+    size_t key;       /* which of the keys */
 };
 
 /*
@@ -136,7 +150,13 @@ struct rlock_config {
     const char *const *urls; /* redis://, unix:// ; borrowed during rlock_open */
     size_t n_urls;           /* 1 today */
     const char *password;    /* for URLs that have none; NULL: none */
-    const char *key;         /* 1 .. RLOCK_KEY_MAX bytes */
+    const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
+    size_t n_keys;           /* 1 .. RLOCK_KEYS_MAX, no key twice; all are had, or none */
+    enum rlock_mode mode;
+    int64_t n_slots;          /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */
+    bool unless_done;         /* RLOCK_DONE where a mark says so, instead of waiting for its end */
+    const char *const *outer; /* tokens of locks that we are under; borrowed during rlock_open */
+    size_t n_outer;           /* 0 .. RLOCK_OUTER_MAX */
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time for a connection to stand; > 0 */
@@ -148,7 +168,17 @@ struct rlock_config {
 struct rlock_grant {
     char token[RLOCK_TOKEN_BYTES + 1];
     int64_t until_ms; /* the lease's end, on rlock_clock_ms() */
-    uint64_t fence;   /* grows with every grant of this key; never 0 */
+    uint64_t fence;   /* grows with every grant of these keys; never 0 */
+    int64_t slot;     /* of RLOCK_SLOTS, 0 .. n_slots - 1 */
+    bool is_outer; /* all of it is the lease of a lock that we are under: nothing is given back */
+    struct rlock_timing timing; /* that asked for, or shorter: that of the lock we are under */
+};
+
+/* What becomes of a lock that is given back. */
+enum rlock_ending {
+    RLOCK_ENDS_FREE, /* the next one has it */
+    RLOCK_ENDS_REST, /* it stays taken, by nobody */
+    RLOCK_ENDS_DONE  /* it stays taken, and says that it is done */
 };
 
 /* What the keeper saw; arrives whole on the descriptor rlock_keep() gives. */
@@ -192,7 +222,7 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
     __attribute__((warn_unused_result));
 
 /*
- * rlock_open: a handle for one key on its servers. Sends nothing.
+ * rlock_open: a handle for some keys on their servers. Sends nothing.
  *
  *   lock    out, on RLOCK_OK only; give back with rlock_close()
  *   config  borrowed for the call; everything is copied
@@ -216,10 +246,16 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * is given up is followed by its own undo, so that no lock is left behind.
  *
  * Whoever waits keeps its place in line through a restart of the server, and
- * leaves the line before this returns anything but RLOCK_OK.
+ * leaves the line before this returns anything but RLOCK_OK. Whoever wants
+ * several keys stands in the line of each with the same ticket.
+ *
+ * A key that is held by one of the `outer` tokens counts as had: it stays the
+ * outer lock's lease, which the keeper extends as well, and rlock_release()
+ * leaves alone.
  *
  * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_SUPERSEDED,
- *          RLOCK_STOPPED, or a fault.
+ *          RLOCK_DONE (`obstacle` says by whom), RLOCK_STOPPED, or a fault;
+ *          RLOCK_E_USAGE where an outer lock is held in another mode.
  * Blocks   until `until`, and up to timing.reply_ms more to take back a request.
  * Source   lib/lua/acquire.lua, lib/lua/shared/line.lua.
  */
@@ -249,12 +285,16 @@ void rlock_unkeep(struct rlock *lock);
  * rlock_release: give the lease back, if it is still ours, in one step inside
  * the server. After it no late renewal can bring the key back.
  *
+ *   ending   what becomes of the lock
+ *   stay_ms  for how long, if it isn't RLOCK_ENDS_FREE; up to RLOCK_TTL_MAX_MS
+ *
  * Returns  RLOCK_OK, RLOCK_LOST (gone or another owner's; nothing was changed),
  *          RLOCK_STOPPED, or a fault (the key then expires by itself).
  * Blocks   no longer than `until`.
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
-                                struct rlock_error *err) __attribute__((warn_unused_result));
+                                enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
+    __attribute__((warn_unused_result));
 
 /*
  * rlock_close: close connections, clear secrets, free. NULL is allowed. Gives

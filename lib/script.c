@@ -10,14 +10,9 @@ static const char *const texts[] = {
     [SCRIPT_RELEASE] = script_release,
 };
 
-void script_request(struct request *request, enum script script, char *const key[SCRIPT_KEYS])
+void script_request(struct request *request, enum script script, size_t n_keys)
 {
-    size_t i;
-
-    request->n = 0;
-    request_add(request, "EVAL");
+    request_begin(request, "EVAL");
     request_add(request, texts[script]);
-    request_add(request, "4");
-    for (i = 0; i < SCRIPT_KEYS; i++)
-        request_add(request, key[i]);
+    request_add_format(request, "%zu", n_keys);
 }

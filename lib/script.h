@@ -8,11 +8,11 @@
 enum script { SCRIPT_ACQUIRE, SCRIPT_RENEW, SCRIPT_RELEASE };
 
 /* The keys of one lock, in the order of the scripts' KEYS. */
-enum script_key { KEY_LOCK, KEY_FENCE, KEY_LINE, KEY_WAITERS };
+enum script_key { KEY_LOCK, KEY_FENCE, KEY_LINE, KEY_WAITERS, KEY_HOLDERS, KEY_CARDS };
 
-#define SCRIPT_KEYS (KEY_WAITERS + 1)
+#define SCRIPT_KEYS (KEY_CARDS + 1)
 
-/* script_request: begin EVAL of a script over a lock's keys; add its ARGV with request_add(). */
-void script_request(struct request *request, enum script script, char *const key[SCRIPT_KEYS]);
+/* script_request: begin EVAL of a script over so many keys; KEYS and ARGV are to be added. */
+void script_request(struct request *request, enum script script, size_t n_keys);
 
 #endif

@@ -53,3 +53,11 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
     *timing = t;
     return RLOCK_OK;
 }
+
+void timing_shorten(struct rlock_timing *timing, int64_t ttl_ms)
+{
+    if (ttl_ms >= timing->ttl_ms)
+        return;
+    if (rlock_timing_fit(ttl_ms, timing->grace_ms, timing, NULL) != RLOCK_OK)
+        (void)!rlock_timing_fit(ttl_ms, -1, timing, NULL);
+}

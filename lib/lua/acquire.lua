@@ -1,122 +1,232 @@
--- acquire: take a key for one owner, or stand in line for it, or say who holds it.
--- KEYS and ARGV[1]: those of the line
--- ARGV: 2 token, 3 attempt, 4 card, 5 ttl in ms
---       6 not-after in ms of server time (0: not known)
---       7 how to wait: fifo, newest, none (take it when it is free), try (the same, after the line)
---       8 ticket from an earlier attempt ('': none)
--- returns {1, now, fence} granted
---         {0, now, ms left, value, ms to block, ticket, place} held, or reserved for another
+-- acquire: take locks for one owner, all or none, or stand in line for them, or say who holds one.
+-- ARGV: 1 token, 2 attempt, 3 card, 4 ttl in ms
+--       5 not-after in ms of server time (0: not known)
+--       6 how to wait: fifo, newest, none (take it when it is free), try (the same, after the line)
+--       7 ticket from an earlier attempt ('': none)
+--       8 what is wanted: x (alone), s (shared), or a number of slots
+--       9 1: not at all, if it was done already
+--       10... tokens of the rlocks that we run under
+-- returns {1, now, fence} granted, and behind that where there is more to say: slot,
+--             for each lock "OUTER:FENCE:TTL" (which of the tokens holds it; 0: ours)
+--         {0, now, ms left, value, ms to block, ticket, place, which lock} held, or another's turn
 --         {-2, now} this request comes too late: it was given up, or a later one was served
 --         {-3, now} a newer waiter came
+--         {-4, now, which lock} an rlock that we run under has it in another way
+--         {3, now, ms left, value} done already
+-- with shared/lock.lua
 -- with shared/line.lua
 
-local token, attempt, ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
-local not_after = tonumber(ARGV[6])
-local waits = ARGV[7] == 'fifo' or ARGV[7] == 'newest'
+local token, attempt, card = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
+local waits, want = ARGV[6], ARGV[8]
+local stands = waits == 'fifo' or waits == 'newest'
 
 if not_after > 0 and now > not_after then
   return {-2, now}
 end
 
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then -- another type: say so instead of looking busy for ever
-  return held
-end
-
--- An attempt of ours that was executed though its reply was lost, or our turn in the line (0).
-local earlier
-if held and string.sub(held, 1, 33) == token .. ' ' then
-  earlier = tonumber(string.match(held, '^%x+ v1 try=(%d+) ')) or 0
-  if earlier >= attempt then
-    return {-2, now}
+-- What an attempt of ours took whose reply was lost, what is an outer rlock's, and the rest.
+local ours, claimed, outer = {}, true, #ARGV < 10
+for i, lock in ipairs(locks) do
+  local failed = look(lock) -- of another type: say so instead of looking busy for ever
+  if failed then
+    return failed
+  end
+  lock.index = i
+  for j = 10, #ARGV do
+    lock.outer = lock.outer or card_of(lock, ARGV[j]) and j
+  end
+  if lock.outer then
+    local as = want == 'x' and 'exclusive' or want == 's' and 'shared' or 'slots'
+    if lock.mode ~= 'exclusive' and lock.mode ~= as then
+      return {-4, now, i}
+    end
+  else
+    ours[#ours + 1] = lock
+    local mine = card_of(lock, token)
+    lock.is_mine = mine and true
+    if mine and (number_in(mine, 'try') or 0) >= attempt then
+      return {-2, now}
+    end
+    claimed = claimed and (lock.is_mine or lock.turn == token)
+    if lock.mode == 'done' and ARGV[9] == '1' then
+      return {3, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
+    end
   end
 end
 
 -- A ticket is the moment of its first attempt, and later than all in line. Its owner keeps it, so
 -- the order outlives the line's data.
-local ticket = tonumber(ARGV[8])
-if waits and not earlier then
-  if not ticket then
-    local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
-    ticket = math.max(us, (tonumber(last) or 0) + 1)
+local ticket = tonumber(ARGV[7])
+if stands and not claimed then
+  for _, lock in ipairs(ticket and {} or ours) do
+    local last = redis.call('ZRANGE', lock.line, -1, -1, 'WITHSCORES')[2]
+    ticket = math.max(us, (tonumber(last) or 0) + 1, ticket or 0)
   end
-  -- Who brings a ticket to a server that knows of no line is the first to be back after its data
-  -- were lost: the others, who may come before it in line, get the time to come back, too.
-  if not held and ARGV[8] ~= '' and redis.call('EXISTS', KEYS[3]) == 0 then
-    held = string.rep('0', 32) .. ' v1 try=0 since=' .. now
-    redis.call('SET', KEYS[1], held, 'PX', CLAIM)
-  end
-  if ARGV[7] == 'newest' then
-    local newest, whose = string.match(redis.call('HGET', KEYS[4], 'newest') or '', '^(%d+) (%x+)')
-    if newest and tonumber(newest) > ticket then
-      leave(token)
-      return {-3, now}
+  for _, lock in ipairs(ours) do
+    -- Who brings a ticket to a server that knows of no line is the first to be back after its data
+    -- were lost: the others, who may come before it in line, get the time to come back, too.
+    if not lock.held and ARGV[7] ~= '' and redis.call('EXISTS', lock.line) == 0 then
+      redis.call('SET', lock.key, NOBODY .. ' v1 try=0 since=' .. now, 'PX', CLAIM)
+      look(lock)
     end
-    redis.call('HSET', KEYS[4], 'newest', string.format('%.0f ', ticket) .. token)
-    if whose and whose ~= token then
-      leave(whose)
-      wake(whose)
+    if waits == 'newest' then
+      local newest = redis.call('HGET', lock.waiters, 'newest') or ''
+      local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
+      if its_ticket and tonumber(its_ticket) > ticket then
+        leave(lock, token)
+        return {-3, now}
+      end
+      redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
+      if whose and whose ~= token then
+        leave(lock, whose)
+        wake(lock, whose)
+      end
     end
-  end
-  redis.call('ZADD', KEYS[3], string.format('%.0f', ticket), token)
-  redis.call('HSET', KEYS[4], token, now .. ' ' .. ARGV[4])
-  redis.call('PEXPIRE', KEYS[3], LIFE * 4)
-  redis.call('PEXPIRE', KEYS[4], LIFE * 4)
-end
-
-if not held and ARGV[7] ~= 'none' then
-  local first = head()
-  if first and first ~= token then
-    hand_to(first)
-    held = redis.call('GET', KEYS[1])
+    redis.call('ZADD', lock.line, whole(ticket), token)
+    redis.call('HSET', lock.waiters, token, now .. ' ' .. want .. ' ' .. card)
+    redis.call('PEXPIRE', lock.line, LIFE * 4)
+    redis.call('PEXPIRE', lock.waiters, LIFE * 4)
   end
 end
 
-if held and not earlier then
-  local block = 2500
-  local place = (redis.call('ZRANK', KEYS[3], token) or -1) + 1
-  local is_reserved = string.match(held, '^%x+ v1 try=0 ')
-  if place > 1 and place <= WOKEN and is_reserved then
+local busy -- what is in the way, a holder before a line
+for _, lock in ipairs(ours) do
+  lock.is_ours = lock.is_mine or is_open(lock, token, want)
+  if lock.is_ours and not lock.is_mine and lock.turn ~= token and waits ~= 'none' then
+    local first, is_its_turn = next_turn(lock)
+    if first and first ~= token then
+      lock.is_ours = false
+      if is_its_turn then
+        hand_to(lock, first)
+      end
+    end
+  end
+  if not lock.is_ours and (not busy or busy.turn and not lock.turn) then
+    busy = lock
+  end
+end
+
+-- In how many ms a waiter looks again unless it is woken. The first watches for expiry, and for a
+-- DEL that wakes nobody. The next ones watch those ahead of them whose turn it is.
+local function block_ms(lock, place, left)
+  if place == 1 then
+    return left >= 0 and math.min(200, left + 2) or 200
+  end
+  local _, is_its_turn = next_turn(lock)
+  if place == 0 or place > WOKEN or not (lock.turn or is_its_turn) then
+    return 2500
+  end
+  local block = 2
+  for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do
     -- A wake-up that is still there woke nobody: its owner is dead, or will find it at once.
-    block = 2
-    for ahead, waiter in ipairs(redis.call('ZRANGE', KEYS[3], 0, place - 2)) do
-      local absent = redis.call('EXISTS', WAKE .. waiter) == 1
-      if absent then
-        set_life(waiter, ABSENT)
+    local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
+    if absent then
+      set_life(lock, waiter, math.min(ABSENT, life(lock, waiter)))
+    end
+    if ahead == 1 and lock.turn then
+      if absent and redis.call('PTTL', lock.key) > ABSENT then
+        redis.call('PEXPIRE', lock.key, ABSENT)
       end
-      if ahead == 1 then
-        if absent and redis.call('PTTL', KEYS[1]) > ABSENT then
-          redis.call('PEXPIRE', KEYS[1], ABSENT)
-        end
-        block = block + redis.call('PTTL', KEYS[1])
-      elseif not absent then
-        block = block + CLAIM
-      end
+      block = block + redis.call('PTTL', lock.key)
+    elseif ahead == 1 then
+      block = block + math.max(0, math.min(CLAIM, life(lock, waiter)))
+    elseif not absent then
+      block = block + CLAIM
     end
   end
-  local left = redis.call('PTTL', KEYS[1])
-  if place == 1 then -- watches for expiry, and for a DEL that wakes nobody
-    block = left >= 0 and math.min(200, left + 2) or 200
+  return block
+end
+
+if busy then
+  for _, lock in ipairs(stands and ours or {}) do
+    if lock.is_ours and not lock.several then -- ours, as soon as the others are
+      redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
+    end
   end
-  return {0, now, left, string.sub(held, 1, 500), block, string.format('%.0f', ticket or 0), place}
+  local place = (redis.call('ZRANK', busy.line, token) or -1) + 1
+  local block = block_ms(busy, place, redis.call('PTTL', busy.key))
+  local left, value = redis.call('PTTL', busy.key), busy.held or ''
+  if busy.several then
+    local nth = busy.mode == 'slots' and 0 or -1
+    local last = redis.call('ZRANGE', busy.holders, nth, nth, 'WITHSCORES')
+    left, value = last[2] - now, NOBODY .. ' ' .. (redis.call('HGET', busy.cards, last[1]) or '')
+  end
+  return {0, now, left, string.sub(value, 1, 500), block, whole(ticket or 0), place, busy.index}
 end
 
 -- The hybrid clock: greater than every fence before it, also after the data were lost.
-local last = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
-local fence = string.format('%.0f', math.max(us, last + 1))
-
-local value = token .. ' v1 try=' .. ARGV[3] .. ' ' .. ARGV[4] .. ' since=' .. now
-local exclusive = earlier and 'XX' or 'NX'
-if ttl % 1000 == 0 then
-  redis.call('SET', KEYS[1], value, exclusive, 'EX', ttl / 1000)
-else
-  redis.call('SET', KEYS[1], value, exclusive, 'PX', ARGV[5])
+local last = us - 1
+for _, lock in ipairs(locks) do
+  last = math.max(last, tonumber(redis.call('GET', lock.fence) or '0') or 0)
 end
-redis.call('SET', KEYS[2], fence, 'PX', string.format('%.0f', math.max(604800000, ttl * 10)))
-if waits then
-  leave(token)
-  if string.match(redis.call('HGET', KEYS[4], 'newest') or '', ' (%x+)') == token then
-    redis.call('HDEL', KEYS[4], 'newest')
+local fence = whole(#ours > 0 and last + 1 or last)
+
+local function free_slot(lock)
+  local taken = {}
+  for _, holder in ipairs(lock.several and redis.call('HVALS', lock.cards) or {}) do
+    taken[number_in(holder, 'slot') or -1] = true
+  end
+  local slot = 0
+  while taken[slot] do
+    slot = slot + 1
+  end
+  return slot
+end
+
+local slot = 0
+for _, lock in ipairs(ours) do
+  local exists = lock.held and 'XX' or 'NX'
+  local numbered = ''
+  if tonumber(want) then
+    slot = lock.several and number_in(card_of(lock, token), 'slot') or free_slot(lock)
+    numbered = 'slot=' .. slot .. ' '
+  end
+  local value = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' ' .. numbered .. card ..
+    ' since=' .. now
+  if want ~= 'x' then
+    if not lock.several then
+      redis.call('SET', lock.key, marker(want), exists, 'PX', ARGV[4])
+    end
+    if not lock.held then
+      redis.call('DEL', lock.holders, lock.cards)
+    end
+    redis.call('ZADD', lock.holders, whole(now + ttl), token)
+    redis.call('HSET', lock.cards, token, value)
+    set_end(lock)
+  elseif ttl % 1000 == 0 then
+    redis.call('SET', lock.key, token .. ' ' .. value, exists, 'EX', ttl / 1000)
+  else
+    redis.call('SET', lock.key, token .. ' ' .. value, exists, 'PX', ARGV[4])
+  end
+  redis.call('SET', lock.fence, fence, 'PX', whole(math.max(604800000, ttl * 10)))
+  if want == 'x' and not lock.held then -- not first: a server without memory would let us go on
+    redis.call('DEL', lock.holders, lock.cards)
+  end
+  if stands then
+    leave(lock, token)
+    if string.match(redis.call('HGET', lock.waiters, 'newest') or '', ' (%x+)') == token then
+      redis.call('HDEL', lock.waiters, 'newest')
+    end
+  end
+  if want ~= 'x' and waits ~= 'none' then -- there may be room for the next one
+    look(lock)
+    pass_on(lock)
   end
 end
-return {1, now, fence}
+if want == 'x' and outer then
+  return {1, now, fence}
+end
+
+local held_by = {}
+for i, lock in ipairs(locks) do
+  held_by[i] = '0:' .. fence .. ':' .. ARGV[4]
+  if lock.outer then
+    local of = card_of(lock, ARGV[lock.outer])
+    local its_ttl = number_in(of, 'ttl') or ttl
+    slot = number_in(of, 'slot') or slot
+    extend(lock, ARGV[lock.outer], its_ttl)
+    held_by[i] = (lock.outer - 9) .. ':' .. (redis.call('GET', lock.fence) or '0') .. ':' .. its_ttl
+  end
+end
+return {1, now, fence, slot, table.concat(held_by, ' ')}

@@ -1,33 +1,78 @@
--- release: give back the lock if it is its owner's, and pass it on to the first in line.
--- KEYS and ARGV[1]: those of the line
--- ARGV: 2 how the value starts: "TOKEN " of the owner, or "TOKEN v1 try=N " of one attempt to undo
---       3 fence of the grant ('': undoing an attempt that was never reported)
---       4 token of a waiter who leaves the line ('': nobody does)
--- returns 1 released | 0 another's | -1 gone
+-- release: give back what is its owner's, and pass it on to the first in line.
+-- ARGV: 1 how the value starts: "TOKEN " of the owner, or "TOKEN v1 try=N " of one attempt to undo
+--       2 fence of the grant ('': undoing an attempt that was never reported)
+--       3 token of a waiter who leaves the line ('': nobody does)
+--       4 what becomes of the lock: '' free, "rest" taken for a while, "done" marked as done
+--       5 for how many ms, 6 card
+-- returns 1 released | 0 one is another's | -1 one is gone
+-- with shared/lock.lua
 -- with shared/line.lua
 
-local held = redis.pcall('GET', KEYS[1])
-local is_ours = type(held) == 'string' and string.sub(held, 1, #ARGV[2]) == ARGV[2]
-if is_ours then
-  redis.call('DEL', KEYS[1])
+local token = string.sub(ARGV[1], 1, 32)
+local is_all = #ARGV[1] == 33
+
+local function is_ours(lock)
+  local card = card_of(lock, token)
+  return lock.turn == token and is_all or
+    card and string.sub(token .. ' ' .. card, 1, #ARGV[1]) == ARGV[1]
 end
 
--- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
--- the DEL, which frees memory, a server that is out of it allows this, too.)
-if redis.pcall('GET', KEYS[2]) == ARGV[3] then
-  redis.pcall('INCR', KEYS[2])
-end
-
-if ARGV[4] ~= '' then
-  leave(ARGV[4])
-end
-if is_ours or not held then -- free: who leaves may have been the one that was woken for it
-  local first = head()
-  if first then
-    hand_to(first)
+-- Nobody's entry takes the place of ours among several; alone, a marker does.
+local function stay(lock)
+  if lock.several then
+    local card = string.gsub(card_of(lock, token), ' ttl=%d+', ' ttl=' .. ARGV[5])
+    redis.call('ZADD', lock.holders, whole(now + ARGV[5]), '-' .. token)
+    redis.call('HSET', lock.cards, '-' .. token, card)
+  else
+    local value = NOBODY .. ' v1 mode=' .. ARGV[4] .. ' ' .. ARGV[6] .. ' since=' .. now
+    redis.call('SET', lock.key, value, 'XX', 'PX', ARGV[5])
   end
 end
-if is_ours then
-  return 1
+
+local function give_back(lock)
+  local stays = ARGV[4] ~= '' and lock.turn ~= token
+  if stays then
+    stay(lock)
+  end
+  if lock.several then
+    forget(lock, token)
+  end
+  if lock.several and redis.call('ZCARD', lock.holders) > 0 then
+    set_end(lock)
+  elseif lock.several then
+    redis.call('DEL', lock.key, lock.holders, lock.cards)
+  elseif not stays then
+    redis.call('DEL', lock.key)
+  end
 end
-return held and 0 or -1
+
+local code = 1
+for _, lock in ipairs(locks) do
+  if look(lock) then -- of another type: another's
+    lock.held, lock.mode = '', 'exclusive'
+  end
+  if is_ours(lock) then
+    give_back(lock)
+    look(lock)
+  elseif lock.held and not lock.several then
+    code = 0
+  else
+    code = math.min(code, -1)
+  end
+
+  -- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
+  -- the DEL, which frees memory, a server that is out of it allows this, too.)
+  if redis.pcall('GET', lock.fence) == ARGV[2] then
+    redis.pcall('INCR', lock.fence)
+  end
+  if ARGV[3] ~= '' then
+    leave(lock, ARGV[3])
+  end
+  -- Who leaves may have been the one that was woken. What is done already all are to know.
+  pass_on(lock)
+  local first = lock.mode == 'done' and head(lock)
+  if first then
+    wake(lock, first)
+  end
+end
+return code

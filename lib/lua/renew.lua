@@ -1,40 +1,53 @@
--- renew: extend the lease of its owner; put it back where nobody else can have had it.
--- KEYS: 1 the lock, 2 the last fence
--- ARGV: 1 token, 2 ttl in ms, 3 fence of the grant, 4 card
---       5 not-after in ms of server time (0: not known)
--- returns {1, now} renewed | {2, now} had vanished, put back
---         {0, now, ms left, value} another's | {-1, now} gone
+-- renew: extend leases; put a lock back where nobody else can have had it. All of them, or none.
+-- ARGV: 1 not-after in ms of server time (0: not known), 2 card, 3 what was wanted, 4 slot
+--       and for each lock three: token, ttl in ms, fence of the grant
+-- returns {1, now} renewed | {2, now} the same, one had vanished and was put back
+--         {0, now, ms left, value} one is another's | {-1, now} one is gone
 --         {-2, now} this request comes too late
+-- with shared/lock.lua
 
-local time = redis.call('TIME')
-local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
-local ttl, not_after = tonumber(ARGV[2]), tonumber(ARGV[5])
+local not_after, want = tonumber(ARGV[1]), ARGV[3]
 
 if not_after > 0 and now > not_after then
   return {-2, now}
 end
 
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then
-  return held
-end
-if held and string.sub(held, 1, 33) ~= ARGV[1] .. ' ' then
-  return {0, now, redis.call('PTTL', KEYS[1]), string.sub(held, 1, 500)}
+for i, lock in ipairs(locks) do
+  local failed = look(lock)
+  if failed then
+    return failed
+  end
+  lock.token, lock.ttl = ARGV[i * 3 + 2], tonumber(ARGV[i * 3 + 3])
+  lock.is_mine = card_of(lock, lock.token)
+  -- The fence moves with every other grant and with our own release: while it stands still,
+  -- nobody has had the lock since, and a late renewal can't bring back what was released.
+  lock.is_last = redis.pcall('GET', lock.fence) == ARGV[i * 3 + 4]
+  if not lock.is_mine and lock.held and not lock.several then
+    return {0, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
+  end
+  if not lock.is_mine and not lock.is_last then
+    return {-1, now}
+  end
 end
 
--- The fence moves with every other grant and with our own release: while it stands still,
--- nobody has had the lock since, and a late renewal can't bring back what was released.
-local ours = redis.pcall('GET', KEYS[2]) == ARGV[3]
-if not held and not ours then
-  return {-1, now}
+local code = 1
+for _, lock in ipairs(locks) do
+  if not lock.is_mine then
+    local ttl = whole(lock.ttl)
+    local slot = tonumber(want) and 'slot=' .. ARGV[4] .. ' ' or ''
+    local value = 'v1 try=- ttl=' .. ttl .. ' ' .. slot .. ARGV[2] .. ' since=' .. now
+    if want == 'x' then
+      redis.call('SET', lock.key, lock.token .. ' ' .. value, 'NX', 'PX', ttl)
+    else
+      redis.call('SET', lock.key, marker(want), 'NX', 'PX', ttl)
+      redis.call('HSET', lock.cards, lock.token, value)
+      lock.several = 1
+    end
+    code = 2
+  end
+  extend(lock, lock.token, lock.ttl)
+  if lock.is_last then
+    redis.call('PEXPIRE', lock.fence, whole(math.max(604800000, lock.ttl * 10)))
+  end
 end
-if ours then
-  redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.max(604800000, ttl * 10)))
-end
-if held then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {1, now}
-end
-local value = ARGV[1] .. ' v1 try=0 ' .. ARGV[4] .. ' since=' .. now
-redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[2])
-return {2, now}
+return {code, now}

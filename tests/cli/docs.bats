@@ -121,7 +121,8 @@ named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
 }
 
 given_variables() {
-    REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- env |
+    REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- \
+        "$RLOCK" -u local: --slots 2 -k "$KEY:2" -- env |
         grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_'
 }
 promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
@@ -303,7 +304,7 @@ acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER/,/^\.Ed/{/^\.Ed/!p}'; }
 granted_commands() { acl_rule | grep -oE '\+[a-z]+'; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z]+):calls=[1-9].*/+\1/p' |
-        grep -vxE '\+(auth|info|ping|zcard)'
+        grep -vxE '\+(auth|info|ping)'
 }
 
 in_line() { [[ $(redis_cli zcard 'rlock:line:{job:b}:job:b') == "$1" ]]; }
@@ -319,7 +320,8 @@ in_line() { [[ $(redis_cli zcard 'rlock:line:{job:b}:job:b') == "$1" ]]; }
     echo secret >"$DIR/password"
     export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
-    "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; "$RLOCK" -n -E 0 -k job:a -- false'
+    "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" -n -E 0 -k job:a -- false'
+    "$RLOCK" --slots 2 -k job:c -- env RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true
     hold first -k job:b
     start older "$RLOCK" -k job:b --queue newest -- true
     eventually 5 in_line 1

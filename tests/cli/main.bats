@@ -181,7 +181,8 @@ assert_grows() {
 # ---- the card ----
 
 @test "the value says who holds the lock, with the command's name, never its arguments" {
-    local host words="v1 try=1 host=%s pid=%s user=%s command=sh label=at%%20night since=[0-9]{13}"
+    local host words="v1 try=1 ttl=30000 host=%s pid=%s user=%s command=sh label=at%%20night"
+    words+=" since=[0-9]{13}"
     hold job -k "$KEY" --label 'at night'
     host=$(uname -n)
     # shellcheck disable=SC2059
@@ -195,12 +196,12 @@ assert_grows() {
 }
 
 @test "whatever a label holds, it stays one word of the card, and of printable characters" {
-    local label w='[!-~]+'
+    local label w='[!-~]+' words
+    words="v1 try=1 ttl=30000 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+"
     for label in 'a command=evil since=1' $'line\nfeed' $'\e[2J\a' '100 %41' $'\xff\xc3' \
         "$(printf 'x%.0s' {1..1000})" ''; do
         hold job -k "$KEY" --label "$label"
-        assert_match "$(value "$KEY")" \
-            "^$TOKEN v1 try=1 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+$"
+        assert_match "$(value "$KEY")" "^$TOKEN $words$"
         let_go job
         assert_status 0
     done

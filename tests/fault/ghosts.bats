@@ -229,7 +229,8 @@ script() {
 lua() { # NAME ARGUMENT...
     local name=$1
     shift
-    redis_cli eval "$(script "$name")" 4 "$KEY" "$(FENCE)" "$(LINE)" "$(WAITERS)" "$@" | tr '\n' ' '
+    redis_cli eval "$(script "$name")" 6 "$KEY" "$(FENCE)" "$(LINE)" "$(WAITERS)" \
+        "rlock:holders:{$KEY}:$KEY" "rlock:cards:{$KEY}:$KEY" "$@" | tr '\n' ' '
 }
 
 mine=0123456789abcdef0123456789abcdef
@@ -238,12 +239,12 @@ third=33333333333333333333333333333333
 
 # The one who asks stands in no line, unless QUEUE is set: fifo, newest, none or try.
 acquire() { # TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]
-    lua acquire "$(WAKE)" "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}"
+    lua acquire "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" x ''
 }
-renew() { lua renew "$1" "${3:-30000}" "$2" pid=1 "${4:-0}"; } # TOKEN FENCE [TTL [LIMIT]]
-release() { lua release "$(WAKE)" "$1 " "$2" ''; }             # TOKEN FENCE
-undo() { lua release "$(WAKE)" "$1 v1 try=$2 " '' ''; }        # TOKEN ATTEMPT
-leave() { lua release "$(WAKE)" "$1 " '' "$1"; }               # TOKEN
+renew() { lua renew "${4:-0}" pid=1 x 0 "$1" "${3:-30000}" "$2"; } # TOKEN FENCE [TTL [LIMIT]]
+release() { lua release "$1 " "$2" '' ''; }                        # TOKEN FENCE
+undo() { lua release "$1 v1 try=$2 " '' '' ''; }                   # TOKEN ATTEMPT
+leave() { lua release "$1 " '' "$1" ''; }                          # TOKEN
 fence() { redis_cli get "$(FENCE)"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
@@ -266,7 +267,7 @@ contents() {
     assert_match "$(acquire $mine 2)" '^-2 [0-9]+ $'
     assert_eq "$(fence)" "$first"
     assert_match "$(acquire $mine 10)" '^1 [0-9]+ [0-9]+ $'
-    assert_match "$(redis_cli get "$KEY")" "^$mine v1 try=10 pid=1 since=[0-9]+$"
+    assert_match "$(redis_cli get "$KEY")" "^$mine v1 try=10 ttl=30000 pid=1 since=[0-9]+$"
     assert_between "$(fence)" $((first + 1)) $((first + 100000000))
     assert_match "$(acquire $yours 11)" "^0 [0-9]+ [0-9]+ $mine v1 try=10 "
 }
@@ -413,7 +414,7 @@ endless() {
         redis_cli flushall
         redis_cli set "$KEY" other
         before=$(contents)
-        assert_match "$(acquire $mine 1)" '^0 [0-9]+ -1 other 200 [0-9]{16} 1 $'
+        assert_match "$(acquire $mine 1)" '^0 [0-9]+ -1 other 200 [0-9]{16} 1 1 $'
         assert_eq "$(redis_cli get "$KEY"), $(redis_cli pttl "$KEY")" 'other, -1'
         assert_eq "$(endless)" "$KEY" 'keys without an expiry'
         assert_eq "$(redis_cli dbsize)" 3 'number of keys'
@@ -429,13 +430,13 @@ endless() {
     QUEUE=fifo
     read -r _ _ _ _ _ ticket _ <<<"$(acquire $mine 1)"
     answer=$(acquire $yours 1)
-    assert_match "$answer" '^0 [0-9]+ -1 other [0-9]+ [0-9]{16} 2 $'
+    assert_match "$answer" '^0 [0-9]+ -1 other [0-9]+ [0-9]{16} 2 1 $'
     read -r _ _ _ _ _ second _ <<<"$answer"
     redis_cli del "$KEY"
-    assert_match "$(QUEUE=try acquire $third 1)" "^0 [0-9]+ [0-9]+ $mine v1 try=0 .* 0 0 $"
+    assert_match "$(QUEUE=try acquire $third 1)" "^0 [0-9]+ [0-9]+ $mine v1 try=0 .* 0 0 1 $"
     assert_eq "$(endless)" '' 'keys without an expiry'
     assert_match "$(acquire $mine 2 30000 0 "$ticket")" '^1 '
-    assert_match "$(acquire $yours 3 30000 0 "$second")" "^0 .* $second 1 $"
+    assert_match "$(acquire $yours 3 30000 0 "$second")" "^0 .* $second 1 1 $"
     assert_match "$(release $mine "$(fence)")" '^1 '
     assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 " # handed over
     assert_match "$(acquire $yours 4 30000 0 "$second")" '^1 '

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_reply: a server that says anything, in pieces as long as the first byte says. */
+#include "answer.h"
 #include "fuzz.h"
-#include "lease.h"
 
 static void read_all(const struct reply *reply)
 {
-    struct lease_answer answer;
+    struct answer answer;
     size_t bytes;
     size_t i;
 
@@ -15,13 +15,13 @@ static void read_all(const struct reply *reply)
         must(reply_text(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
     must(reply_count(reply) <= 64 && reply_at(reply, reply_count(reply)) == NULL);
     must(!reply_is_ok(reply) || reply_error(reply) == NULL);
-    if (lease_read_grant(reply, &answer, NULL) == RLOCK_OK)
-        must(answer.kind != LEASE_RESTORED && (answer.kind != LEASE_GRANTED || answer.fence > 0));
-    if (lease_read_renewal(reply, &answer, NULL) == RLOCK_OK)
+    if (answer_read_grant(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.kind != ANSWER_RESTORED && (answer.kind != ANSWER_GRANTED || answer.fence > 0));
+    if (answer_read_renewal(reply, &answer, NULL) == RLOCK_OK)
         must(memchr(answer.obstacle.holder, '\0', sizeof answer.obstacle.holder) != NULL);
-    if (lease_read_release(reply, &answer, NULL) == RLOCK_OK)
-        must(answer.kind == LEASE_GRANTED || answer.kind == LEASE_HELD ||
-             answer.kind == LEASE_GONE);
+    if (answer_read_release(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.kind == ANSWER_GRANTED || answer.kind == ANSWER_HELD ||
+             answer.kind == ANSWER_GONE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -34,7 +34,7 @@ enum asked_for {
 
 #define ASKED_KINDS (ASKED_OTHER + 1)
 #define SERVER_LOG 1024
-#define SERVER_WORDS 16
+#define SERVER_WORDS 24
 
 /* A list of answers ends in NULL; the last one is given for ever. */
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -46,9 +46,10 @@ enum asked_for {
 #define GONE "*2\r\n:-1\r\n:1700000000000\r\n"
 #define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
 #define HELD_BY_FOREIGN ":0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
-#define HELD "*7\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n" /* to who waits */
-#define BUSY "*7\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n" /* to who asks once */
-#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                           /* to who renews */
+#define HELD \
+    "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n" /* to who waits */
+#define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"      /* to who asks once */
+#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                                      /* to who renews */
 #define SUPERSEDED "*2\r\n:-3\r\n:1700000000000\r\n"
 #define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
 #define NOT_WOKEN "*-1\r\n" /* when the time that was asked for is over */
@@ -63,7 +64,7 @@ struct server {
     pthread_t thread;
     struct {
         enum asked_for what;
-        char first[80]; /* of ARGV, behind the prefix of the wake-up lists: the token or prefix */
+        char first[80]; /* of ARGV: the token or prefix */
         char second[24];
     } log[SERVER_LOG];
     atomic_int n_log;
@@ -115,14 +116,14 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
 /* The scripts are told apart by the number of their words. */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
-    if (n == 15)
+    if (n == 18)
         return ASKED_ACQUIRE;
-    if (n == 12)
+    if (n == 16)
         return ASKED_RENEW;
-    if (n == 11 && word[9][0] != '\0')
+    if (n == 15)
         return ASKED_RELEASE;
-    if (n == 11)
-        return word[10][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
+    if (n == 13)
+        return word[11][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
     return n == 3 && strcmp(word[0], "BLPOP") == 0 ? ASKED_WAKE : ASKED_OTHER;
 }
 
@@ -131,7 +132,7 @@ static inline const char *server_answer(struct server *server, char *const word[
 {
     enum asked_for what = server_kind(word, n);
     const char *const *answers = server->answers[what];
-    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 7 : 8;
+    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 13 : 9;
     int at = atomic_load(&server->n_log);
 
     if (at < SERVER_LOG) {

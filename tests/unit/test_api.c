@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <rlock.h>
 
+static const char *const the_key = "k";
+
 static const struct rlock_until once = {0, -1};
 
 static struct rlock_config config_for(const char *const *url)
@@ -13,7 +15,8 @@ static struct rlock_config config_for(const char *const *url)
     return (struct rlock_config){
         .urls = url,
         .n_urls = 1,
-        .key = "k",
+        .keys = &the_key,
+        .n_keys = 1,
         .timing = {.ttl_ms = 1000, .renew_ms = 300, .reply_ms = 300, .margin_ms = 250},
         .holder = {.host = "h"},
         .connect_ms = 300,
@@ -66,10 +69,10 @@ static void test_arguments(void)
     int before = open_descriptors();
 
     memset(long_key, 'k', sizeof long_key - 1);
-    config.key = "";
+    config.keys = (const char *const[]){""};
     is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "no key");
     is_int(rlock_open(&lock, &config, NULL), RLOCK_E_USAGE, "the same without a text");
-    config.key = long_key;
+    config.keys = (const char *const[]){long_key};
     is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "a key of more than 64 KiB");
     config = config_for(good);
     config.n_urls = 0;
@@ -126,7 +129,8 @@ static void test_whole(void)
         rlock_unkeep(lock);
         rlock_unkeep(lock);
     }
-    is_int(rlock_release(lock, in(5000), NULL), RLOCK_OK, "the lock is given back");
+    is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
+           "the lock is given back");
     is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK, "and taken again");
     is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "and kept");
     close_at(&server, lock);
@@ -187,7 +191,7 @@ static void test_lost_reply(void)
         okf(rlock_acquire(lock, untils[i] != NULL ? *untils[i] : in(10000), &grant, NULL, NULL) ==
                 RLOCK_OK,
             "replies that were lost are asked for again (%zu)", i);
-        is_int(rlock_release(lock, in(5000), NULL), RLOCK_OK,
+        is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
                "a release whose reply was lost is done when the lock is gone");
         close_at(&server, lock);
         is_str(server.log[0].first, grant.token, "the token was the same");
@@ -236,7 +240,7 @@ static void test_release(void)
         if (lock == NULL)
             continue;
         okf(rlock_acquire(lock, in(5000), &grant, NULL, NULL) == RLOCK_OK &&
-                rlock_release(lock, in(300), NULL) == rows[i].st,
+                rlock_release(lock, in(300), RLOCK_ENDS_FREE, 0, NULL) == rows[i].st,
             "a release answered %s", rows[i].answer);
         close_at(&server, lock);
         is_str(server.log[1].second, "1700000000000000", "it tells the fence of the grant");
@@ -266,8 +270,9 @@ static void test_malformed_grants(void)
 
 #define MIN "-9223372036854775808"
 #define MAX "9223372036854775807"
-#define ABSURD(NOW, LEFT, BLOCK, TICKET, PLACE) \
-    "*7\r\n:0\r\n:" NOW "\r\n:" LEFT "\r\n$1\r\nx\r\n:" BLOCK "\r\n$" TICKET "\r\n:" PLACE "\r\n"
+#define ABSURD(NOW, LEFT, BLOCK, TICKET, PLACE)                                            \
+    "*8\r\n:0\r\n:" NOW "\r\n:" LEFT "\r\n$1\r\nx\r\n:" BLOCK "\r\n$" TICKET "\r\n:" PLACE \
+    "\r\n:1\r\n"
 
 /* The last of this file: under UBSan an overflow ends the program. */
 static void test_absurd_answers(void)

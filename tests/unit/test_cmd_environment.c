@@ -4,8 +4,9 @@
 #include "environment.h"
 #include "tap.h"
 
-static const struct rlock_grant grant = {.token = "0123456789abcdef0123456789abcdef",
-                                         .fence = UINT64_MAX};
+static const struct rlock_grant grant = {
+    .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
+static const struct environment_lock lock = {.keys = "a=b\nc", .grant = &grant};
 
 /* Each inherited variable; whether it stays, also where credentials are passed on. */
 static const struct {
@@ -39,6 +40,8 @@ static const struct {
     {"RLOCK_TOKEN=outer", false, false},
     {"RLOCK_FENCE=1", false, false},
     {"RLOCK_TTL_MS=1", false, false},
+    {"RLOCK_SLOT=1", false, false},
+    {"RLOCK_OUTER_TOKENS=x", false, false},
     {"RLOCK_KEYS=x", true, true},
 };
 
@@ -69,8 +72,7 @@ static void test_passed(bool keeps_secrets)
     for (i = 0; i < ROWS; i++)
         inherited[i] = (char *)rows[i].entry;
     inherited[ROWS] = NULL;
-    if (!ok(environment_make(&environment, inherited, "a=b\nc", 30000, &grant, keeps_secrets),
-            "an environment"))
+    if (!ok(environment_make(&environment, inherited, &lock, keeps_secrets), "an environment"))
         return;
     for (i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
@@ -102,23 +104,48 @@ static void test_nested(void)
     const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
     struct environment environment;
 
-    if (environment_make(&environment, (char *const *)inherited, "k", 1, &grant, false)) {
+    if (environment_make(&environment, (char *const *)inherited, &lock, false)) {
         is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
                "what an outer rlock took out is still named");
         is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
     }
     environment_fini(&environment);
-    ok(environment_make(&environment, (char *const *)none, "k", 1, &grant, false) &&
+    ok(environment_make(&environment, (char *const *)none, &lock, false) &&
            environment.all[4] == NULL,
        "an empty environment holds the four");
     environment_fini(&environment);
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
-    ok(environment_make(&environment, (char *const *)many, "k", 1, &grant, false) &&
+    ok(environment_make(&environment, (char *const *)many, &lock, false) &&
            count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
            count(&environment, "RLOCK_PASSWORD") == 0,
        "a name without end is cut");
     environment_fini(&environment);
+}
+
+/* The tokens of outer locks are handed on, the nearest first, each once. */
+static void test_outer(void)
+{
+    static const char *const inherited[] = {
+        "RLOCK_OUTER_TOKENS=11111111111111111111111111111111 half "
+        "0123456789abcdef0123456789abcdef",
+        "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
+    struct environment_lock slotted = {.keys = "k", .has_slot = true, .grant = &grant};
+    struct outer outer = environment_outer((char *const *)inherited);
+    struct environment environment;
+
+    is_int((int64_t)outer.n, 4, "all that is told is taken for a token");
+    is_str(outer.token[0], "22222222222222222222222222222222", "the nearest first");
+    outer_fini(&outer);
+    ok(environment_make(&environment, (char *const *)inherited, &slotted, false), "more are made");
+    is_int(count(&environment, "RLOCK_OUTER_TOKENS=22222222222222222222222222222222 "
+                               "11111111111111111111111111111111"),
+           1, "what can be a token is handed on, but ours");
+    is_int(count(&environment, "RLOCK_SLOT=0"), 1, "a slot is told");
+    environment_fini(&environment);
+    outer = environment_outer((char *const *)&inherited[2]);
+    is_int((int64_t)outer.n, 0, "no environment, no outer lock");
+    outer_fini(&outer);
 }
 
 int main(void)
@@ -126,5 +153,6 @@ int main(void)
     test_passed(false);
     test_passed(true);
     test_nested();
+    test_outer();
     return done_testing();
 }

@@ -73,7 +73,7 @@ static void said(char *line, size_t room, const struct report *report, struct me
 
 static void test_say(void)
 {
-    const struct message lost = {"lost", "it is \x1b[2Jgone\n", "look"};
+    const struct message lost = {.what = "lost", .why = "it is \x1b[2Jgone\n", .hint = "look"};
     struct report report = {.level = REPORT_NOTICE, .key = "a\nb"};
     static char big[70000];
     char line[8192];
@@ -81,7 +81,7 @@ static void test_say(void)
     said(line, sizeof line, &report, lost);
     is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
            "key, what, why and what to do, as one line");
-    said(line, sizeof line, &report, (struct message){"granted", NULL, NULL});
+    said(line, sizeof line, &report, (struct message){.what = "granted"});
     is_str(line, "rlock: a\\x0ab: granted\n", "no why and no hint, no punctuation");
     report.json = true;
     said(line, sizeof line, &report, lost);
@@ -95,11 +95,11 @@ static void test_say(void)
 
     memset(big, '\n', sizeof big - 1);
     report = (struct report){.level = REPORT_STEP, .key = big};
-    said(line, sizeof line, &report, (struct message){"lost", big, big});
+    said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
     ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1,
        "what is long is cut, so that the line arrives whole");
     report.json = true;
-    said(line, sizeof line, &report, (struct message){"lost", big, big});
+    said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
     ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
            line[strlen(line) - 2] == '}',
        "as JSON, too");
@@ -120,13 +120,13 @@ static void test_nobody_reads(void)
     while (write(ends[1], noise, sizeof noise) > 0)
         continue;
     fcntl(ends[1], F_SETFL, 0);
-    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
     ok(true, "a pipe that nobody empties doesn't stop us");
     close(ends[0]);
-    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
     ok(true, "a pipe that nobody reads doesn't end us");
     close(STDERR_FILENO);
-    report_say(&report, REPORT_FAILURE, (struct message){"lost", NULL, NULL});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
     ok(true, "nor does no stderr at all");
     dup2(before, STDERR_FILENO);
     close(before);

@@ -7,6 +7,8 @@
 
 #include <fcntl.h>
 
+static const char *const the_key = "k";
+
 #define TTL_MS 1000
 #define LENGTH_MS (TTL_MS - TTL_MS / 100 - 2) /* of a lease */
 #define PATIENCE_MS 5000
@@ -26,7 +28,8 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
     struct rlock_config config = {
         .urls = &url,
         .n_urls = 1,
-        .key = "k",
+        .keys = &the_key,
+        .n_keys = 1,
         .timing = {.ttl_ms = TTL_MS, .renew_ms = renew_ms, .reply_ms = reply_ms},
         .holder = {.host = "h"},
         .connect_ms = 300,

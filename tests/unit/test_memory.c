@@ -11,6 +11,8 @@
 #include <rlock.h>
 #include <stdarg.h>
 
+static const char *const the_key = "k";
+
 void *__real_malloc(size_t bytes) __attribute__((weak));
 void *__real_calloc(size_t n, size_t bytes) __attribute__((weak));
 void *__real_realloc(void *old, size_t bytes) __attribute__((weak));
@@ -115,7 +117,8 @@ static bool live(struct server *server, int n, bool for_good)
         .urls = &url,
         .n_urls = 1,
         .password = "pw",
-        .key = "k",
+        .keys = &the_key,
+        .n_keys = 1,
         .timing = {.ttl_ms = 30000, .renew_ms = 10000, .reply_ms = 2000},
         .holder = {.host = "h"},
         .connect_ms = 5000,
@@ -136,7 +139,7 @@ static bool live(struct server *server, int n, bool for_good)
     if (st == RLOCK_OK) {
         st = rlock_acquire(lock, in(0), &grant, NULL, &err);
         if (st == RLOCK_OK)
-            st = rlock_release(lock, in(5000), &err);
+            st = rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, &err);
         else
             n_left += server_count(server, ASKED_ACQUIRE) > taken && given_back(server) == given;
     }

@@ -5,6 +5,8 @@
 #include "server.h"
 #include "tap.h"
 
+static const char *const the_key = "k";
+
 #define CONNECT_MS 1000
 #define REPLY_MS 300
 #define TTL_MS 1000
@@ -22,7 +24,8 @@ static bool open_round(struct round_of *round)
     struct rlock_config config = {
         .urls = &url,
         .n_urls = 1,
-        .key = "k",
+        .keys = &the_key,
+        .n_keys = 1,
         .timing = {.ttl_ms = TTL_MS, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS},
         .holder = {.host = "h"},
         .connect_ms = CONNECT_MS,
@@ -195,7 +198,7 @@ static void test_stop(void)
 static void test_open(void)
 {
     const char *const urls[] = {"redis://h", "redis://i", NULL};
-    struct rlock_config config = {.urls = urls, .key = "k"};
+    struct rlock_config config = {.urls = urls};
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {

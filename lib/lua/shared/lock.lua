@@ -1,0 +1,117 @@
+-- lock: who holds a lock; comes in front of the scripts that change that.
+-- KEYS: for each lock six: the lock, the last fence, the line (ticket by token),
+--       the waiters ("beat want card" by token; "ticket token" by "newest"),
+--       the holders of a lock that several have at once (end of the lease by token), their cards
+-- A lock that several have at once is a string as well, so that nobody else takes it: a marker
+-- that is nobody's. Where it is gone, what is left of its holders counts for nothing.
+
+local NOBODY = string.rep('0', 32)
+local time = redis.call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = math.floor(us / 1000)
+
+local locks = {}
+for i = 1, #KEYS, 6 do
+  locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
+    waiters = KEYS[i + 3], holders = KEYS[i + 4], cards = KEYS[i + 5],
+    wake = 'rlock:wake' .. string.sub(KEYS[i + 2], 11)} -- from rlock:line...
+end
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+-- A word of a card: its number.
+local function number_in(card, name)
+  return tonumber(string.match(card or '', ' ' .. name .. '=(%d+)'))
+end
+
+-- The card of a holder as "v1 try=N ttl=MS ...", or nil. A waiter whose turn it is holds nothing.
+local function card_of(lock, token)
+  if lock.mode == 'exclusive' then
+    return string.sub(lock.held, 1, 33) == token .. ' ' and not lock.turn and
+      string.sub(lock.held, 34) or nil
+  end
+  return lock.several and redis.call('HGET', lock.cards, token) or nil
+end
+
+-- What the key of a lock holds that several have at once.
+local function marker(want)
+  return NOBODY .. ' v1 mode=' .. (want == 's' and 'shared' or 'slots') .. ' since=' .. now
+end
+
+local function forget(lock, token)
+  redis.call('ZREM', lock.holders, token)
+  redis.call('HDEL', lock.cards, token)
+end
+
+-- The marker and all beside it end with the last of the leases.
+local function set_end(lock)
+  local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')[2]
+  local left = whole(math.max(1, last - now))
+  redis.call('PEXPIRE', lock.key, left)
+  redis.call('PEXPIRE', lock.holders, left)
+  redis.call('PEXPIRE', lock.cards, left)
+end
+
+-- Leases that are over end. One that ends later than it can is from before the clock was set back.
+local function prune(lock)
+  local over = redis.call('ZRANGEBYSCORE', lock.holders, '-inf', whole(now), 'LIMIT', 0, 1000)
+  for _, token in ipairs(over) do
+    forget(lock, token)
+  end
+  for i = 1, 100 do
+    local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')
+    local ttl = last[1] and number_in(redis.call('HGET', lock.cards, last[1]), 'ttl')
+    if not ttl or last[2] - now <= ttl + 1000 then
+      return
+    end
+    redis.call('ZADD', lock.holders, whole(now + ttl), last[1])
+    set_end(lock)
+  end
+end
+
+-- Sets held (the value, or false), mode (false: free), turn (whose it is to claim the lock), and
+-- several (how many hold it at once). Returns the complaint about a key of another type.
+local function look(lock)
+  local held = redis.pcall('GET', lock.key)
+  if type(held) == 'table' then
+    return held
+  end
+  lock.held, lock.mode, lock.turn, lock.several = held, held and 'exclusive', nil, nil
+  if not held then
+    return
+  end
+  lock.turn = string.match(held, '^(%x+) v1 try=0 ')
+  local mode = string.match(held, '^0+ v1 mode=(%a+) ')
+  if mode == 'shared' or mode == 'slots' then
+    prune(lock)
+    lock.mode, lock.several = mode, redis.call('ZCARD', lock.holders)
+    if lock.several == 0 then
+      redis.call('DEL', lock.key, lock.holders, lock.cards)
+      lock.held, lock.mode, lock.several = false, false, nil
+    end
+  elseif mode then
+    lock.mode = mode
+  end
+end
+
+-- Can this be granted as the lock stands? What is wanted: x, s, or the number of slots.
+local function is_open(lock, token, want)
+  if not lock.held or lock.turn == token then
+    return true
+  end
+  if want == 's' then
+    return lock.mode == 'shared'
+  end
+  return lock.mode == 'slots' and want ~= 'x' and lock.several < (tonumber(want) or 0)
+end
+
+local function extend(lock, token, ttl)
+  if lock.several then
+    redis.call('ZADD', lock.holders, whole(now + ttl), token)
+    set_end(lock)
+  else
+    redis.call('PEXPIRE', lock.key, whole(ttl))
+  end
+end

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* test_answer: what the replies of the scripts may mean. */
+#include "answer.h"
+#include "tap.h"
+
+/* The beginning of what somebody who waits is told. */
+#define HELD(LEFT, BY) "*8\r\n:0\r\n:5\r\n:" LEFT "\r\n$1\r\n" BY "\r\n"
+
+static const struct {
+    const char *reply;
+    enum answer_kind kind;
+    int64_t server_ms;
+    uint64_t fence;
+    const char *holder;
+    int64_t left_ms;
+    int64_t block_ms;
+    int64_t ticket;
+    int64_t place;
+} good[] = {
+    {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", ANSWER_GRANTED, 5, 42, "", 0, 0, 0, 0},
+    {"*3\r\n:1\r\n:5\r\n$16\r\n1700000000000001\r\n", ANSWER_GRANTED, 5, 1700000000000001, "", 0, 0,
+     0, 0},
+    {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551615\r\n", ANSWER_GRANTED, 5, UINT64_MAX, "", 0, 0,
+     0, 0},
+    {"*2\r\n:1\r\n:5\r\n", ANSWER_GRANTED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:2\r\n:5\r\n", ANSWER_RESTORED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-1\r\n:5\r\n", ANSWER_GONE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-2\r\n:5\r\n", ANSWER_LATE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-3\r\n:5\r\n", ANSWER_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")", 900, 0,
+     0, 0},
+    {"*4\r\n:0\r\n:5\r\n:-1\r\n$0\r\n\r\n", ANSWER_HELD, 5, 0, "another program (\"\")", -1, 0, 0,
+     0},
+    {HELD("900", "x") ":200\r\n$1\r\n9\r\n:1\r\n:1\r\n", ANSWER_HELD, 5, 0,
+     "another program (\"x\")", 900, 200, 9, 1},
+    {HELD("-1", "x") ":0\r\n$1\r\n0\r\n:0\r\n:1\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")",
+     -1, 0, 0, 0},
+    {HELD("1", "x") ":60000\r\n$16\r\n1700000000000001\r\n:301\r\n:1\r\n", ANSWER_HELD, 5, 0,
+     "another program (\"x\")", 1, 60000, 1700000000000001, 301},
+};
+
+/* Nothing that a script of ours returns. */
+static const char *const malformed[] = {
+    "+OK\r\n",
+    ":1\r\n",
+    "$1\r\n1\r\n",
+    "$-1\r\n",
+    "*0\r\n",
+    "*-1\r\n",
+    "*1\r\n:1\r\n",
+    "*2\r\n:4\r\n:5\r\n",
+    "*2\r\n:-5\r\n:5\r\n",
+    "*2\r\n:4294967297\r\n:5\r\n",
+    "*2\r\n$1\r\n1\r\n:5\r\n",
+    "*2\r\n:1\r\n$1\r\n5\r\n",
+    "*2\r\n:1\r\n$-1\r\n",
+    "*2\r\n*1\r\n:1\r\n:5\r\n",
+    "*3\r\n:1\r\n:5\r\n:42\r\n",
+    "*3\r\n:1\r\n:5\r\n$0\r\n\r\n",
+    "*3\r\n:1\r\n:5\r\n$1\r\n0\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n-1\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n 1\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n1x\r\n",
+    "*3\r\n:1\r\n:5\r\n$5\r\n1.5e3\r\n",
+    "*3\r\n:1\r\n:5\r\n$3\r\nnan\r\n",
+    "*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551616\r\n",
+    "*3\r\n:1\r\n:5\r\n$-1\r\n",
+    "*2\r\n:0\r\n:5\r\n",
+    "*3\r\n:0\r\n:5\r\n:900\r\n",
+    "*4\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n",
+    "*4\r\n:0\r\n:5\r\n:900\r\n:1\r\n",
+    "*4\r\n:0\r\n:5\r\n:900\r\n$-1\r\n",
+};
+
+/* An answer about who holds the lock that doesn't say how to wait: to who waits it is none. */
+static const char *const malformed_waits[] = {
+    "*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n",
+    "*6\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n",
+    HELD("900", "x") "$3\r\n200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") "$-1\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":-1\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":60001\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":9223372036854775807\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":-9223372036854775808\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n:9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$-1\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$2\r\n-9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$1\r\n9\r\n$1\r\n1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$1\r\n9\r\n$-1\r\n:1\r\n",
+    "*8\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    "*8\r\n:0\r\n:5\r\n:900\r\n$-1\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+};
+
+/* The reply in a text; the caller gives `*codec` back. */
+static const struct reply *parse(struct codec **codec, const char *text)
+{
+    const struct reply *reply = NULL;
+
+    *codec = codec_new();
+    if (*codec == NULL || codec_feed(*codec, text, strlen(text), NULL) != RLOCK_OK ||
+        codec_next(*codec, &reply, NULL) != RLOCK_OK)
+        return NULL;
+    return reply;
+}
+
+static void test_answers(void)
+{
+    bool is_renewal;
+    enum rlock_status (*read)(const struct reply *, struct answer *, struct rlock_error *);
+    struct answer answer;
+    struct rlock_error err;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        const struct reply *reply = parse(&codec, good[i].reply);
+
+        memset(&answer, 0x55, sizeof answer);
+        /* a renewal has no fence and no place in line; the short answers are common to both */
+        is_renewal = reply != NULL && reply_count(reply) % 2 == 0 && reply_count(reply) < 8 &&
+                     reply_int(reply_at(reply, 0)) != -3; /* nobody supersedes a holder */
+        read = is_renewal ? answer_read_renewal : answer_read_grant;
+        if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK, "good: %s",
+                good[i].reply)) {
+            is_int(answer.kind, good[i].kind, "of this kind");
+            is_int(answer.server_ms, good[i].server_ms, "with the server's time");
+            ok(answer.fence == good[i].fence, "and the fence");
+            is_str(answer.obstacle.holder, good[i].holder, "and who holds it");
+            is_int(answer.obstacle.left_ms, good[i].left_ms, "and for how long");
+            is_int(answer.block_ms, good[i].block_ms, "and how long to wait");
+            is_int(answer.ticket, good[i].ticket, "and since when we wait");
+            is_int(answer.obstacle.place, good[i].place, "and which place that is");
+        }
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        const struct reply *reply = parse(&codec, malformed[i]);
+
+        err.text[0] = '\0';
+        read = i % 2 == 0 ? answer_read_grant : answer_read_renewal;
+        if (reply_int(reply_at(reply, 0)) == 1)
+            read = answer_read_grant;
+        okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+                err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+            "malformed: %s", malformed[i]);
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof malformed_waits / sizeof malformed_waits[0]; i++) {
+        const struct reply *reply = parse(&codec, malformed_waits[i]);
+
+        err.text[0] = '\0';
+        okf(reply != NULL && answer_read_grant(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+                err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+            "malformed wait: %s", malformed_waits[i]);
+        codec_free(codec);
+    }
+}
+
+static void test_release_answers(void)
+{
+    static const char *const bad[] = {
+        ":2\r\n",       ":-2\r\n", ":4294967296\r\n", "$1\r\n1\r\n",
+        "*1\r\n:1\r\n", "+OK\r\n", "$-1\r\n",         ":-9223372036854775808\r\n"};
+    static const struct {
+        const char *reply;
+        enum answer_kind kind;
+    } released[] = {{":1\r\n", ANSWER_GRANTED}, {":0\r\n", ANSWER_HELD}, {":-1\r\n", ANSWER_GONE}};
+    struct answer answer;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof released / sizeof released[0]; i++) {
+        const struct reply *reply = parse(&codec, released[i].reply);
+
+        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
+                answer.kind == released[i].kind,
+            "release: %s", released[i].reply);
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const struct reply *reply = parse(&codec, bad[i]);
+
+        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+            "malformed release: %s", bad[i]);
+        codec_free(codec);
+    }
+}
+
+int main(void)
+{
+    test_answers();
+    test_release_answers();
+    return done_testing();
+}
