@@ -69,7 +69,7 @@ static enum verdict say_done(const struct run *run, const struct rlock_obstacle 
 
 static enum verdict acquire(struct run *run)
 {
-    struct rlock_until until = {RLOCK_NEVER, run->session.signals.fd};
+    struct rlock_until until = {RLOCK_NEVER, run->session.signals.stop_fd};
     struct rlock_obstacle obstacle = {.left_ms = -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st;

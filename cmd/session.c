@@ -29,7 +29,7 @@ void session_init(struct session *session, const struct options *options)
                                     .json = options->json != 0,
                                     .key = options->n_keys > 0 ? options->keys[0] : NULL,
                                     .start_ms = rlock_clock_ms()},
-                         .signals = {.fd = -1},
+                         .signals = {.fd = -1, .stop_fd = -1},
                          .local = LOCAL_NONE,
                          .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
     if (session->keys_shown != NULL)
@@ -95,7 +95,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 static enum rlock_status open_local(struct session *session, struct rlock_error *err)
 {
     struct rlock_until until = {session->report.start_ms + session->options->connect_ms,
-                                session->signals.fd};
+                                session->signals.stop_fd};
     enum rlock_status st;
 
     do

@@ -56,13 +56,16 @@ static bool is_by_key(int number)
     return i < N_TABLE && table[i].by_key;
 }
 
-static void add_unless_ignored(sigset_t *set, int number)
+static bool is_handled(int number)
+{
+    return row_of(number) < N_TABLE || number >= SIGRTMIN;
+}
+
+static bool is_ignored(int number)
 {
     struct sigaction now;
 
-    /* a blocked signal is queued even where it is ignored: leave those alone */
-    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-        sigaddset(set, number);
+    return sigaction(number, NULL, &now) != 0 || now.sa_handler == SIG_IGN;
 }
 
 int signals_open(struct signals *signals)
@@ -70,19 +73,27 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    size_t i;
+    sigset_t stopping; /* a wait goes on over the others: who leaves the line loses the place */
     int number;
 
     sigemptyset(&handled);
-    for (i = 0; i < N_TABLE; i++)
-        add_unless_ignored(&handled, table[i].number);
-    for (number = SIGRTMIN; number <= SIGRTMAX; number++)
-        add_unless_ignored(&handled, number);
+    sigemptyset(&stopping);
+    for (number = 1; number <= SIGRTMAX; number++) {
+        /* a blocked signal is queued even where it is ignored: leave those alone */
+        if (!is_handled(number) || is_ignored(number))
+            continue;
+        sigaddset(&handled, number);
+        if (action_of(number) != SIGNAL_PASSES)
+            sigaddset(&stopping, number);
+    }
     sigaction(SIGCHLD, &as_default, &before); /* ignored, it would take our children's statuses */
     signals->ignores_child = before.sa_handler == SIG_IGN;
     sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
     signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-    return signals->fd < 0 ? errno : 0;
+    if (signals->fd < 0)
+        return errno;
+    signals->stop_fd = signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signals->stop_fd < 0 ? errno : 0;
 }
 
 bool signals_take(const struct signals *signals, struct signal_seen *seen)

@@ -13,7 +13,8 @@ enum signal_action {
 };
 
 struct signals {
-    int fd;             /* readable when a signal came; the stop_fd of everything that waits */
+    int fd;             /* readable when a signal came */
+    int stop_fd;        /* when one came that ends or stops rlock: cuts a wait for the lock short */
     sigset_t inherited; /* the mask rlock was started with, and the command starts with */
     bool ignores_child; /* SIGCHLD was ignored when rlock was started */
 };

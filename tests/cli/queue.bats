@@ -236,6 +236,25 @@ longest_stall() {
     assert_clean
 }
 
+@test "signals that change nothing don't cost the place, nor does a stop" {
+    local before
+    hold holder -k "$KEY"
+    queue_up 2
+    before=$(redis_cli zrange "$LINE" 0 -1)
+    kill -CONT "$(pid_of 1)"
+    kill -WINCH "$(pid_of 1)"
+    never 1 line_is_not "$before"
+    kill -STOP "$(pid_of 1)"
+    eventually 5 stopped "$(pid_of 1)"
+    kill -CONT "$(pid_of 1)"
+    never 1 line_is_not "$before"
+    let_go holder
+    all_end 0 1 2
+    assert_order 1 2
+    assert_clean
+}
+line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
+
 @test "--queue newest: older ones end with 75, superseded, or as -E says; fifo keeps its place" {
     hold holder -k "$KEY"
     queue_up 1
