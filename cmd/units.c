@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* units: durations and small numbers, from text. */
+/* units: durations and small numbers, from text and as text. */
 #include "units.h"
+
+#include <stdio.h>
 
 #include <string.h>
 
@@ -72,4 +74,18 @@ bool units_number(const char *text, int64_t most, int64_t *value)
         return false;
     *value = n;
     return true;
+}
+
+void units_text(char text[UNITS_TEXT_BYTES], int64_t ms)
+{
+    long long s = ms > 0 ? ms / 1000 : 0;
+
+    if (s < 60)
+        snprintf(text, UNITS_TEXT_BYTES, "%llds", s);
+    else if (s < 3600)
+        snprintf(text, UNITS_TEXT_BYTES, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(text, UNITS_TEXT_BYTES, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(text, UNITS_TEXT_BYTES, "%lldd%02lldh", s / 86400, s / 3600 % 24);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* units: durations and small numbers, from text. */
+/* units: durations and small numbers, from text and as text. */
 #ifndef UNITS_H
 #define UNITS_H
 
@@ -16,5 +16,10 @@ bool units_duration(const char *text, int64_t *ms);
 
 /* units_number: decimal digits and nothing else, at most `most`. */
 bool units_number(const char *text, int64_t most, int64_t *value);
+
+#define UNITS_TEXT_BYTES 32
+
+/* units_text: "12s", "3m05s", "1h02m", "3d04h": the two largest units, rounded down. */
+void units_text(char text[UNITS_TEXT_BYTES], int64_t ms);
 
 #endif

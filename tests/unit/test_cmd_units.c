@@ -112,8 +112,31 @@ static const struct {
     {"1", 0, -1},
 };
 
+static const struct {
+    int64_t ms;
+    const char *text;
+} texts[] = {
+    {INT64_MIN, "0s"},
+    {-1, "0s"},
+    {0, "0s"},
+    {999, "0s"},
+    {1000, "1s"},
+    {59999, "59s"},
+    {60000, "1m00s"},
+    {185000, "3m05s"},
+    {3599999, "59m59s"},
+    {3600000, "1h00m"},
+    {3720000, "1h02m"},
+    {DAY - 1, "23h59m"},
+    {DAY, "1d00h"},
+    {3 * DAY + 4 * 3600000, "3d04h"},
+    {UNITS_DURATION_MAX_MS, "36500d00h"},
+    {INT64_MAX, "106751991167d07h"},
+};
+
 int main(void)
 {
+    char text[UNITS_TEXT_BYTES];
     int64_t value;
     bool is_good;
     size_t i;
@@ -132,6 +155,10 @@ int main(void)
         okf(units_number(numbers[i].text, numbers[i].most, &value) == (numbers[i].value >= 0) &&
                 value == numbers[i].value,
             "a number up to %lld: \"%s\"", (long long)numbers[i].most, numbers[i].text);
+    }
+    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        units_text(text, texts[i].ms);
+        is_str(text, texts[i].text, "as text");
     }
     return done_testing();
 }
