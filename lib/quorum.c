@@ -132,7 +132,9 @@ static enum rlock_status run(struct quorum *quorum, const struct round *round,
         stop->fd = until.stop_fd;
         stop->events = POLLIN;
         stop->revents = 0;
+        wake = watch_wake_ms(quorum->told, wake);
         poll(quorum->watch, quorum->n + 1, until_poll_ms(until_at(until, wake)));
+        watch_tick(quorum->told);
         step_pending(quorum, round, stop->revents != 0 || until_over(until));
         if (stop->revents != 0)
             return RLOCK_STOPPED;
@@ -302,6 +304,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     }
     if (tally.held > 0) {
         *obstacle = tally.held_by.obstacle;
+        obstacle->seen_ms = rlock_clock_ms();
         *block_ms = tally.held_by.block_ms;
         lease->ticket = tally.held_by.ticket;
         return RLOCK_BUSY;

@@ -5,6 +5,7 @@
 
 #include "lease.h"
 #include "member.h"
+#include "watch.h"
 
 #include <poll.h>
 
@@ -15,7 +16,8 @@ struct quorum {
     size_t need; /* a majority; of one it is one */
     struct rlock_timing timing;
     int64_t connect_ms;
-    bool in_doubt; /* an acquire may have been executed though no answer came */
+    bool in_doubt;      /* an acquire may have been executed though no answer came */
+    struct watch *told; /* who hears from us while a round waits; NULL: nobody */
 };
 
 enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,

@@ -131,19 +131,22 @@ struct rlock_holder {
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
 struct rlock_obstacle {
     char holder[256]; /* for people, printable ASCII; "": nobody was seen */
-    int64_t left_ms;  /* until the lock expires; -1: it never does */
+    int64_t seen_ms;  /* when that was, on rlock_clock_ms() */
+    int64_t left_ms;  /* from then until the lock expires; -1: it never does */
     int64_t since_ms; /* since when, in server time, ms since 1970; 0: not known */
     int64_t place;    /* ours in the line, from 1; 0: not in line */
     size_t key;       /* which of the keys */
 };
 
 /*
- * Who is told what is in the way, after each look at it, and with NULL when the
- * wait is over. Called by the thread that waits; it must not block.
+ * Who is told what is in the way: after each look at it, again where no look
+ * came for a while, and with NULL when the wait is over. Called by the thread
+ * that waits; it must not block.
  */
 struct rlock_watch {
     void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */
     void *context;
+    int64_t every_ms; /* from one call to the next at the latest; 0: only after a look */
 };
 
 struct rlock_config {

@@ -98,7 +98,7 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
 }
 
 static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
-                                   struct rlock_watch watch, struct rlock_error *err)
+                                   struct rlock_error *err)
 {
     enum rlock_status st;
     int64_t block_ms = 0;
@@ -111,8 +111,9 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         asking->was_there = asking->was_there || st == RLOCK_BUSY || st == RLOCK_PENDING;
         if (asking->was_there && !asking->lease->is_once)
             asking->ends = asking->until;
-        if (st == RLOCK_BUSY && watch.see != NULL)
-            watch.see(watch.context, asking->obstacle);
+        if (st == RLOCK_BUSY)
+            watch_see(asking->quorum->told, asking->obstacle);
+        watch_tick(asking->quorum->told);
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         if (until_over(asking->ends))
@@ -139,14 +140,16 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struc
 {
     struct asking asking = {
         .quorum = quorum, .lease = lease, .until = until, .ends = until, .obstacle = obstacle};
+    struct watch told = {.by = watch};
     enum rlock_status st;
 
+    quorum->told = &told;
     lease->is_once = until_over(until);
     if (lease->is_once || until.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
-    st = ask_until(&asking, grant, watch, err);
-    if (watch.see != NULL)
-        watch.see(watch.context, NULL);
+    st = ask_until(&asking, grant, err);
+    watch_see(&told, NULL);
+    quorum->told = NULL;
     if (st != RLOCK_OK && (quorum->in_doubt || lease->ticket > 0))
         take_back(quorum, lease, st, err);
     lease->ticket = 0;

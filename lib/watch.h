@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* watch: when to tell what is in the way of a lock, and to whom. */
+#ifndef WATCH_H
+#define WATCH_H
+
+#include "rlock.h"
+
+struct watch {
+    struct rlock_watch by;
+    const struct rlock_obstacle *obstacle; /* borrowed; NULL: nothing was seen yet */
+    int64_t next_ms;                       /* when to tell again; RLOCK_NEVER: after a look only */
+};
+
+/* Each takes NULL for a watch: nobody is told. */
+
+/* watch_see: tell what a look has shown; NULL: the wait is over. */
+void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle);
+
+/* watch_tick: tell what was seen last once more, if it is time to. */
+void watch_tick(struct watch *watch);
+
+/* watch_wake_ms: the earlier of a moment and the next tick. */
+int64_t watch_wake_ms(const struct watch *watch, int64_t at_ms);
+
+#endif
