@@ -59,6 +59,11 @@ static void write_line(const char *line, size_t n)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+void report_draw(int terminal, const char *bytes, size_t n)
+{
+    write_all(terminal, bytes, n);
+}
+
 void report_escape(char *out, size_t room, const char *bytes)
 {
     size_t used = 0;

@@ -39,6 +39,9 @@ void report_say(const struct report *report, enum report_level level, struct mes
 enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
                           int sys);
 
+/* report_draw: bytes to a terminal, by a descriptor that never blocks: what isn't taken is lost. */
+void report_draw(int terminal, const char *bytes, size_t n);
+
 /* report_escape: printable ASCII of any bytes, \xNN for the rest, cut to `room`. */
 void report_escape(char *out, size_t room, const char *bytes);
 

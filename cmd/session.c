@@ -34,6 +34,7 @@ void session_init(struct session *session, const struct options *options)
                          .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
     if (session->keys_shown != NULL)
         session->report.key = session->keys_shown;
+    progress_init(&session->progress, &session->report);
 }
 
 /*
@@ -84,6 +85,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                    .pid = getpid()},
         .connect_ms = options->connect_ms,
         .queue = (enum rlock_queue)options->queue,
+        .watch = progress_watch(&session->progress),
     };
 
     st = rlock_open(&session->lock, &config, err);

@@ -5,12 +5,14 @@
 
 #include "local.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "signals.h"
 
 struct session {
     const struct options *options; /* borrowed */
     struct report report;
+    struct progress progress;
     struct signals signals; /* fd -1: they do what they always do */
     int number;             /* of the signal that ended the wait; 0: none */
     struct local local;

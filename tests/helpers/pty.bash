@@ -3,10 +3,12 @@
 #
 #     pty_start                       a shell that prompts; 80 columns, 24 lines
 #     pty_type '"$RLOCK" -k k -- cat' a line, and the return key
-#     pty_key C-c                     also C-z, C-d, C-\
+#     pty_key C-c                     also C-z, C-d, C-\, C-s, C-q
 #     pty_expect SECONDS REGEX        waits until something after the last match matches
 #     pty_prompt [SECONDS]            the same for the prompt
 #     pty_screen                      all bytes that were ever shown
+#     pty_rows                        what a person sees of that; no row is broken
+#     pty_resize COLUMNS              after pty_start, at any time
 #     pty_end                         ends the shell, and waits for that
 #
 # What is typed is on the screen too: let the regex match only the answer. script(1) makes the
@@ -19,7 +21,7 @@ pty_start() {
     exec {PTY_KEYS}>"$DIR/keys"
     PTY_SEEN=0
     pty_prompt
-    pty_type 'stty rows 24 cols 80'
+    pty_type 'stty rows 24 cols 80; tty >"$DIR/tty"'
     pty_prompt
 }
 
@@ -37,6 +39,8 @@ pty_key() {
         C-d) printf '\004' ;;
         C-z) printf '\032' ;;
         C-\\) printf '\034' ;;
+        C-s) printf '\023' ;;
+        C-q) printf '\021' ;;
         *) fail "no such key: $1" ;;
     esac >&"$PTY_KEYS"
 }
@@ -56,6 +60,20 @@ pty_matches() {
 }
 
 pty_screen() { cat "$DIR/screen"; }
+
+# A carriage return goes back to the start of the row, and what follows is written over it.
+pty_rows() {
+    LC_ALL=C awk '{
+        n = split($0, part, "\r")
+        row = ""
+        for (i = 1; i <= n; i++)
+            row = part[i] substr(row, length(part[i]) + 1)
+        sub(/ +$/, "", row)
+        print row
+    }' "$DIR/screen"
+}
+
+pty_resize() { stty -F "$(<"$DIR/tty")" cols "$1"; }
 
 pty_end() {
     pty_type 'exit'

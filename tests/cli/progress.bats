@@ -1,0 +1,244 @@
+#!/usr/bin/env bats
+# progress: whom rlock waits for, on a terminal and elsewhere.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/pty
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+    # what is typed and shown, shorter
+    KEY=k$BATS_TEST_NUMBER
+    mkdir "$DIR/bin"
+    ln -s "$RLOCK" "$DIR/bin/rlock"
+    PATH=$DIR/bin:$PATH
+    pty_start
+}
+teardown() { common_teardown; }
+
+taken() { redis_cli set "$KEY" other PX 600000 >/dev/null; }
+# type_key KEY: lets the shell at the terminal use another one.
+type_key() {
+    KEY=$1
+    printf '%s' "$KEY" >"$DIR/key"
+    pty_type 'KEY=$(<"$DIR/key")'
+    pty_prompt
+}
+
+free() { redis_cli del "$KEY" >/dev/null; }
+waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
+in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+
+# drawn: each state of the line, with what it blots out; the last one may not be whole yet.
+drawn() { tr '\r' '\n' <"$DIR/screen" | grep -a '^rlock: .*: waiting ' || :; }
+last_drawn() { drawn | tail -n 2 | head -n 1 | sed 's/ *$//'; }
+last_is() { [[ $(last_drawn) =~ $1 ]]; }
+assert_none_drawn() { assert_eq "$(drawn)" '' 'what was drawn'; }
+assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
+
+# widest FROM: the longest drawn row since the first that matches FROM.
+widest() {
+    tr '\r' '\n' <"$DIR/screen" | LC_ALL=C awk -v from="$1" '
+        $0 ~ from { on = 1 }
+        on && /^rlock: .*: waiting / && length > most { most = length }
+        END { print most + 0 }'
+}
+
+@test "one row tells whom it waits for, for how long, and the place; drawn anew each second" {
+    hold holder -k "$KEY" -t 60 --label 'spring cleaning'
+    start first "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    pty_type 'rlock -k "$KEY" -- echo done' # the second is asked every 2.5 s only
+    pty_expect 5 'waiting 0s for sh of '
+    pty_expect 15 'waiting ([4-9]|[0-9]{2,})s'
+    (($(drawn | grep -o 'waiting [0-4]s' | sort -u | wc -l) >= 4)) || fail "$(drawn)"
+    assert_match "$(last_drawn)" \
+        "^rlock: $KEY: waiting [0-9]+s for sh of .*, (1m00|[45][0-9])s left, place 2$"
+    assert_eq "$(pty_rows | grep -c waiting)" 1 'rows'
+    pty_resize 200 # all of it has room
+    eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\), "
+    let_go holder
+    pty_prompt
+}
+
+@test "the row is gone when the command starts" {
+    taken
+    pty_type 'rlock -k "$KEY" -- echo done'
+    pty_expect 5 'waiting 0s for another program \("other"\), '
+    free
+    pty_expect 5 $'done\r'
+    pty_prompt
+    assert_cleared
+    assert_match "$(pty_rows)" $'\ndone\n' 'the screen'
+}
+
+@test "and when time is over, before that is said; or when rlock fails" {
+    taken
+    pty_type 'rlock -k "$KEY" -w 0.3 -- true'
+    pty_expect 5 'waiting 0s for '
+    pty_prompt
+    assert_cleared
+    assert_match "$(pty_rows)" $'\n'"rlock: $KEY: timeout: held by " 'the screen'
+    pty_type 'rlock -k "$KEY" -- true'
+    pty_expect 5 'waiting 0s for '
+    redis_cli eval 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], "a")' 1 "$KEY"
+    pty_prompt
+    assert_cleared
+    assert_match "$(pty_rows)" $'\n'"rlock: $KEY: refused: " 'the screen'
+}
+
+@test "it is cut at the width, also after a resize, and never reaches the last column" {
+    local label
+    label=$(printf '%0150d' 7)
+    type_key "$KEY:$(printf '%0200d' 7)"
+    hold holder -k "$KEY" -t 60 --label "$label"
+    pty_type 'rlock -k "$KEY" -- echo done'
+    pty_expect 5 'waiting 1s'
+    assert_between "$(widest '^rlock')" 70 79
+    eventually 5 last_is '^rlock: k[^ ]*\.\.\.: waiting [0-9]+s for .*, [0-9ms]+ left, place 1$'
+    pty_resize 40
+    pty_expect 5 'waiting 3s'
+    assert_between "$(widest 'waiting 3s')" 30 39
+    pty_resize 300
+    pty_expect 5 'waiting 5s'
+    assert_between "$(widest 'waiting 5s')" 200 299
+    pty_resize 2
+    pty_expect 5 $'\r *r *\r'
+    pty_resize 70000 2>/dev/null || pty_resize 65535
+    pty_expect 9 'waiting [89]s'
+    assert_between "$(widest 'waiting [89]s')" 200 511
+    assert_eq "$(pty_rows | grep -c 'waiting')" 1 'rows'
+    let_go holder
+    pty_expect 5 $'done\r'
+    assert_cleared
+}
+
+@test "what others wrote into key, value and card reaches the terminal as printable ASCII only" {
+    local value odd=$'\e[2J\e]0;title\a\n\r\x9b31m\x7f"\\caf\xc3\xa9'
+    type_key "$KEY:$odd:"
+    local card='host=%1b[2J pid=1%0a2 user=%9b%00x command=%0d%0a label=caf%C3%A9%E2%80%AE'
+    for value in "$odd" "$(printf '%065536d' 7 | tr 07 "$odd")" \
+        "$(printf '%032d' 0) v1 try=1 $card since=1" \
+        "$(printf '%032d' 0) v1 try=1 host=$odd label=$odd"; do
+        printf '%s' "$value" | redis_cli -x setex "$KEY" 600 >/dev/null
+        pty_type 'rlock -k "$KEY" -- echo done'
+        pty_expect 5 'waiting 0s for '
+        free
+        pty_expect 5 $'done\r'
+        pty_prompt
+    done
+    assert_eq "$(LC_ALL=C tr -d '\n\r\40-\176' <"$DIR/screen" | od -An -c)" '' 'what else came'
+    (($(drawn | wc -l) >= 4)) || fail "not drawn"
+    assert_between "$(widest '^rlock')" 60 79
+    pty_resize 200
+    hold holder -k "$KEY" -t 60 --label $'caf\xc3\xa9 \e[2J'
+    pty_type 'rlock -k "$KEY" -- true'
+    pty_expect 5 '\(caf\\xc3\\xa9 \\x1b\[2J\), '
+    let_go holder
+    pty_prompt
+}
+
+# ---- signals ----
+
+@test "^C: the row is gone, and rlock ends by INT" {
+    taken
+    pty_type 'rlock -k "$KEY" -- true'
+    pty_expect 5 'waiting 0s for '
+    pty_key C-c
+    pty_prompt
+    pty_type 'echo "status $?."'
+    pty_expect 5 'status 130\.'
+    assert_cleared
+    in_line 0
+}
+
+@test "^Z: the row is gone; fg brings it back; in the background there is none" {
+    taken
+    pty_type 'rlock -k "$KEY" -- echo done'
+    pty_expect 5 'waiting 0s for '
+    pty_key C-z
+    pty_expect 5 'Stopped'
+    pty_prompt
+    assert_cleared
+    pty_type 'bg'
+    pty_prompt
+    eventually 5 in_line 1
+    never 1 pty_matches 'waiting'
+    pty_type 'fg'
+    pty_expect 5 'waiting [0-9]+s for '
+    free
+    pty_expect 5 $'done\r'
+    pty_prompt
+    assert_cleared
+}
+
+@test "started in the background it draws nothing, until it is brought to the foreground" {
+    taken
+    pty_type 'rlock -k "$KEY" -- echo done &'
+    pty_prompt
+    eventually 5 in_line 1
+    never 1 pty_matches 'waiting'
+    pty_type 'fg'
+    pty_expect 5 'waiting [0-9]+s for '
+    free
+    pty_expect 5 $'done\r'
+    pty_prompt
+    assert_cleared
+}
+
+@test "a terminal that is held by ^S doesn't keep rlock from its turn" {
+    taken
+    pty_type 'rlock -k "$KEY" -- touch "$DIR/ran"'
+    pty_expect 5 'waiting 1s for '
+    pty_key C-s
+    never 2 pty_matches 'waiting 9s' # some more are drawn, in vain
+    free
+    eventually 2 test -e "$DIR/ran"
+    pty_key C-q
+    pty_prompt
+}
+
+# ---- where there is none ----
+
+@test "no row with -q, --json or -v, nor where standard error isn't the terminal" {
+    local words
+    taken
+    for words in '-q' '--json' '-v' '-v --json' '2>"$DIR/err"' '2>&1 | cat'; do
+        pty_type "rlock -k \"\$KEY\" -c true $words"
+        eventually 5 waits
+        free
+        pty_prompt
+        taken
+    done
+    refute_match "$(<"$DIR/screen")" $'\rrlock: [^\n\r]*: waiting ' 'the screen'
+    assert_none_drawn_in_place
+    [[ ! -s $DIR/err ]] || fail "$(<"$DIR/err")"
+}
+assert_none_drawn_in_place() {
+    refute_match "$(tr '\r' '\n' <"$DIR/screen")" ': waiting [0-9]' 'the screen'
+}
+
+@test "with -v it is said when the wait begins, as text and as JSON, and not again soon" {
+    hold holder -k "$KEY" -t 60 --label nightly
+    start text "$RLOCK" -v -k "$KEY" -- true
+    start json "$RLOCK" -v --json -k "$KEY" -- true
+    start none "$RLOCK" -k "$KEY" -- true
+    local why='for sh of .*\(nightly\), .*s left, place [0-9]'
+    eventually 5 file_has "$DIR/text.err" "^rlock: $KEY: waiting: $why \([0-9]\.[0-9]* s\)$"
+    eventually 5 file_has "$DIR/json.err" \
+        "^\{\"event\":\"waiting\",\"key\":\"$KEY\",\"why\":\"$why\",\"elapsed_ms\":[0-9]*\}$"
+    eventually 5 in_line 3
+    never 1 file_has "$DIR/none.err" .
+    let_go holder
+    for each in text json none; do
+        finish "$each"
+        assert_status 0
+        ((${#stderr} == 0)) || assert_eq "$(grep -c waiting <<<"$stderr")" 1 'messages'
+    done
+}
