@@ -42,13 +42,16 @@ last_is() { [[ $(last_drawn) =~ $1 ]]; }
 assert_none_drawn() { assert_eq "$(drawn)" '' 'what was drawn'; }
 assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
 
-# widest FROM: the longest drawn row since the first that matches FROM.
+# widest FROM [padded]: the longest row drawn since that byte of the screen, with the blanks at
+# its end or without.
 widest() {
-    tr '\r' '\n' <"$DIR/screen" | LC_ALL=C awk -v from="$1" '
-        $0 ~ from { on = 1 }
-        on && /^rlock: .*: waiting / && length > most { most = length }
+    tail -c "+$(($1 + 1))" "$DIR/screen" | tr '\r' '\n' | LC_ALL=C awk -v padded="${2:-}" '
+        !/^rlock: .*: waiting / { next }
+        !padded { sub(/ +$/, "") }
+        length > most { most = length }
         END { print most + 0 }'
 }
+here() { stat -c %s "$DIR/screen"; }
 
 @test "one row tells whom it waits for, for how long, and the place; drawn anew each second" {
     hold holder -k "$KEY" -t 60 --label 'spring cleaning'
@@ -79,12 +82,13 @@ widest() {
 }
 
 @test "and when time is over, before that is said; or when rlock fails" {
-    taken
+    redis_cli set "$KEY" other >/dev/null # so the row is longer than the message
     pty_type 'rlock -k "$KEY" -w 0.3 -- true'
     pty_expect 5 'waiting 0s for '
     pty_prompt
     assert_cleared
-    assert_match "$(pty_rows)" $'\n'"rlock: $KEY: timeout: held by " 'the screen'
+    assert_match "$(pty_rows)" \
+        $'\n'"rlock: $KEY: timeout: held by .*, without an end"$'\n' 'the screen'
     pty_type 'rlock -k "$KEY" -- true'
     pty_expect 5 'waiting 0s for '
     redis_cli eval 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], "a")' 1 "$KEY"
@@ -94,29 +98,38 @@ widest() {
 }
 
 @test "it is cut at the width, also after a resize, and never reaches the last column" {
-    local label
+    local label from
     label=$(printf '%0150d' 7)
     type_key "$KEY:$(printf '%0200d' 7)"
     hold holder -k "$KEY" -t 60 --label "$label"
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 1s'
-    assert_between "$(widest '^rlock')" 70 79
+    assert_between "$(widest 0)" 70 79
     eventually 5 last_is '^rlock: k[^ ]*\.\.\.: waiting [0-9]+s for .*, [0-9ms]+ left, place 1$'
-    pty_resize 40
-    pty_expect 5 'waiting 3s'
-    assert_between "$(widest 'waiting 3s')" 30 39
-    pty_resize 300
-    pty_expect 5 'waiting 5s'
-    assert_between "$(widest 'waiting 5s')" 200 299
-    pty_resize 2
+    resize_at 3 40
+    pty_expect 5 'waiting 4s'
+    assert_between "$(widest "$from")" 30 39
+    assert_between "$(widest "$from" padded)" 30 40 # no row of blanks goes on in the next one
+    resize_at 5 300
+    pty_expect 5 'waiting 6s'
+    assert_between "$(widest "$from")" 200 299
+    resize_at 7 2
     pty_expect 5 $'\r *r *\r'
-    pty_resize 70000 2>/dev/null || pty_resize 65535
-    pty_expect 9 'waiting [89]s'
-    assert_between "$(widest 'waiting [89]s')" 200 511
+    from=$(here)
+    pty_resize 65535
+    pty_expect 9 'waiting 9s'
+    assert_between "$(widest "$from")" 200 511
     assert_eq "$(pty_rows | grep -c 'waiting')" 1 'rows'
     let_go holder
     pty_expect 5 $'done\r'
     assert_cleared
+}
+
+# resize_at SECOND COLUMNS: just after that second was drawn; sets `from`.
+resize_at() {
+    pty_expect 5 "waiting $1s"
+    pty_resize "$2"
+    from=$(here)
 }
 
 @test "what others wrote into key, value and card reaches the terminal as printable ASCII only" {
@@ -135,7 +148,7 @@ widest() {
     done
     assert_eq "$(LC_ALL=C tr -d '\n\r\40-\176' <"$DIR/screen" | od -An -c)" '' 'what else came'
     (($(drawn | wc -l) >= 4)) || fail "not drawn"
-    assert_between "$(widest '^rlock')" 60 79
+    assert_between "$(widest 0)" 60 79
     pty_resize 200
     hold holder -k "$KEY" -t 60 --label $'caf\xc3\xa9 \e[2J'
     pty_type 'rlock -k "$KEY" -- true'
