@@ -58,11 +58,30 @@ end
 -- A ticket is the moment of its first attempt, and later than all in line. Its owner keeps it, so
 -- the order outlives the line's data.
 local ticket = tonumber(ARGV[7])
-if stands and not claimed then
-  for _, lock in ipairs(ticket and {} or ours) do
+local function draw_ticket()
+  for _, lock in ipairs(ours) do
     local last = redis.call('ZRANGE', lock.line, -1, -1, 'WITHSCORES')[2]
     ticket = math.max(us, (tonumber(last) or 0) + 1, ticket or 0)
   end
+end
+
+-- Of those who wait by "newest" one stays. Returns false if that isn't us.
+local function supersede(lock)
+  local newest = redis.call('HGET', lock.waiters, 'newest') or ''
+  local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
+  if its_ticket and tonumber(its_ticket) > ticket then
+    leave(lock, token)
+    return false
+  end
+  redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
+  if whose and whose ~= token then
+    leave(lock, whose)
+    wake(lock, whose)
+  end
+  return true
+end
+
+local function stand_in_line()
   for _, lock in ipairs(ours) do
     -- Who brings a ticket to a server that knows of no line is the first to be back after its data
     -- were lost: the others, who may come before it in line, get the time to come back, too.
@@ -70,24 +89,20 @@ if stands and not claimed then
       redis.call('SET', lock.key, NOBODY .. ' v1 try=0 since=' .. now, 'PX', CLAIM)
       look(lock)
     end
-    if waits == 'newest' then
-      local newest = redis.call('HGET', lock.waiters, 'newest') or ''
-      local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
-      if its_ticket and tonumber(its_ticket) > ticket then
-        leave(lock, token)
-        return {-3, now}
-      end
-      redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
-      if whose and whose ~= token then
-        leave(lock, whose)
-        wake(lock, whose)
-      end
+    if waits == 'newest' and not supersede(lock) then
+      return false
     end
     redis.call('ZADD', lock.line, whole(ticket), token)
     redis.call('HSET', lock.waiters, token, now .. ' ' .. want .. ' ' .. card)
     redis.call('PEXPIRE', lock.line, LIFE * 4)
     redis.call('PEXPIRE', lock.waiters, LIFE * 4)
   end
+  return true
+end
+
+-- Who has waited before takes its place before anything else: it may be the first.
+if stands and ticket and not claimed and not stand_in_line() then
+  return {-3, now}
 end
 
 local busy -- what is in the way, a holder before a line
@@ -139,6 +154,12 @@ local function block_ms(lock, place, left)
 end
 
 if busy then
+  if stands and not ticket then
+    draw_ticket()
+    if not stand_in_line() then
+      return {-3, now}
+    end
+  end
   for _, lock in ipairs(stands and ours or {}) do
     if lock.is_ours and not lock.several then -- ours, as soon as the others are
       redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
@@ -203,7 +224,7 @@ for _, lock in ipairs(ours) do
   if want == 'x' and not lock.held then -- not first: a server without memory would let us go on
     redis.call('DEL', lock.holders, lock.cards)
   end
-  if stands then
+  if ticket then
     leave(lock, token)
     if string.match(redis.call('HGET', lock.waiters, 'newest') or '', ' (%x+)') == token then
       redis.call('HDEL', lock.waiters, 'newest')
