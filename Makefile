@@ -6,6 +6,7 @@
 #   CC CFLAGS LDFLAGS            yours; what rlock itself needs is added to them
 #   V=1                          show the commands
 #   WERROR=1                     warnings are errors
+#   TLS=no                       without rediss://, and so without OpenSSL's headers
 #   FLAVOUR=plain|asan|tsan|...  each builds in build/FLAVOUR; any other name is a plain build too
 
 PREFIX  ?= /usr/local
@@ -37,6 +38,13 @@ HIREDIS_A      := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
                                          $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
 HIREDIS_LIBS   := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
 
+# Only the headers are needed to build: the library is loaded by its name when a URL wants it.
+ifeq ($(origin TLS),undefined)
+OPENSSL_3 := \043include <openssl/ssl.h>\n\043if OPENSSL_VERSION_MAJOR < 3\n\043error\n\043endif\n
+TLS := $(shell printf '$(OPENSSL_3)' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes || \
+               echo not-found)
+endif
+
 ALL_CPPFLAGS := -D_GNU_SOURCE $(HIREDIS_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections $(CFLAGS)
 ALL_LDFLAGS  := -pthread -Wl,-O1 -Wl,--gc-sections -Wl,--as-needed -Wl,--hash-style=gnu \
@@ -46,13 +54,15 @@ compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
-          $(HIREDIS_LIBS)
+          $(HIREDIS_LIBS) -ldl
 
 comma := ,
 
 # ---- files ---------------------------------------------------------------------------------------
 
-LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard lib/*.c))
+LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/notls.c,lib/tls.c lib/libssl.c),\
+                         $(wildcard lib/*.c))
+LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
 CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -78,8 +88,16 @@ rlock: $(B)/rlock
 $(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
 	$(link)
 
-$(B)/librlock.a: $(LIB_OBJ)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/librlock.a: $(LIB_OBJ) $(B)/tls.$(TLS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
+
+# Newer than the archive when what is wanted has changed.
+$(B)/tls.$(TLS):
+	$(Q)mkdir -p $(@D) && rm -f $(B)/tls.* && touch $@
+ifeq ($(TLS),not-found)
+	$(Q)echo "rlock: built WITHOUT TLS, as the headers of OpenSSL 3 are not installed:" \
+	     "rediss:// will be refused; make deps installs them, TLS=no says that it is meant" >&2
+endif
 
 $(B)/lib/%.o: lib/%.c | build/gen/scripts.h $(B)/hiredis.found
 	$(call compile,-Ilib -Ibuild/gen)
@@ -175,8 +193,8 @@ FUZZ_SECONDS ?= 60
 fuzz: build/gen/scripts.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
 	$(Q)mkdir -p build/fuzz && for f in $(patsubst fuzz_%,%,$(notdir $(REPLAYS))); do \
 	    clang -g -O1 -std=c11 -fsanitize=fuzzer,address,undefined $(ALL_CPPFLAGS) -Itests/fuzz \
-	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c lib/*.c \
-	        $(filter-out cmd/main.c,$(wildcard cmd/*.c)) $(HIREDIS_LIBS) -pthread && \
+	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c $(LIB_SRC) \
+	        $(filter-out cmd/main.c,$(wildcard cmd/*.c)) $(HIREDIS_LIBS) -pthread -ldl && \
 	    mkdir -p build/fuzz/found-$$f && \
 	    build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=5 build/fuzz/found-$$f \
 	        tests/fuzz/corpus/$$f || exit 1; \

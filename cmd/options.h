@@ -40,6 +40,9 @@ struct options {
     int64_t wait_all;
     const char *label;
     const char *url;
+    const char *tls_ca;
+    const char *tls_cert;
+    const char *tls_key;
     const char *password_file;
     int64_t pass_credentials;
     int64_t connect_ms;
@@ -87,7 +90,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 27
+#define OPTION_COUNT 30
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -21,7 +21,10 @@ _rlock_options='-k --key                KEY
 -  --max-hold           DURATION 1m 10m 1h 6h
 -  --wait-all           -
 -  --label              TEXT
--u --url                URL      redis:// unix:// local:
+-u --url                URL      redis:// rediss:// unix:// local:
+-  --tls-ca             FILE
+-  --tls-cert           FILE
+-  --tls-key            FILE
 -  --password-file      FILE
 -  --pass-credentials   -
 -  --connect-timeout    DURATION 1s 5s 30s

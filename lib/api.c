@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "err.h"
 #include "keeper.h"
+#include "tls.h"
 #include "wait.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct rlock {
 
 const char *rlock_built_with(void)
 {
-    return codec_built_with();
+    return codec_built_with(tls_is_built());
 }
 
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,

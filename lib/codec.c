@@ -38,9 +38,11 @@ struct codec {
 #define TEXT_OF(number) #number
 #define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
-const char *codec_built_with(void)
+#define HIREDIS "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH)
+
+const char *codec_built_with(bool tls)
 {
-    return "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH) ", TLS no";
+    return tls ? HIREDIS ", TLS yes" : HIREDIS ", TLS no";
 }
 
 void request_begin(struct request *request, const char *command)

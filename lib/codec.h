@@ -31,7 +31,7 @@ enum rlock_status codec_encode(const struct request *request, char **out, size_t
                                struct rlock_error *err);
 
 /* codec_built_with: rlock_built_with(). */
-const char *codec_built_with(void);
+const char *codec_built_with(bool tls);
 
 /* A reader of replies. */
 struct codec;

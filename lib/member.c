@@ -80,10 +80,25 @@ void member_step(struct member *member)
     settle(member, node_step(&member->node, &member->reply, &member->err));
 }
 
+/* Where it hangs: a server that waits for something else than TLS says nothing either. */
+static const char *what_is_late(const struct member *member)
+{
+    switch (member->node.phase) {
+    case NODE_DIALING:
+        return "connect: timed out";
+    case NODE_SECURING:
+        return "TLS: timed out; does the server speak TLS on this port?";
+    case NODE_CLOSED:
+    case NODE_GREETING:
+    case NODE_READY:
+        break;
+    }
+    return "no answer in time";
+}
+
 void member_abandon(struct member *member, const struct request *undo)
 {
-    err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
-            member->node.phase == NODE_DIALING ? "connect: timed out" : "no answer in time");
+    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", what_is_late(member));
     node_abandon(&member->node, undo);
     settle(member, RLOCK_E_UNREACHABLE);
 }

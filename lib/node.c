@@ -3,7 +3,8 @@
  * node: one Redis server: a connection, its greeting, one request at a time.
  *
  * The request is sent only after the greeting was answered well: a client that
- * goes on after a failed AUTH runs as somebody else.
+ * goes on after a failed AUTH runs as somebody else. With TLS the greeting, and
+ * with it the password, is sent only after the server has proven who it is.
  */
 #include "node.h"
 
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TLS_ALERT 0x15 /* the first byte of such a record */
 
 void node_init(struct node *node, const struct url *url, const char *password)
 {
@@ -33,6 +36,8 @@ static void forget(char **bytes, size_t *n)
 static void node_reset(struct node *node)
 {
     dial_stop(&node->dial);
+    tls_end(node->line);
+    node->line = NULL;
     stream_reset(&node->stream);
     codec_free(node->codec);
     node->codec = NULL;
@@ -47,13 +52,29 @@ void node_fini(struct node *node)
     dial_fini(&node->dial);
 }
 
+static enum rlock_status put(struct node *node, const char *bytes, size_t n, size_t *done,
+                             struct rlock_error *err)
+{
+    if (node->line != NULL)
+        return tls_write(node->line, bytes, n, done, err);
+    return stream_write(&node->stream, bytes, n, done, err);
+}
+
+static enum rlock_status get(struct node *node, char *bytes, size_t n, size_t *done,
+                             struct rlock_error *err)
+{
+    if (node->line != NULL)
+        return tls_read(node->line, bytes, n, done, err);
+    return stream_read(&node->stream, bytes, n, done, err);
+}
+
 /* A standing connection on which anything came in unasked, or its end, is of no more use. */
 static bool is_quiet(struct node *node)
 {
     char byte;
     size_t n;
 
-    return stream_read(&node->stream, &byte, 1, &n, NULL) == RLOCK_PENDING;
+    return get(node, &byte, 1, &n, NULL) == RLOCK_PENDING;
 }
 
 static enum rlock_status write_greeting(struct node *node, struct rlock_error *err)
@@ -127,6 +148,8 @@ short node_events(const struct node *node)
 
     if (node->phase == NODE_DIALING)
         return dial_events(&node->dial);
+    if (node->line != NULL)
+        return tls_events(node->line);
     return node->sent < whole ? POLLIN | POLLOUT : POLLIN;
 }
 
@@ -142,10 +165,20 @@ static enum rlock_status send_rest(struct node *node, const char *bytes, size_t 
     size_t done;
 
     while (st == RLOCK_OK && node->sent < n) {
-        st = stream_write(&node->stream, bytes + node->sent, n - node->sent, &done, err);
+        st = put(node, bytes + node->sent, n - node->sent, &done, err);
         if (st == RLOCK_OK)
             node->sent += done;
     }
+    return st;
+}
+
+/* A port for TLS cuts off whoever doesn't speak it, sometimes after an alert. */
+static enum rlock_status hint_at_tls(const struct node *node, enum rlock_status st,
+                                     struct rlock_error *err)
+{
+    if (st == RLOCK_E_UNREACHABLE && !node->has_heard && node->url->kind == URL_TCP &&
+        !node->url->is_tls)
+        err_suffix(err, "does it want TLS (rediss://)?");
     return st;
 }
 
@@ -158,9 +191,12 @@ static enum rlock_status next_reply(struct node *node, const struct reply **repl
     size_t n;
 
     while (st == RLOCK_PENDING) {
-        st = stream_read(&node->stream, bytes, sizeof bytes, &n, err);
+        st = get(node, bytes, sizeof bytes, &n, err);
         if (st != RLOCK_OK)
-            return st;
+            return hint_at_tls(node, st, err);
+        if (!node->has_heard && bytes[0] == TLS_ALERT)
+            return err_set(err, RLOCK_E_PROTOCOL, 0, "the server speaks TLS here: use rediss://");
+        node->has_heard = true;
         st = codec_feed(node->codec, bytes, n, err);
         if (st == RLOCK_OK)
             st = codec_next(node->codec, reply, err);
@@ -220,23 +256,49 @@ static enum rlock_status step_request(struct node *node, const struct reply **re
     return st;
 }
 
+static enum rlock_status start_greeting(struct node *node, struct rlock_error *err)
+{
+    enum rlock_status st = write_greeting(node, err);
+
+    node->phase = NODE_GREETING;
+    node->sent = 0;
+    return st == RLOCK_OK ? RLOCK_PENDING : st;
+}
+
+static enum rlock_status step_dial(struct node *node, struct rlock_error *err)
+{
+    enum rlock_status st = dial_step(&node->dial, &node->stream, err);
+
+    if (st != RLOCK_OK)
+        return st;
+    if (!node->url->is_tls)
+        return start_greeting(node, err);
+    node->phase = NODE_SECURING;
+    st = tls_start(node->tls, &node->line, node->url->host, node->stream, err);
+    return st == RLOCK_OK ? RLOCK_PENDING : st;
+}
+
+static enum rlock_status step_handshake(struct node *node, struct rlock_error *err)
+{
+    enum rlock_status st = tls_handshake(node->line, err);
+
+    return st == RLOCK_OK ? start_greeting(node, err) : st;
+}
+
 enum rlock_status node_step(struct node *node, const struct reply **reply, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_PENDING;
 
-    if (node->phase == NODE_DIALING) {
-        st = dial_step(&node->dial, &node->stream, err);
-        if (st == RLOCK_OK) {
-            st = write_greeting(node, err);
-            node->phase = NODE_GREETING;
-            node->sent = 0;
-            st = st == RLOCK_OK ? RLOCK_PENDING : st;
-        }
-    }
+    if (node->phase == NODE_DIALING)
+        st = step_dial(node, err);
+    if (st == RLOCK_PENDING && node->phase == NODE_SECURING)
+        st = step_handshake(node, err);
     if (st == RLOCK_PENDING && node->phase == NODE_GREETING)
         st = step_greeting(node, reply, err);
     if (st == RLOCK_PENDING && node->phase == NODE_READY)
         st = step_request(node, reply, err);
+    if (st == RLOCK_E_CONFIG)
+        node->asked_ms = 0; /* our certificate was refused: nothing was listened to */
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         node_reset(node);
     return st;
@@ -250,7 +312,7 @@ void node_abandon(struct node *node, const struct request *undo)
     size_t done;
 
     if (undo != NULL && delivered && codec_encode(undo, &bytes, &n, NULL) == RLOCK_OK)
-        (void)stream_write(&node->stream, bytes, n, &done, NULL);
+        (void)put(node, bytes, n, &done, NULL);
     free(bytes);
     node_reset(node);
 }

@@ -5,8 +5,9 @@
 
 #include "codec.h"
 #include "dial.h"
+#include "tls.h"
 
-enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_GREETING, NODE_READY };
+enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_SECURING, NODE_GREETING, NODE_READY };
 
 struct node {
     const struct url *url; /* borrowed */
@@ -14,7 +15,10 @@ struct node {
     enum node_phase phase;
     struct dial dial;
     struct stream stream;
+    struct tls *tls;       /* borrowed; for rediss:// */
+    struct tls_line *line; /* over the stream; NULL: nothing is */
     struct codec *codec;
+    bool has_heard; /* anything at all from this server, ever */
     int greetings;  /* replies the greeting still waits for */
     char *greeting; /* AUTH and SELECT, on their way */
     size_t greeting_bytes;
@@ -24,7 +28,10 @@ struct node {
     int64_t asked_ms; /* just before the request's first byte was sent; 0: not yet */
 };
 
-/* node_init: no connection yet. A password in the URL goes before `password`. */
+/*
+ * node_init: no connection yet. A password in the URL goes before `password`.
+ * For rediss:// `tls` is to be set before the first request.
+ */
 void node_init(struct node *node, const struct url *url, const char *password);
 void node_fini(struct node *node);
 

@@ -19,6 +19,20 @@
 
 #define ACQUIRE_REPLY_MAX_MS 2000
 
+/* What TLS needs is loaded only where it is wanted. */
+static enum rlock_status secure(struct quorum *quorum, const struct rlock_config *config,
+                                struct member *member, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+
+    if (!member->url.is_tls)
+        return RLOCK_OK;
+    if (quorum->tls == NULL)
+        st = tls_open(&quorum->tls, config, err);
+    member->node.tls = quorum->tls;
+    return st;
+}
+
 enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
                               struct rlock_error *err)
 {
@@ -32,9 +46,13 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
     if (quorum->member == NULL || quorum->watch == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     quorum->need = config->n_urls / 2 + 1;
-    for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++)
-        st =
-            member_open(&quorum->member[quorum->n], config->urls[quorum->n], config->password, err);
+    for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++) {
+        struct member *member = &quorum->member[quorum->n];
+
+        st = member_open(member, config->urls[quorum->n], config->password, err);
+        if (st == RLOCK_OK)
+            st = secure(quorum, config, member, err);
+    }
     return st;
 }
 
@@ -44,6 +62,7 @@ void quorum_close(struct quorum *quorum)
 
     for (i = 0; i < quorum->n; i++)
         member_close(&quorum->member[i]);
+    tls_close(quorum->tls);
     free(quorum->member);
     free(quorum->watch);
 }

@@ -10,6 +10,7 @@
 #include <poll.h>
 
 struct quorum {
+    struct tls *tls; /* NULL: no member is rediss:// */
     struct member *member;
     struct pollfd *watch; /* one for each member, one for the stop descriptor */
     size_t n;

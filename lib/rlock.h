@@ -71,7 +71,7 @@ enum rlock_status {
     RLOCK_DONE,       /* what the lock is for was done already */
     /* faults: err is filled */
     RLOCK_E_USAGE,       /* a value outside its range */
-    RLOCK_E_CONFIG,      /* an address that can't be meant */
+    RLOCK_E_CONFIG,      /* an address, a file or a certificate that can't be right */
     RLOCK_E_UNREACHABLE, /* no answer: refused, timed out, reset, not resolved */
     RLOCK_E_PROTOCOL,    /* an answer that isn't Redis, or is out of bounds */
     RLOCK_E_SERVER,      /* the server can't serve now: loading, read-only, out of memory */
@@ -150,9 +150,12 @@ struct rlock_watch {
 };
 
 struct rlock_config {
-    const char *const *urls; /* redis://, unix:// ; borrowed during rlock_open */
+    const char *const *urls; /* redis://, rediss://, unix:// ; borrowed during rlock_open */
     size_t n_urls;           /* 1 today */
     const char *password;    /* for URLs that have none; NULL: none */
+    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_cert;    /* our certificate and its chain; NULL: none */
+    const char *tls_key;     /* its key; NULL: it stands in the same file */
     const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
     size_t n_keys;           /* 1 .. RLOCK_KEYS_MAX, no key twice; all are had, or none */
     enum rlock_mode mode;
@@ -200,7 +203,7 @@ struct rlock_event {
 
 struct rlock; /* one lock on its servers; opaque */
 
-/* rlock_built_with: what the library was built with: "hiredis 1.2.0, TLS no". */
+/* rlock_built_with: what the library was built with: "hiredis 1.2.0, TLS yes". */
 const char *rlock_built_with(void);
 
 /*

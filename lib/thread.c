@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* Enough for getaddrinfo and its plug-ins, the deepest thing a thread of ours calls. */
+/* Enough for getaddrinfo and its plug-ins, and for a TLS handshake: the deepest that is called. */
 #define STACK_BYTES (256 * 1024)
 
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg)

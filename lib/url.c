@@ -4,7 +4,6 @@
 
 #include "err.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +175,10 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     static const struct {
         const char *scheme;
         enum rlock_status (*parse)(struct url *, const char *, struct rlock_error *);
-    } schemes[] = {{"redis://", parse_tcp}, {"unix://", parse_unix}};
+        bool is_tls;
+    } schemes[] = {{"redis://", parse_tcp, false},
+                   {"rediss://", parse_tcp, true},
+                   {"unix://", parse_unix, false}};
     struct url parsed = {.kind = URL_TCP};
     enum rlock_status st;
     size_t i;
@@ -185,7 +187,8 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
         if (strncmp(text, schemes[i].scheme, strlen(schemes[i].scheme)) == 0)
             break;
     if (i == sizeof schemes / sizeof schemes[0])
-        return bad(err, "it starts with none of redis://, unix://, local:");
+        return bad(err, "it starts with none of redis://, rediss://, unix://, local:");
+    parsed.is_tls = schemes[i].is_tls;
     st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
     err_printable(parsed.shown);
     if (st == RLOCK_OK)

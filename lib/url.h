@@ -5,6 +5,8 @@
 
 #include "rlock.h"
 
+#include <stdbool.h>
+
 enum url_kind { URL_TCP, URL_UNIX };
 
 struct url {
@@ -15,12 +17,13 @@ struct url {
     char *user;      /* NULL: none */
     char *password;  /* NULL: none */
     int db;          /* 0: the default, nothing to select */
+    bool is_tls;     /* URL_TCP */
     char shown[128]; /* for people: "host:port" or the path, never a password */
 };
 
 /*
- * url_parse: redis://[user[:password]@]host[:port][/db] and
- * unix:///path[?db=N], with %XX in every part.
+ * url_parse: redis://[user[:password]@]host[:port][/db], the same with
+ * rediss:// for TLS, and unix:///path[?db=N], with %XX in every part.
  *
  *   url  out, on RLOCK_OK only; give back with url_fini()
  *

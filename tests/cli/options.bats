@@ -60,7 +60,7 @@ END
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
         $'--\e[2J' --replicas \
-        --tls-ca --tls-cert --tls-key --protocol --timestamp-unit --token-file --quiet-if-gone \
+        --tls --tls-insecure --protocol --timestamp-unit --token-file --quiet-if-gone \
         --bind-pid --yes; do
         refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
             -k "$KEY" "$word" 5 -- touch "$DIR/ran"
@@ -239,6 +239,15 @@ probe_url() {
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""
     assert_eq "$output" 1
 }
+# No server is asked: it is before that the files are read.
+probe_tls() {
+    from "$1" "$2" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
+    assert_status 78
+    assert_line "($3 file $DIR/none: |built without TLS)"
+}
+probe_tls_ca() { probe_tls "$1" tls-ca CA; }
+probe_tls_cert() { probe_tls "$1" tls-cert certificate; }
+probe_tls_key() { probe_tls "$1" tls-key key; }
 probe_password_file() {
     echo hunter2 >"$DIR/password"
     from "$1" password-file "$DIR/password" -k "$KEY" -- true
@@ -268,7 +277,7 @@ probe_json() {
     assert_line '^\{"event":"busy",'
 }
 
-probes() { declare -F | sed -n 's/^declare -f probe_//p'; }
+probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 
 @test "each option of the table does what it should from the command line, environment and file" {
     local source probe name
@@ -448,8 +457,9 @@ unprivileged() {
         'redis://h#1' 'redis://[::1' 'redis://[]' 'redis://[::1]x' redis://h% redis://%zz@h \
         redis://u:%4@h redis://h%00 unix: unix:/ unix:// unix://relative 'unix:///s?' \
         'unix:///s?db' 'unix:///s?db=x' 'unix:///s?x=1' unix:///s%00 \
-        "unix:///$(printf 'x%.0s' {1..200})" rediss://h redis+sentinel://h/s REDIS://h tcp://h \
-        http://h localhost 127.0.0.1:6379 local local:x ' redis://h' $'\e[2J'; do
+        "unix:///$(printf 'x%.0s' {1..200})" rediss: rediss:/h rediss:// rediss://:1 \
+        redis+sentinel://h/s REDIS://h tcp://h http://h localhost 127.0.0.1:6379 local local:x \
+        ' redis://h' $'\e[2J'; do
         refused 78 "^rlock: $KEY: misconfigured: bad URL: [ -~]+$" -k "$KEY" -u "$url" -- true
     done
     refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true

@@ -16,6 +16,7 @@ build  cc                          gcc             gcc
 build  make                        make            make
 build  <stdio.h>                   libc6-dev       glibc-devel   apk=musl-dev pacman=glibc
 build  <hiredis/hiredis.h>         libhiredis-dev  hiredis-devel apk=hiredis-dev pacman=hiredis
+build  <openssl/ssl.h>             libssl-dev      openssl-devel apk=openssl-dev pacman=openssl
 demo   redis-server,valkey-server  redis-server    valkey
 test   redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 test   bash                        bash            bash
@@ -24,6 +25,7 @@ test   mandoc                      mandoc          mandoc
 test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
 test   ps                          procps          procps-ng     zypper=procps
 test   script                      bsdutils        util-linux    apk=util-linux-misc
+test   openssl                     openssl         openssl
 test   strace                      strace          strace
 test   python3                     python3         python3       zypper=python3-base
 test   perl                        perl-base       perl

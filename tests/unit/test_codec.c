@@ -265,6 +265,9 @@ int main(void)
     test_bounds();
     test_hostile();
     test_requests();
-    ok(strncmp(codec_built_with(), "hiredis ", 8) == 0, "it says with what it was built");
+    ok(strncmp(codec_built_with(true), "hiredis ", 8) == 0 &&
+           strstr(codec_built_with(true), "TLS yes") != NULL &&
+           strstr(codec_built_with(false), "TLS no") != NULL,
+       "it says with what it was built");
     return done_testing();
 }

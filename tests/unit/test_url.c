@@ -31,6 +31,8 @@ static const struct {
     {"redis://u:p%40%3a%2F%25@h", "h", "6379", "u", "p@:/%", "h:6379", 0},
     {"redis://%75%3A:%01%fF@%68:2", "h", "2", "u:", "\x01\xff", "h:2", 0},
     {"redis://h/1000000", "h", "6379", NULL, NULL, "h:6379", 1000000},
+    {"rediss://h", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"rediss://u:" SECRET "@[::1]:7/2", "::1", "7", "u", SECRET, "[::1]:7", 2},
 };
 
 static const struct {
@@ -53,7 +55,9 @@ static const struct {
     {" redis://h", "starts with none"},
     {"REDIS://h", "starts with none"},
     {"http://u:" SECRET "@h", "starts with none"},
-    {"rediss://u:" SECRET "@h", "starts with none"},
+    {"redisss://u:" SECRET "@h", "starts with none"},
+    {"rediss:/h", "starts with none"},
+    {"rediss://", "no host"},
     {SECRET "@h", "starts with none"},
     {"redis://", "no host"},
     {"redis:///0", "no host"},
@@ -125,7 +129,8 @@ static void test_good(void)
             continue;
         okf(url.kind == URL_TCP && same(url.host, tcp[i].host) && same(url.port, tcp[i].port) &&
                 same(url.user, tcp[i].user) && same(url.password, tcp[i].password) &&
-                url.db == tcp[i].db && url.path == NULL,
+                url.db == tcp[i].db && url.path == NULL &&
+                url.is_tls == (strncmp(tcp[i].text, "rediss:", 7) == 0),
             "all parts of %s", tcp[i].text);
         is_str(url.shown, tcp[i].shown, "shown to people without its password");
         url_fini(&url);
