@@ -1,0 +1,368 @@
+#!/usr/bin/env bats
+# tls: rediss:// speaks to the right server or to none, and to nobody before it has proven itself.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+load ../helpers/hold
+load ../helpers/tls
+
+SECRET=hunter2
+
+setup_file() {
+    command -v openssl >/dev/null || return 0
+    export TLS=$BATS_FILE_TMPDIR/tls
+    mkdir -p "$TLS"
+    tls_ca ca
+    tls_ca stranger
+    tls_certificate right ca DNS:localhost,IP:127.0.0.1,IP:::1
+    tls_certificate elsewhere ca DNS:elsewhere.example,DNS:*.localhost,IP:127.0.0.2
+    # shellcheck disable=SC2046 # words
+    tls_certificate expired ca DNS:localhost,IP:127.0.0.1 $(tls_past)
+    tls_certificate unknown stranger DNS:localhost,IP:127.0.0.1
+    tls_certificate client ca DNS:client.example
+    openssl req -x509 "${TLS_KEY[@]}" -days 30 -subj /CN=self -addext \
+        subjectAltName=IP:127.0.0.1 -keyout "$TLS/self.key" -out "$TLS/self.crt" 2>>"$TLS/log"
+    openssl pkey -in "$TLS/client.key" -aes256 -passout pass:x -out "$TLS/locked.key"
+    cat "$TLS/client.crt" "$TLS/client.key" >"$TLS/both.pem"
+    tls_redis tls right --tls-auth-clients no
+    redis_cli acl setuser job on ">$SECRET" '~*' '&*' +@all
+    tls_redis mutual right --tls-auth-clients yes
+}
+teardown_file() {
+    local name
+    for name in tls mutual; do
+        redis_use "$name"
+        redis_stop
+    done
+}
+setup() {
+    common_setup
+    need openssl
+    "$RLOCK" --version | grep -q 'TLS yes' || skip_or_fail 'an rlock with TLS'
+    export DIR RLOCK_TLS_CA=$TLS/ca.crt
+    tls_use tls
+    AT=127.0.0.1:$TLS_PORT
+}
+teardown() { common_teardown; }
+
+once=(-n -t 3 --connect-timeout 500ms)
+
+# refused STATUS REGEX OPTION...: in one line with these words, and no command is run.
+refused() {
+    local wanted=$1 says=$2
+    shift 2
+    run "-$wanted" --separate-stderr rlock -k "$KEY" "${once[@]}" "$@" -- touch "$DIR/ran"
+    assert_line "$says"
+    [[ ! -e $DIR/ran ]] || fail 'the command was run'
+}
+
+# certificate_refused CERTIFICATE HOST REGEX: by a server that notes what it is told.
+certificate_refused() {
+    tls_listener "$1" "$1"
+    refused 78 "misconfigured: $2:$TLS_PORT: TLS: $3\$" -u "rediss://job:$SECRET@$2:$TLS_PORT"
+    refute_match "$(tls_heard "$1")" "$SECRET|AUTH|EVAL"
+}
+
+# ---- the right server ----
+
+@test "by name, by address and by IPv6 address, with a user, a password file and a database" {
+    local host
+    for host in localhost 127.0.0.1 '[::1]'; do
+        [[ $host != '[::1]' || -s /proc/net/if_inet6 ]] || continue
+        run -0 --separate-stderr rlock -k "$KEY" -u "rediss://$host:$TLS_PORT" -c \
+            "$(asking) exists \"\$RLOCK_KEY\""
+        assert_eq "$output|$stderr" '1|' "$host"
+    done
+    gone "$KEY"
+    echo "$SECRET" >"$DIR/password"
+    run -0 --separate-stderr rlock -k "$KEY" -u "rediss://job@$AT/3" \
+        --password-file "$DIR/password" -c "$(asking) -n 3 exists \"\$RLOCK_KEY\""
+    assert_eq "$output|$stderr" '1|'
+    run -0 --separate-stderr rlock -k "$KEY" -u "rediss://job:$SECRET@$AT" -- true
+    refused 77 'refused: .*WRONGPASS' -u "rediss://job:wrong@$AT"
+}
+
+@test "without --tls-ca the system's CAs count; with it, no others" {
+    unset RLOCK_TLS_CA
+    refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT"
+    SSL_CERT_FILE=$TLS/ca.crt run -0 rlock -k "$KEY" -u "rediss://$AT" -- true
+    export SSL_CERT_FILE=$TLS/ca.crt
+    refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT" \
+        --tls-ca "$TLS/stranger.crt"
+}
+
+@test "the server is told the name, not an address" {
+    tls_listener two elsewhere -servername localhost -cert2 "$TLS/right.crt" \
+        -key2 "$TLS/right.key"
+    refused 69 'no answer in time' -u "rediss://localhost:$TLS_PORT"
+    refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
+}
+
+@test "a long key, and a line of which each byte comes alone" {
+    local long
+    long=$KEY$(printf '%60000s' '' | tr ' ' k)
+    run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true
+    line_start "$TLS_PORT"
+    line trickle 1
+    start job "$RLOCK" -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" \
+        --connect-timeout 20s -- echo held
+    never 2 file_has "$DIR/job.out" held
+    line trickle 0
+    finish job
+    assert_eq "$output|$stderr" 'held|'
+}
+
+# ---- the wrong one ----
+
+@test "a certificate for another name or address, under a trusted CA, is refused: 78" {
+    certificate_refused elsewhere 127.0.0.1 "the server's certificate is not for 127.0.0.1"
+    refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
+}
+
+@test "an expired one, a self-signed one and one of an unknown CA are refused: 78" {
+    certificate_refused expired 127.0.0.1 "the server's certificate: it has expired"
+    certificate_refused self 127.0.0.1 \
+        "the server's certificate: it is self-signed, and not trusted here"
+    certificate_refused unknown 127.0.0.1 \
+        "the server's certificate: it was signed by a CA that is not trusted here"
+}
+
+@test "the same is told to a server that was found right: its certificate was all there was to it" {
+    tls_listener right right
+    refused 69 'no answer in time' -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
+    eventually 5 file_has "$DIR/right.out" "$SECRET"
+}
+
+@test "a server with TLS 1.1 only is refused: 78; with 1.2 only or 1.3 only it is not" {
+    local version
+    tls_listener old right -tls1_1 -cipher DEFAULT@SECLEVEL=0
+    openssl s_client -tls1_1 -cipher DEFAULT@SECLEVEL=0 -connect "127.0.0.1:$TLS_PORT" \
+        </dev/null 2>&1 | grep -q 'Cipher is [A-Z]' || skip_or_fail 'an OpenSSL with TLS 1.1'
+    # whatever the system's own minimum is
+    printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' \
+        'MinProtocol = TLSv1' 'CipherString = DEFAULT@SECLEVEL=0' >"$DIR/openssl.cnf"
+    OPENSSL_CONF=$DIR/openssl.cnf refused 78 'TLS: the server has no TLS 1.2 or later$' \
+        -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
+    refused 78 'TLS: ' -u "rediss://127.0.0.1:$TLS_PORT"
+    refute_match "$(tls_heard old)" "$SECRET|AUTH|EVAL"
+    for version in tls1_2 tls1_3; do
+        tls_listener $version right -$version
+        refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT"
+    done
+}
+
+# ---- who we are ----
+
+@test "a server that asks for a client certificate gets it, or it is said that it asks: 78" {
+    local protocol
+    tls_use mutual
+    for protocol in TLSv1.2 TLSv1.3; do
+        redis_cli config set tls-protocols "$protocol"
+        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate$" \
+            -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
+        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate$" \
+            -u "rediss://127.0.0.1:$TLS_PORT"
+        refused 78 'TLS: the server refuses our certificate: .*unknown ca' \
+            -u "rediss://127.0.0.1:$TLS_PORT" --tls-cert "$TLS/unknown.crt" \
+            --tls-key "$TLS/unknown.key"
+        refute_match "$(redis_cli info commandstats)" 'cmdstat_(auth|eval)'
+    done
+    run -0 --separate-stderr rlock -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" \
+        --tls-cert "$TLS/client.crt" --tls-key "$TLS/client.key" -- echo held
+    assert_eq "$output|$stderr" 'held|'
+    RLOCK_TLS_CERT=$TLS/both.pem run -0 --separate-stderr rlock -k "$KEY" \
+        -u "rediss://127.0.0.1:$TLS_PORT" -- echo held
+    assert_eq "$output|$stderr" 'held|'
+    tls_use tls # that doesn't ask: shown or not is the same
+    run -0 rlock -k "$KEY" -u "rediss://$AT" --tls-cert "$TLS/both.pem" -- true
+}
+
+@test "a file that can't be read or used is 78, is named, and nobody is asked for a passphrase" {
+    local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
+    refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
+    refused 78 "CA file $TLS/ca.key: no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
+    refused 78 "CA file $DIR: " -u $url --tls-ca "$DIR"
+    refused 78 "certificate file $DIR/none: No such file" -u $url --tls-cert "$DIR/none"
+    refused 78 "certificate file $TLS/ca.key: no certificate in PEM" -u $url \
+        --tls-cert "$TLS/ca.key"
+    refused 78 "key file $TLS/client.key: there is no certificate with it" -u $url \
+        --tls-key "$TLS/client.key"
+    refused 78 "key file $TLS/client.crt: no key in PEM" -u $url "${certificate[@]}"
+    refused 78 "key file $DIR/none: No such file" -u $url "${certificate[@]}" --tls-key "$DIR/none"
+    refused 78 "key file $TLS/right.key: not the certificate's" -u $url "${certificate[@]}" \
+        --tls-key "$TLS/right.key"
+    refused 78 "key file $TLS/locked.key: no key in PEM without a passphrase" -u $url \
+        "${certificate[@]}" --tls-key "$TLS/locked.key"
+    # other URLs don't need them
+    run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" --tls-ca "$DIR/none" -- true
+}
+
+# ---- no TLS, or not for long ----
+
+@test "a port without TLS: 69, and the password is not said to it" {
+    local before sent
+    before=$(now_ms)
+    redis_monitor "$DIR/monitor"
+    refused 69 "TLS: timed out; does the server speak TLS on this port\?$" \
+        -u "rediss://job:$SECRET@127.0.0.1:$REDIS_PORT"
+    is_sanitized || assert_between $(($(now_ms) - before)) 500 2000 'time'
+    refute_match "$(<"$DIR/monitor")" "$SECRET|AUTH"
+    python3 - "$DIR" <<'END' 3>&- &
+import socket, sys
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+open(sys.argv[1] + "/port", "w").write("%d\n" % listener.getsockname()[1])
+peer = listener.accept()[0]
+heard = open(sys.argv[1] + "/heard", "wb")
+while chunk := peer.recv(65536):
+    heard.write(chunk)
+    heard.flush()
+END
+    eventually 10 file_has "$DIR/port" .
+    refused 69 'TLS: timed out' -u "rediss://job:$SECRET@127.0.0.1:$(<"$DIR/port")"
+    assert_eq "$(head -c 3 "$DIR/heard" | od -An -tx1)" ' 16 03 01' 'the first bytes'
+    ! grep -aq "$SECRET" "$DIR/heard"
+}
+
+@test "an answer that is no TLS, and a handshake that is cut, are 69 in few words" {
+    local says script
+    while IFS='|' read -r says script; do
+        tr ';' '\n' <<<"$script" >"$DIR/script"
+        fake_start <"$DIR/script"
+        refused 69 "unreachable: 127.0.0.1:$FAKE_PORT: $says" -u "rediss://127.0.0.1:$FAKE_PORT"
+        kill "$(<"$DIR/pids/fake")" 2>/dev/null || : # it may be at its end
+    done <<'END'
+TLS: the server's answer is not TLS|ACCEPT;SEND -ERR max number of clients reached\r\n;STALL
+TLS: the server's answer is not TLS|ACCEPT;SEND HTTP/1.1 400 Bad Request\r\n\r\n;CLOSE
+TLS: |ACCEPT;GARBAGE 1000000;STALL
+TLS: |ACCEPT;STREAM \x16\x03\x03\x40\x00
+TLS: |ACCEPT;STREAM \x16\x03\x03\x00\x04\x0e\x00\x00\x00
+TLS: |ACCEPT;STREAM \x15\x03\x03\x00\x02\x01\x5a
+TLS handshake: the server closed the connection|ACCEPT;SEND \x15\x03\x03\x00\x02\x01\x00;STALL
+TLS: timed out|ACCEPT;SEND \x16\x03\x03\x40\x00;STALL
+TLS: the server gave up: .*internal error|ACCEPT;SEND \x15\x03\x03\x00\x02\x02\x50;CLOSE
+TLS handshake: the server closed the connection|ACCEPT;CLOSE
+[Tc].*: .*[Cc]onnection|ACCEPT;RESET
+END
+}
+
+@test "a port for TLS that is spoken to in plain is said to be one" {
+    refused 69 'does it want TLS \(rediss://\)\?' -u "redis://$AT"
+    fake_start <<'END'
+ACCEPT
+SEND \x15\x03\x03\x00\x02\x02\x46
+STALL
+END
+    refused 69 'the server speaks TLS here: use rediss://' -u "redis://127.0.0.1:$FAKE_PORT"
+}
+
+# ---- while it is held, and waited for ----
+
+@test "a lock is renewed on a new connection, and after a pause of the server" {
+    line_start "$TLS_PORT"
+    hold job -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -t 2 -v --json
+    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
+    : >"$DIR/job.err"
+    line reset
+    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
+    : >"$DIR/job.err"
+    redis_pause
+    eventually 5 file_has "$DIR/job.err" '"event":"renewal-failed"'
+    redis_continue
+    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
+    let_go job 3
+    assert_status 3
+    gone "$KEY"
+}
+
+@test "a server that dies in the middle: the command is ended in time" {
+    tls_redis mortal right --tls-auth-clients no
+    hold job -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" -t 1
+    redis_crash
+    finish job
+    assert_status 76
+}
+
+@test "the waiting line: each is woken, in the order in which they came" {
+    local i
+    hold first -k "$KEY" -u "rediss://$AT" -t 5
+    for i in 1 2 3; do
+        start "waiter$i" "$RLOCK" -k "$KEY" -u "rediss://$AT" -t 5 -c "echo $i >>'$DIR/order'"
+        eventually 5 waiting $i
+    done
+    let_go first
+    for i in 1 2 3; do
+        finish "waiter$i"
+        assert_status 0
+    done
+    assert_eq "$(tr -d '\n' <"$DIR/order")" 123
+}
+waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
+
+# ---- lost on the way ----
+
+@test "an acquire whose answer was lost is found to be ours" {
+    line_start "$TLS_PORT"
+    line cut-after-request 2 # the first is the handshake's
+    run -0 --separate-stderr rlock -k "$KEY" -t 3 -u "rediss://127.0.0.1:$LINE_PORT" \
+        -c "$(asking) get \"\$RLOCK_KEY\" | grep -c \"^\$RLOCK_TOKEN\""
+    assert_eq "$output" 1
+    gone "$KEY"
+}
+
+@test "what is given up is undone behind it: the answer is late, the lock is free" {
+    line_start "$TLS_PORT"
+    redis_cli set "$KEY" other PX 60000
+    redis_cli config resetstat
+    start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 4 -u "rediss://127.0.0.1:$LINE_PORT" \
+        -- touch "$DIR/ran"
+    eventually 5 asked_often 2 # so the connection stands
+    line drop down on
+    redis_cli del "$KEY"
+    eventually 5 exists "$KEY"
+    finish waiter
+    [[ $status == 69 || $status == 75 ]]
+    gone "$KEY"
+    [[ ! -e $DIR/ran ]]
+}
+asked_often() {
+    (($(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p') >= $1))
+}
+
+# ---- what it costs those who don't want it ----
+
+# libraries NAME: the mapped files of all processes of that run that are rlock.
+libraries() {
+    local its_pid
+    for its_pid in $(<"$DIR/pids/$1") $(descendants "$(<"$DIR/pids/$1")"); do
+        [[ $(readlink "/proc/$its_pid/exe") != "$(readlink -f "$RLOCK")" ]] ||
+            cat "/proc/$its_pid/maps"
+    done
+}
+
+@test "OpenSSL is loaded for rediss:// only, and only there it is missed" {
+    hold plain -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
+    hold secure -k "$KEY:2" -u "rediss://$AT"
+    refute_match "$(libraries plain)" 'libssl|libcrypto'
+    assert_match "$(libraries plain)" '/libc[.-]'
+    assert_match "$(libraries secure)" 'libssl'
+    let_go plain
+    let_go secure
+    mkdir "$DIR/lib"
+    touch "$DIR"/lib/libssl.so.{3,4,5}
+    export LD_LIBRARY_PATH=$DIR/lib
+    refused 78 'misconfigured: TLS needs OpenSSL: .*libssl' -u "rediss://$AT"
+    run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -- true
+}
+
+@test "a build with TLS=no refuses rediss://, and says so in --version" {
+    ! is_sanitized || skip 'built by this test without sanitizers'
+    timeout 120 make -C "$ROOT" -s -j2 TLS=no CFLAGS=-O0 FLAVOUR=notls B="$DIR/build" \
+        "$DIR/build/rlock" 3>&- >/dev/null
+    RLOCK=$DIR/build/rlock
+    assert_match "$("$RLOCK" --version)" ', TLS no\)$'
+    refused 78 'rediss://: this rlock was built without TLS' -u "rediss://$AT"
+    run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -- true
+}
