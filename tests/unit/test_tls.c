@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_tls: a handshake with what is no server, or none that can be trusted.
+ *
+ * What a real server does, and certificates, are in tests/cli/tls.bats.
+ */
+#include "member.h"
+#include "peer.h"
+#include "tap.h"
+
+#include <fcntl.h>
+
+#define SECRET "s3cret"
+
+/* Both ends of a line, and the handshake that was begun on one of them. */
+struct talk {
+    struct tls_line *line;
+    struct stream stream;
+    int peer;
+    struct rlock_error err;
+};
+
+static bool begin(struct talk *talk, struct tls *tls, const char *host)
+{
+    int ends[2];
+
+    *talk = (struct talk){.stream = STREAM_EMPTY, .peer = -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+        return false;
+    talk->stream.fd = ends[0];
+    talk->peer = ends[1];
+    return tls_start(tls, &talk->line, host, talk->stream, &talk->err) == RLOCK_OK;
+}
+
+static void end(struct talk *talk)
+{
+    tls_end(talk->line);
+    stream_reset(&talk->stream);
+    if (talk->peer >= 0)
+        close(talk->peer);
+}
+
+static void swallow(int fd)
+{
+    char bytes[4096];
+
+    while (read(fd, bytes, sizeof bytes) > 0)
+        ;
+}
+
+static const struct {
+    const char *what;
+    const char *bytes;
+    size_t n;
+    enum rlock_status st;
+    const char *says;
+} answers[] = {
+#define BYTES(text) text, sizeof text - 1
+    {"an error of Redis", BYTES("-ERR max\r\n"), RLOCK_E_PROTOCOL, "is not TLS"},
+    {"a record that is too long", BYTES("\x16\x03\x03\xff\xff"), RLOCK_E_PROTOCOL, "TLS: "},
+    {"half a record", BYTES("\x16\x03\x03\x00\x40"), RLOCK_PENDING, ""},
+    {"no version in common", BYTES("\x15\x03\x03\x00\x02\x02\x46"), RLOCK_E_UNSUPPORTED, "1.2"},
+    {"a refusal", BYTES("\x15\x03\x03\x00\x02\x02\x28"), RLOCK_E_CONFIG, "refuses us"},
+    {"trouble of its own", BYTES("\x15\x03\x03\x00\x02\x02\x50"), RLOCK_E_UNREACHABLE, "gave up"},
+    {"a word of goodbye", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE, "closed"},
+};
+
+static void test_answers(struct tls *tls)
+{
+    struct talk talk;
+    size_t i;
+    size_t at;
+
+    for (i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        enum rlock_status st = RLOCK_PENDING;
+
+        if (!ok(begin(&talk, tls, "h"), "a line"))
+            return;
+        for (at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
+            (void)!write(talk.peer, answers[i].bytes + at, 1);
+            st = tls_handshake(talk.line, &talk.err);
+        }
+        okf(st == answers[i].st && strstr(talk.err.text, answers[i].says) != NULL,
+            "byte by byte, %s: %d %s", answers[i].what, st, talk.err.text);
+        end(&talk);
+    }
+}
+
+static void test_events(struct tls *tls)
+{
+    struct talk talk;
+    char noise[4096] = "\x15\x03\x03\x00\x02\x02\x50";
+    int written = 0;
+
+    if (!ok(begin(&talk, tls, "h"), "a line"))
+        return;
+    fcntl(talk.stream.fd, F_SETFL, O_NONBLOCK);
+    while (send(talk.stream.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+        written++;
+    ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && written > 0 &&
+           tls_events(talk.line) == (POLLIN | POLLOUT),
+       "what can't be sent yet waits for POLLOUT");
+    swallow(talk.peer);
+    ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && tls_events(talk.line) == POLLIN,
+       "once it is sent, only an answer is awaited");
+    (void)!write(talk.peer, noise, 7);
+    close(talk.peer);
+    talk.peer = -1;
+    okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE &&
+            strstr(talk.err.text, "gave up") != NULL,
+        "what was said before the end counts: %s", talk.err.text);
+    end(&talk);
+}
+
+/* A dead line: no SIGPIPE, which would end this test. */
+static void test_dead(struct tls *tls)
+{
+    struct talk talk;
+
+    if (!ok(begin(&talk, tls, "h"), "a line"))
+        return;
+    close(talk.peer);
+    talk.peer = -1;
+    okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE, "a dead line: %s",
+        talk.err.text);
+    end(&talk);
+}
+
+static void test_hosts(struct tls *tls)
+{
+    static const char *const good[] = {"h", "h.", "127.0.0.1", "::1", "fe80::1%eth0", "127.1"};
+    static const char *const bad[] = {"", "%eth0"};
+    char name[300];
+    struct talk talk;
+    size_t i;
+
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        okf(begin(&talk, tls, good[i]), "a host: %s", good[i]);
+        end(&talk);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        okf(!begin(&talk, tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG, "no host: '%s'",
+            bad[i]);
+        end(&talk);
+    }
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG, "no host: one too long");
+    end(&talk);
+}
+
+/* Whatever is forgotten, nothing is said in plain where TLS was meant. */
+static void test_never_plain(void)
+{
+    struct request request = {.n = 0};
+    struct rlock_error err = {.text = ""};
+    struct member member;
+    char url[128];
+    int steps;
+    int fd;
+
+    if (!ok(peer_open(), "a peer"))
+        return;
+    snprintf(url, sizeof url, "rediss://:" SECRET "@%s", peer_address + strlen("redis://"));
+    if (!ok(member_open(&member, url, NULL, &err) == RLOCK_OK, "a member"))
+        return;
+    request_add(&request, "PING");
+    member_ask(&member, &request, rlock_clock_ms() + PATIENCE_MS, PATIENCE_MS);
+    fd = peer_accept();
+    for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
+        member_step(&member);
+    okf(member.state == RLOCK_E_CONFIG, "without tls_open: %s", member.err.text);
+    ok(peer_hears_the_end(fd), "and without a word");
+    close(fd);
+    member_close(&member);
+    peer_close();
+}
+
+int main(void)
+{
+    const struct rlock_config config = {.tls_ca = NULL};
+    struct rlock_error err = {.text = ""};
+    struct tls *tls = NULL;
+    enum rlock_status st = tls_open(&tls, &config, &err);
+
+    test_never_plain();
+    if (!tls_is_built()) {
+        okf(st == RLOCK_E_CONFIG, "built without TLS: %s", err.text);
+        return done_testing();
+    }
+    if (okf(st == RLOCK_OK, "the library, and the CAs of the system: %s", err.text)) {
+        test_answers(tls);
+        test_events(tls);
+        test_dead(tls);
+        test_hosts(tls);
+    }
+    tls_close(tls);
+    return done_testing();
+}
