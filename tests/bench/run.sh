@@ -66,6 +66,16 @@ redis_start() {
         die "redis-server does not answer: $(tail -n 1 "$log")"
 }
 
+# The same server by TLS, with a certificate that is its own CA.
+tls_start() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=bench \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$scratch/tls.key" -out "$scratch/tls.crt" \
+        2>"$scratch/openssl.log" &&
+        redis-cli -p "$redis_port" CONFIG SET tls-cert-file "$scratch/tls.crt" \
+            tls-key-file "$scratch/tls.key" tls-ca-cert-file "$scratch/tls.crt" \
+            tls-auth-clients no tls-port "$tls_port" 2>&1 | grep -qx OK
+}
+
 etcd_start() {
     client=http://127.0.0.1:$etcd_port
     peer=http://127.0.0.1:$etcd_peer_port
@@ -103,6 +113,14 @@ programs_list() {
         left_out "flock: not installed"
     fi
     program rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k bench --
+    if ! has openssl || ! "$rlock" --version | grep -q 'TLS yes'; then
+        left_out "rlock, TLS: needs openssl and an rlock with TLS"
+    elif tls_start; then
+        program "rlock, TLS" "$rlock" -u "rediss://127.0.0.1:$tls_port" \
+            --tls-ca "$scratch/tls.crt" -k bench --
+    else
+        left_out "rlock, TLS: needs a redis-server 7 or later with TLS"
+    fi
     bare=$here/two_round_trips.c
     if compile two_round_trips_static -static "$bare" -lhiredis; then
         program "bare C, static, spawn" "$out/two_round_trips_static" spawn "$redis_port" bench
@@ -273,9 +291,9 @@ mkdir -p "$out"
 
 compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
 compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
-# shellcheck disable=SC2046 # three words
-set -- $("$out/free_ports" 3)
-redis_port=$1 etcd_port=$2 etcd_peer_port=$3
+# shellcheck disable=SC2046 # four words
+set -- $("$out/free_ports" 4)
+redis_port=$1 etcd_port=$2 etcd_peer_port=$3 tls_port=$4
 redis_start
 programs_list
 
