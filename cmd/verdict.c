@@ -18,8 +18,8 @@ static const struct verdict_row rows[VERDICT_COUNT] = {
     [VERDICT_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
     [VERDICT_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
     [VERDICT_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
-    [VERDICT_MISCONFIGURED] = {"misconfigured", 78,
-                               "bad URL, file or server that can't do what was asked"},
+    [VERDICT_MISCONFIGURED] =
+        {"misconfigured", 78, "bad URL, file, certificate, or server that can't do what was asked"},
 };
 
 const struct verdict_row *verdict_row(enum verdict verdict)

@@ -194,7 +194,7 @@ static enum rlock_status next_reply(struct node *node, const struct reply **repl
         st = get(node, bytes, sizeof bytes, &n, err);
         if (st != RLOCK_OK)
             return hint_at_tls(node, st, err);
-        if (!node->has_heard && bytes[0] == TLS_ALERT)
+        if (!node->has_heard && node->line == NULL && bytes[0] == TLS_ALERT)
             return err_set(err, RLOCK_E_PROTOCOL, 0, "the server speaks TLS here: use rediss://");
         node->has_heard = true;
         st = codec_feed(node->codec, bytes, n, err);
