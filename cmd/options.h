@@ -27,7 +27,9 @@ struct options {
     int64_t nonblock; /* is part of wait_ms once all sources were read */
     int64_t conflict_status;
     const char *command;
-    int64_t queue; /* enum rlock_queue */
+    int64_t queue;   /* enum rlock_queue */
+    int64_t is_time; /* --protocol timestamp */
+    int64_t is_ms;   /* --timestamp-unit ms */
     int64_t shared;
     int64_t exclusive;
     int64_t slots;        /* 0: none */
@@ -90,7 +92,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 30
+#define OPTION_COUNT 32
 
 extern const struct option option_table[OPTION_COUNT];
 

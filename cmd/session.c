@@ -75,6 +75,9 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_key = options->tls_key,
         .keys = options->keys,
         .n_keys = options->n_keys,
+        .protocol = !options->is_time ? RLOCK_PROTOCOL_TOKEN
+                    : options->is_ms  ? RLOCK_PROTOCOL_TIME_MS
+                                      : RLOCK_PROTOCOL_TIME_S,
         .mode = options->mode,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,

@@ -421,6 +421,9 @@ static bool check_mode(struct reading *reading)
         why = "slots: the slots are those of one key";
     else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
         why = "once: the mark is in one key, which is locked alone";
+    else if (options->is_time && (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 ||
+                                  options->once_ms > 0 || options->queue == RLOCK_QUEUE_NEWEST))
+        why = "protocol timestamp: such a lock is one key, held alone, without a line or a mark";
     else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
         why = "a lock stays for 30d at most";
     if (why != NULL)

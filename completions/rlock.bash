@@ -13,6 +13,8 @@ _rlock_options='-k --key                KEY
 -s --shared             -
 -x --exclusive          -
 -  --slots              N        2 4 8
+-  --protocol             token|timestamp token timestamp
+-  --timestamp-unit       s|ms     s ms
 -  --min-hold           DURATION 1s 10s 1m
 -  --once               DURATION 1h 12h 1d
 -c --command            STRING

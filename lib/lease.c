@@ -92,9 +92,25 @@ static enum rlock_status keep_outer(struct lease *lease, const struct rlock_conf
     return RLOCK_OK;
 }
 
+/* The older protocol has no words for anything but one owner of one key. */
+static enum rlock_status set_time(struct lease *lease, const struct rlock_config *config,
+                                  struct rlock_error *err)
+{
+    if (config->n_keys != 1 || config->mode != RLOCK_EXCLUSIVE || config->unless_done)
+        return err_set(err, RLOCK_E_USAGE, 0,
+                       "a lock that is a timestamp is one key, held alone, and never done");
+    lease->is_time = true;
+    lease->queue = RLOCK_QUEUE_NONE;
+    snprintf(lease->wanted, sizeof lease->wanted, "%s",
+             config->protocol == RLOCK_PROTOCOL_TIME_S ? "s" : "ms");
+    return RLOCK_OK;
+}
+
 static enum rlock_status set_mode(struct lease *lease, const struct rlock_config *config,
                                   struct rlock_error *err)
 {
+    if (config->protocol != RLOCK_PROTOCOL_TOKEN)
+        return set_time(lease, config, err);
     switch (config->mode) {
     case RLOCK_EXCLUSIVE:
         snprintf(lease->wanted, sizeof lease->wanted, "x");
@@ -202,13 +218,16 @@ static const char *way_to_wait(const struct lease *lease)
 static void begin(const struct lease *lease, struct request *request, enum script script,
                   bool only_ours)
 {
+    static const enum script of_time[] = {[SCRIPT_ACQUIRE] = SCRIPT_STAMP_ACQUIRE,
+                                          [SCRIPT_RENEW] = SCRIPT_STAMP_RENEW,
+                                          [SCRIPT_RELEASE] = SCRIPT_STAMP_RELEASE};
     size_t n = 0;
     size_t lock;
     int i;
 
     for (lock = 0; lock < lease->n; lock++)
         n += !only_ours || lease->lock[lock].outer == 0;
-    script_request(request, script, n * SCRIPT_KEYS);
+    script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS);
     for (lock = 0; lock < lease->n; lock++)
         for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].outer == 0); i++)
             request_add(request, lease->lock[lock].key[i]);

@@ -26,7 +26,9 @@ struct lease {
     char (*outer)[RLOCK_TOKEN_BYTES + 1];
     size_t n_outer;
     char card[CARD_BYTES];
-    char wanted[8]; /* how, in the words of the scripts: x, s, or a number of slots */
+    char wanted
+        [8];      /* how, in the words of the scripts: x, s, a number of slots; or s, ms: of time */
+    bool is_time; /* RLOCK_PROTOCOL_TIME_ */
     bool unless_done;
     int64_t ttl_ms;  /* as it is asked for */
     int64_t attempt; /* number of the last acquire sent; one token serves them all */

@@ -119,6 +119,13 @@ enum rlock_mode {
     RLOCK_SLOTS      /* up to a number, each with a slot of its own */
 };
 
+/* What stands in the key of a lock. */
+enum rlock_protocol {
+    RLOCK_PROTOCOL_TOKEN,  /* the owner's token and card */
+    RLOCK_PROTOCOL_TIME_S, /* the time of expiry, in seconds since 1970, as of old */
+    RLOCK_PROTOCOL_TIME_MS /* the same in milliseconds */
+};
+
 /* Who asks, as others will see it; the strings are borrowed during rlock_open. */
 struct rlock_holder {
     const char *host; /* NULL: left out, as for all of them */
@@ -150,14 +157,15 @@ struct rlock_watch {
 };
 
 struct rlock_config {
-    const char *const *urls; /* redis://, rediss://, unix:// ; borrowed during rlock_open */
-    size_t n_urls;           /* 1 today */
-    const char *password;    /* for URLs that have none; NULL: none */
-    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
-    const char *tls_cert;    /* our certificate and its chain; NULL: none */
-    const char *tls_key;     /* its key; NULL: it stands in the same file */
-    const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
-    size_t n_keys;           /* 1 .. RLOCK_KEYS_MAX, no key twice; all are had, or none */
+    const char *const *urls;      /* redis://, rediss://, unix:// ; borrowed during rlock_open */
+    size_t n_urls;                /* 1 today */
+    const char *password;         /* for URLs that have none; NULL: none */
+    const char *tls_ca;           /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_cert;         /* our certificate and its chain; NULL: none */
+    const char *tls_key;          /* its key; NULL: it stands in the same file */
+    const char *const *keys;      /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
+    size_t n_keys;                /* 1 .. RLOCK_KEYS_MAX, no key twice; all are had, or none */
+    enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
     enum rlock_mode mode;
     int64_t n_slots;          /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */
     bool unless_done;         /* RLOCK_DONE where a mark says so, instead of waiting for its end */

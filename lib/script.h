@@ -5,7 +5,14 @@
 
 #include "codec.h"
 
-enum script { SCRIPT_ACQUIRE, SCRIPT_RENEW, SCRIPT_RELEASE };
+enum script {
+    SCRIPT_ACQUIRE,
+    SCRIPT_RENEW,
+    SCRIPT_RELEASE,
+    SCRIPT_STAMP_ACQUIRE,
+    SCRIPT_STAMP_RENEW,
+    SCRIPT_STAMP_RELEASE
+};
 
 /* The keys of one lock, in the order of the scripts' KEYS. */
 enum script_key { KEY_LOCK, KEY_FENCE, KEY_LINE, KEY_WAITERS, KEY_HOLDERS, KEY_CARDS };

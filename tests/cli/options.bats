@@ -60,7 +60,7 @@ END
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
         $'--\e[2J' --replicas \
-        --tls --tls-insecure --protocol --timestamp-unit --token-file --quiet-if-gone \
+        --tls --tls-insecure  --token-file --quiet-if-gone \
         --bind-pid --yes; do
         refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
             -k "$KEY" "$word" 5 -- touch "$DIR/ran"
@@ -209,6 +209,15 @@ probe_exclusive() {
 probe_slots() {
     from "$1" slots 2 -k "$KEY" -- printenv RLOCK_SLOT
     assert_eq "$output" 0
+}
+probe_protocol() {
+    from "$1" protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
+    assert_match "$output" '^[0-9]{10}$'
+}
+probe_timestamp_unit() {
+    RLOCK_PROTOCOL=timestamp from "$1" timestamp-unit ms -k "$KEY" -c \
+        "$(asking) get \"\$RLOCK_KEY\""
+    assert_match "$output" '^[0-9]{13}$'
 }
 probe_min_hold() {
     from "$1" min-hold 9 -k "$KEY" -- true

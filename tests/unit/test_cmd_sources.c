@@ -61,6 +61,20 @@ static const struct source_words {
 static const struct source_words queue_words = {
     "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
 
+static const struct source_words protocol_words = {"timestamp", "token", "timestamp", 1, 0, 1};
+static const struct source_words unit_words = {"ms", "s", "ms", 1, 0, 1};
+
+static const struct source_words *words_for(const struct option *option)
+{
+    if (strcmp(option->name, "queue") == 0)
+        return &queue_words;
+    if (strcmp(option->name, "protocol") == 0)
+        return &protocol_words;
+    if (strcmp(option->name, "timestamp-unit") == 0)
+        return &unit_words;
+    return &words_of[option->kind];
+}
+
 static bool has(const struct options *options, const struct option *option, int64_t number,
                 const char *text)
 {
@@ -75,8 +89,7 @@ static bool has(const struct options *options, const struct option *option, int6
 
 static void test_precedence_of(const struct option *option)
 {
-    const struct source_words *words =
-        strcmp(option->name, "queue") == 0 ? &queue_words : &words_of[option->kind];
+    const struct source_words *words = words_for(option);
     const char *name = option->name;
     struct options options;
     struct rlock_error err;
@@ -168,6 +181,11 @@ static const struct {
     {"-k K --once 5 -s x", "once: the mark is in one key"},
     {"-k K --once 5 -s -x x", NULL},
     {"-k K --once 31d x", "a lock stays for 30d at most"},
+    {"-k K --protocol timestamp -s x", "protocol timestamp: such a lock is one key"},
+    {"-k K -k A --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --once 1h --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --queue newest --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --protocol=timestamp --timestamp-unit=ms x", NULL},
     {"-k K --min-hold 31d x", "a lock stays for 30d at most"},
     {"-k K --slots 0 x", "slots: not a number from 1 to 1000"},
     {"-k K --slots 1001 x", "slots: not a number from 1 to 1000"},

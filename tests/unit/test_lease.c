@@ -223,11 +223,38 @@ static void test_several(void)
     lease_close(&lease);
 }
 
+static void test_timestamp(void)
+{
+    static struct request request;
+    const struct lease_when when = {.not_after_ms = 5};
+    struct rlock_config config = {.keys = (const char *const[]){"k", "l"},
+                                  .n_keys = 2,
+                                  .timing = {.ttl_ms = 30000},
+                                  .holder = {.host = "h", .label = "a b"}};
+    struct lease lease;
+
+    config.protocol = RLOCK_PROTOCOL_TIME_MS;
+    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "a timestamp is of one key");
+    lease_close(&lease);
+    config.n_keys = 1;
+    config.mode = RLOCK_EXCLUSIVE;
+    config.unless_done = false;
+    if (is_int(lease_open(&lease, &config, NULL), RLOCK_OK, "of one owner")) {
+        lease_ask_acquire(&lease, &request, &when);
+        has_words(&request,
+                  (const char *[]){KEYS, lease.token, "0", CARD, "30000", "5", "none", "", "ms", "",
+                                   NULL},
+                  "and in a unit");
+    }
+    lease_close(&lease);
+}
+
 int main(void)
 {
     test_open();
     test_requests();
     test_waiting();
     test_several();
+    test_timestamp();
     return done_testing();
 }

@@ -1,0 +1,45 @@
+-- stamp_acquire: take a lock that is a time, where it is free or its time is over.
+-- ARGV: as of acquire; 8 the unit of the time, s or ms; there is no line
+-- returns as acquire
+-- with shared/stamp.lua
+
+local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
+
+if tonumber(ARGV[5]) > 0 and now > tonumber(ARGV[5]) then
+  return {-2, now}
+end
+local held = redis.pcall('GET', LOCK)
+if type(held) == 'table' then
+  return held
+end
+
+local mine = held and card_of(held, token)
+if mine and tonumber(string.match(mine, ' try=(%d+)') or 0) >= attempt then
+  return {-2, now}
+end
+for j = 10, #ARGV do
+  local of = held and card_of(held, ARGV[j])
+  if of then
+    local its_ttl = string.match(of, ' ttl=(%d+)') or ARGV[4]
+    local fence = redis.call('GET', FENCE) or '1'
+    return {1, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. its_ttl}
+  end
+end
+
+local left = held and left_of(held, unit) or 0
+if not mine and left ~= 0 then
+  for _, card in ipairs(redis.call('HVALS', CARDS)) do
+    if string.match(card, '^%d+') == held then
+      held = string.rep('0', 32) .. string.match(card, ' .*')
+    end
+  end
+  return {0, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
+end
+
+local last = redis.call('GET', FENCE)
+local fence = whole(math.max(us, (tonumber(last or '0') or 0) + 1))
+local card = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' unit=' .. unit .. ' ' .. ARGV[3] ..
+  ' since=' .. now
+write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
+redis.call('SET', FENCE, fence, 'PX', whole(math.max(604800000, ttl * 10)))
+return {1, now, fence}

@@ -1,0 +1,30 @@
+-- stamp_renew: extend a lock that is a time; put it back where nobody else can have had it.
+-- ARGV: as of renew; 3 the unit of the time, s or ms
+-- returns as renew
+-- with shared/stamp.lua
+
+local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
+
+if tonumber(ARGV[1]) > 0 and now > tonumber(ARGV[1]) then
+  return {-2, now}
+end
+local held = redis.pcall('GET', LOCK)
+if type(held) == 'table' then
+  return held
+end
+local mine = held and card_of(held, token)
+local is_last = redis.pcall('GET', FENCE) == ARGV[7]
+if held and not mine then
+  return {0, now, left_of(held, unit), string.sub(held, 1, 500)}
+end
+if not held and not is_last then
+  return {-1, now}
+end
+
+local card = mine or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
+  ' since=' .. now
+write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
+if is_last then
+  redis.call('PEXPIRE', FENCE, whole(math.max(604800000, ttl * 10)))
+end
+return {held and 1 or 2, now}

@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# timestamp: locks that are the time of their expiry, shared with programs that lock in that way.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT RLOCK_PROTOCOL=timestamp
+    # the older program: a shell with nothing but the commands of SETNX's manual page
+    cat >"$DIR/older" <<'END'
+# older PORT KEY TURNS COMMAND: takes the lock for 5 s, TURNS times
+exec {redis}<>"/dev/tcp/127.0.0.1/$1" || exit
+ask() { # WORD...: sets `answer`
+    local word
+    printf '*%d\r\n' $# >&$redis
+    for word; do printf '$%d\r\n%s\r\n' ${#word} "$word" >&$redis; done
+    IFS= read -r answer <&$redis
+    case $answer in
+        '$-1'*) answer='' ;;
+        '$'*) IFS= read -r answer <&$redis ;;
+    esac
+    answer=${answer%$'\r'}
+}
+take() {
+    local now mine
+    while
+        now=${EPOCHSECONDS} mine=$((EPOCHSECONDS + 5 + 1))
+        ask SETNX "$1" $mine
+        [[ $answer != :1 ]]
+    do
+        ask GET "$1"
+        if [[ $answer && $answer -lt $now ]]; then
+            ask GETSET "$1" $mine
+            [[ $answer && $answer -ge $now ]] || break
+        fi
+        sleep "0.0$((RANDOM % 4 + 1))"
+    done
+    until=$mine
+}
+for ((turn = 0; turn < $3; turn++)); do
+    take "$2"
+    eval "$4"
+    ((EPOCHSECONDS >= until)) || ask DEL "$2"
+done
+END
+    # who else is in here? Each says so, and counts.
+    cat >"$DIR/critical" <<'END'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo overlap >>"$DIR/overlaps"
+read -r n <"$DIR/count"
+echo $((n + 1)) >"$DIR/count"
+exec 9>&-
+END
+    echo 0 >"$DIR/count"
+    export DIR KEY
+}
+teardown() { common_teardown; }
+
+holder() { redis_cli get "$KEY"; }
+
+@test "the key holds the time of its expiry, in seconds or milliseconds, and expires by itself" {
+    local now unit digits
+    while read -r unit digits; do
+        now=$(date +%s)
+        hold "job-$unit" -k "$KEY" -t 20 --timestamp-unit "$unit"
+        assert_match "$(holder)" "^[0-9]{$digits}$"
+        assert_between "$(holder | cut -c 1-10)" $((now + 19)) $((now + 25))
+        assert_between "$(redis_cli pttl "$KEY")" 10000 25000
+        assert_match "$(env_of "job-$unit" RLOCK_FENCE)" '^[0-9]{16}$'
+        let_go "job-$unit"
+        assert_status 0
+        gone "$KEY"
+    done <<<$'s 10\nms 13'
+    assert_eq "$(redis_cli --scan | grep -v '^rlock:fence:')" '' 'what stays is the last fence'
+}
+
+@test "a time that is not over is waited for, one that is over is taken, what is no time is left" {
+    local over
+    redis_cli set "$KEY" $(($(date +%s) + 60))
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), for up to (60|61)'
+    redis_cli set "$KEY" $(($(date +%s) + 1))
+    run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
+    for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do
+        redis_cli set "$KEY" "$over"
+        run -0 --separate-stderr rlock -n -k "$KEY" -- true
+        gone "$KEY"
+    done
+    for over in other '' -1 '1 2' 1e3; do
+        redis_cli set "$KEY" "$over"
+        run -75 --separate-stderr rlock -n -k "$KEY" -- true
+        assert_eq "$(holder)" "$over"
+    done
+}
+
+@test "a renewal moves the time, and never overwrites another's; then the command is ended" {
+    local first other
+    start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
+    eventually 5 exists "$KEY"
+    first=$(holder)
+    moved() { (($(holder) > first)); }
+    eventually 5 moved
+    other=$(($(date +%s%3N) + 60000))
+    redis_cli set "$KEY" "$other"
+    finish job
+    assert_status 76
+    assert_eq "$(holder)" "$other"
+}
+
+@test "it is given back only while it is ours and not over" {
+    hold job -k "$KEY"
+    redis_cli set "$KEY" 77
+    let_go job
+    assert_status 76
+    assert_eq "$(holder)" 77
+}
+
+@test "nested use, --min-hold, and a killed holder, as with other locks" {
+    run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -- echo inner
+    assert_eq "$output" inner
+    run -0 --separate-stderr rlock --min-hold 9 -k "$KEY" -- true
+    assert_between "$(redis_cli pttl "$KEY")" 5000 12000
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    redis_cli del "$KEY"
+    start killed "$RLOCK" -t 1 -k "$KEY" -- sleep 20
+    eventually 5 exists "$KEY"
+    kill -KILL "$(<"$DIR/pids/killed")"
+    run -0 --separate-stderr rlock -w 10 -k "$KEY" -- true
+}
+
+@test "10 rlocks and 10 older programs, 100 turns each: never two at once" {
+    local i turns=100
+    ! is_sanitized || turns=10
+    for i in {1..10}; do
+        start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" $turns '. "$DIR/critical"'
+        start "rlock-$i" bash -c 'for ((i = 0; i < $1; i++)); do
+            "$RLOCK" -k "$KEY" -- bash "$DIR/critical" || echo "$?" >>"$DIR/overlaps"
+        done' - $turns
+    done
+    for i in {1..10}; do
+        finish "older-$i" 150
+        finish "rlock-$i" 150
+    done
+    assert_eq "$(cat "$DIR/overlaps" 2>/dev/null)" ''
+    assert_eq "$(<"$DIR/count")" $((20 * turns))
+    gone "$KEY"
+}
+
+@test "a crashed holder's lock is taken over by exactly one of 20 at the same moment" {
+    local i
+    redis_cli set "$KEY" $(($(date +%s) + 1))
+    for i in {1..10}; do
+        start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" 1 'echo >>"$DIR/in"; sleep 3'
+        start "rlock-$i" "$RLOCK" -w 4 -k "$KEY" -- bash -c 'echo >>"$DIR/in"; sleep 3'
+    done
+    eventually 10 test -s "$DIR/in"
+    clock_ms=$(now_ms)
+    two_seconds_later() { (($(now_ms) - clock_ms > 2000)); }
+    eventually 5 two_seconds_later
+    assert_eq "$(wc -l <"$DIR/in")" 1
+}
