@@ -475,3 +475,12 @@ endless() {
     assert_match "$(renew $mine "$last")" '^-1 '
     is_free
 }
+
+@test "lua: a lease that was put back is no turn to be claimed: those in line sleep as before" {
+    acquire $mine 1
+    redis_cli del "$KEY"
+    assert_match "$(renew $mine "$(fence)" 90000)" '^2 '
+    QUEUE=fifo acquire $yours 1
+    assert_match "$(QUEUE=fifo acquire $third 1)" ' 2500 [0-9]+ 2 '
+    assert_between "$(redis_cli pttl "$KEY")" 80000 90000
+}
