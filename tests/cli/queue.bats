@@ -4,6 +4,7 @@
 load ../helpers/common
 load ../helpers/redis
 load ../helpers/hold
+load ../helpers/queue
 
 SLACK=500 # ms that a busy machine may add
 
@@ -12,68 +13,12 @@ teardown_file() { redis_stop; }
 
 setup() {
     common_setup
-    many=100
+    many=300
     ! is_sanitized || { many=20 SLACK=5000; }
     export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    LINE="rlock:line:{$KEY}:$KEY"
-    redis_cli flushall >/dev/null
-    # A turn: who it was and when, and whether it was alone. /proc/uptime counts as rlock does.
-    cat >"$DIR/turn" <<'TURN'
-exec 9>>"$DIR/alone"
-flock -n 9 || echo "$1" >>"$DIR/overlaps"
-read -r up rest </proc/uptime
-echo "$1 $up" >>"$DIR/served"
-exec sleep "${2:-0.005}"
-TURN
-    : >"$DIR/served"
+    queue_setup
 }
 teardown() { common_teardown; }
-
-in_line() { [[ $(redis_cli zcard "$LINE") == "$1" ]]; }
-
-# waiter NUMBER OPTION...: one more that waits for its turn.
-waiter() {
-    local number=$1
-    shift
-    start "w$number" "$RLOCK" -k "$KEY" "$@" -- sh "$DIR/turn" "$number"
-}
-
-# queue_up N OPTION...: waiters 1 to N, each in line before the next one starts.
-queue_up() {
-    local n=$1 each
-    shift
-    for ((each = 1; each <= n; each++)); do
-        waiter "$each" "$@"
-        eventually 10 in_line "$each" || return 1
-    done
-}
-
-# all_end STATUS NUMBER...: waiters that end so.
-all_end() {
-    local wanted=$1 each
-    shift
-    for each; do
-        finish "w$each" 30 || fail "waiter $each; served: $(served)" || return 1
-        assert_status "$wanted" || return 1
-    done
-}
-
-pid_of() { cat "$DIR/pids/w$1"; }
-served() { cut -d' ' -f1 "$DIR/served" | tr '\n' ' '; }
-served_all() { (($(wc -l <"$DIR/served") >= $1)); }
-assert_alone() { [[ ! -e $DIR/overlaps ]] || fail "not alone: $(<"$DIR/overlaps")"; }
-assert_order() { # NUMBER...: these, in this order, nobody else, each alone
-    assert_eq "$(served)" "$* " 'order of service' && assert_alone
-}
-
-# started_ms NUMBER: when its command did.
-started_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/served"; }
-
-# assert_clean: no key but the last fence, and that expires.
-assert_clean() {
-    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY" 'keys left'
-    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 1 604800000 'its PTTL'
-}
 
 # beats FROM: requests that were only signs of life since then: two each 2.5 s from each waiter.
 beats() {
@@ -107,69 +52,6 @@ requests() { # that the server got so far
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'
-}
-
-# joins NUMBER OPTION...: the same where others leave the line meanwhile.
-joins() {
-    local last
-    last=$(redis_cli zrange "$LINE" -1 -1)
-    waiter "$@"
-    eventually 10 is_last_other_than "$last"
-}
-is_last_other_than() {
-    local last
-    last=$(redis_cli zrange "$LINE" -1 -1)
-    [[ -n $last && $last != "$1" ]]
-}
-
-# longest_stall DEAD...: ms by which a gap between two turns is longer than 1 s for each of the
-# dead that stood between them in line.
-longest_stall() {
-    awk -v dead=" $* " '{
-        gap = $2 * 1000 - at
-        for (i = before + 1; i < $1; i++)
-            if (index(dead, " " i " ")) gap -= 1000
-        if (NR > 1 && gap > most) most = gap
-        before = $1; at = $2 * 1000
-    } END { printf "%d\n", most }' "$DIR/served"
-}
-
-@test "a tenth each killed, stopped, ended by TERM, timed out: the others in order, no stall" {
-    local each gone=() killed=() stopped=() ended=() late=() well=()
-    hold holder -k "$KEY"
-    for ((each = 1; each <= many; each++)); do
-        case $((each % 10)) in
-            3) killed+=("$each") ;;
-            4) stopped+=("$each") ;;
-            5) ended+=("$each") ;;
-            6) late+=("$each") ;;
-            *) well+=("$each") ;;
-        esac
-        joins "$each" -t 2 -w "$((each % 10 == 6 ? 1 : 60))"
-    done
-    all_end 75 "${late[@]}"
-    # half of them, those in front, before the line moves; the others while it does
-    for each in $(seq 1 "$many"); do
-        ((each != many / 2)) || timeout 10 tee "$DIR/holder.go" <<<0 >/dev/null
-        case $((each % 10)) in
-            3) kill -KILL "$(pid_of "$each")" ;;
-            4) kill -STOP "$(pid_of "$each")" ;;
-            5) kill -TERM "$(pid_of "$each")" ;;
-        esac
-    done
-    all_end 0 "${well[@]}"
-    assert_order "${well[@]}"
-    echo "# longest stall beyond 1 s a dead waiter: $(longest_stall "${killed[@]}")" >&3
-    assert_between "$(longest_stall "${killed[@]}" "${stopped[@]}")" 0 "$SLACK" 'ms of a stall'
-    all_end 137 "${killed[@]}"
-    all_end 143 "${ended[@]}"
-    for each in "${stopped[@]}"; do kill -CONT "$(pid_of "$each")"; done
-    all_end 0 "${stopped[@]}"
-    assert_alone
-    for each in $(redis_cli --scan); do
-        [[ $each == rlock:fence:* ]] || assert_between "$(ttl_ms "$each")" -2 30000 "TTL of $each"
-        [[ $(ttl_ms "$each") != -1 ]] || fail "for ever: $each"
-    done
 }
 
 @test "the holder is killed: the first in line starts when the lease has ended" {
@@ -286,42 +168,6 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     in_line 0
     let_go holder
     assert_clean
-}
-
-@test "SCRIPT FLUSH, and connections killed, in the middle: nobody lost, nobody twice" {
-    hold holder -k "$KEY"
-    queue_up 20
-    let_go holder
-    while served_all 1 && ! served_all 20 || ! served_all 1; do
-        redis_cli script flush >/dev/null
-        redis_cli client kill type normal skipme yes >/dev/null
-        sleep 0.1
-    done
-    all_end 0 {1..20}
-    assert_eq "$(served | tr ' ' '\n' | sort -n | xargs)" "$(seq -s' ' 20)"
-    assert_alone
-    assert_clean
-}
-
-@test "the server is restarted, with its data and without: all are served in their order" {
-    local options
-    for options in '--appendonly yes' '--appendonly no'; do
-        # shellcheck disable=SC2086
-        redis_start "${options##* }" $options
-        export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-        redis_cli set "$KEY" foreign >/dev/null
-        queue_up 20
-        redis_crash
-        sleep 0.5
-        redis_restart
-        # Free at once: without its data it is so by itself.
-        [[ $options == *no ]] || redis_cli del "$KEY" >/dev/null
-        all_end 0 {1..20}
-        assert_order {1..20}
-        assert_clean
-        redis_crash
-        : >"$DIR/served"
-    done
 }
 
 @test "who isn't first in line asks at most once a second" {
