@@ -67,7 +67,9 @@ CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
-TOOLS    := $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
+SHIMS    := $(patsubst tests/tools/%.c,$(B)/tools/%.so,$(wildcard tests/tools/*shim.c))
+TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
+                       $(filter-out %shim.c,$(wildcard tests/tools/*.c)))
 C_FILES   = $(wildcard lib/*.[ch] cmd/*.[ch] tests/*/*.[ch])
 
 # What is installed: mode, file, place under PREFIX.
@@ -137,9 +139,14 @@ $(B)/fuzz/%.o: tests/fuzz/%.c | $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib)
 
 # The tools are the measure, not what is measured: no sanitizer in them.
+tool = $(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
+       $(CC) -D_GNU_SOURCE $(ALL_CFLAGS) $(1) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
+
 $(B)/tools/%: tests/tools/%.c
-	$(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
-	$(CC) -D_GNU_SOURCE $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
+	$(call tool)
+
+$(B)/tools/%.so: tests/tools/%.c
+	$(call tool,-shared -fPIC)
 
 -include $(wildcard $(B)/*/*.d)
 

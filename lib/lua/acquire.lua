@@ -165,6 +165,9 @@ if busy then
       redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
     end
   end
+  if busy.turn and redis.call('PTTL', busy.key) > CLAIM then -- the clock was set back
+    redis.call('PEXPIRE', busy.key, CLAIM)
+  end
   local place = (redis.call('ZRANK', busy.line, token) or -1) + 1
   local block = block_ms(busy, place, redis.call('PTTL', busy.key))
   local left, value = redis.call('PTTL', busy.key), busy.held or ''

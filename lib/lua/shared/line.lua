@@ -11,10 +11,10 @@ local function leave(lock, token)
 end
 
 -- For how long a waiter counts as alive yet. A beat from the future is from before the clock was
--- set back: its owner will beat again.
+-- set back: who can't be known to be dead keeps its place, and gets no longer to claim its turn.
 local function life(lock, token)
   local beat = tonumber(string.match(redis.call('HGET', lock.waiters, token) or '', '^%d+'))
-  return beat and beat <= now + 1000 and beat + LIFE - now or 0
+  return beat and beat + LIFE - now or 0
 end
 
 -- The first live waiter. The dead in front of it leave, not more of them than is quickly done.
