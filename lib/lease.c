@@ -334,14 +334,19 @@ void lease_ask_leave(const struct lease *lease, struct request *request,
     ask_back(lease, request, false);
 }
 
+int64_t lease_block_ms(const struct lease *lease, int64_t ms)
+{
+    if (ms < 1)
+        ms = 1; /* 0 would be for ever */
+    return lease->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
+}
+
 void lease_ask_wake(const struct lease *lease, struct request *request,
                     const struct lease_when *when)
 {
-    int64_t block_ms = when->block_ms > 0 ? when->block_ms : 1; /* 0 would be for ever */
+    int64_t block_ms = when->block_ms;
     size_t i;
 
-    if (lease->whole_seconds)
-        block_ms = (block_ms + 999) / 1000 * 1000;
     request_begin(request, "BLPOP");
     for (i = 0; i < lease->n; i++)
         request_add(request, lease->lock[i].wake_key);

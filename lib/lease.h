@@ -57,10 +57,13 @@ const char *lease_token(const struct lease *lease);
 /* lease_ttl_ms: the shortest of those that were granted. */
 int64_t lease_ttl_ms(const struct lease *lease);
 
+/* lease_block_ms: for how long to ask the server to block for `ms`: longer if it must be. */
+int64_t lease_block_ms(const struct lease *lease, int64_t ms);
+
 /* What goes into a request besides the lease. */
 struct lease_when {
     int64_t not_after_ms; /* in server time; 0: not known */
-    int64_t block_ms;     /* how long to wait for being woken */
+    int64_t block_ms;     /* how long to wait for being woken: as lease_block_ms() says */
 };
 
 /* Requests, all of one form. */

@@ -336,7 +336,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_wake,
-                          .block_ms = block_ms,
+                          .block_ms = lease_block_ms(lease, block_ms),
                           .reply_ms = acquire_reply_ms(&quorum->timing)};
     bool knew_clock = quorum->member[0].knows_clock;
     enum rlock_status st = run(quorum, &round, until);

@@ -4,6 +4,7 @@
 load ../helpers/common
 load ../helpers/redis
 load ../helpers/hold
+load ../helpers/fake
 load ../helpers/queue
 
 SLACK=500 # ms that a busy machine may add
@@ -175,4 +176,36 @@ disturb() {
         redis_crash
         : >"$DIR/served"
     done
+}
+
+@test "a server that blocks for whole seconds only, as Redis 5: asked so from then on" {
+    local held grant
+    held='*8\r\n:0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n'
+    held+=':200\r\n$16\r\n1700000000000000\r\n:1\r\n:1\r\n'
+    grant='*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n'
+    fake_start <<END
+ACCEPT
+EXPECT EVAL
+SEND $held
+EXPECT BLPOP * 0.200
+SEND -ERR timeout is not an integer or out of range\r\n
+EXPECT EVAL
+SEND $held
+EXPECT BLPOP * 1
+STALL 990
+SEND *-1\r\n
+EXPECT EVAL
+SEND $held
+EXPECT BLPOP * 1
+SEND *2\r\n\$1\r\nw\r\n\$1\r\n1\r\n
+EXPECT EVAL
+SEND $grant
+EXPECT EVAL
+SEND :1\r\n
+END
+    start one "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -t 1 -w 10 -- true
+    fake_end || fail "$(fake_log)"
+    assert_status 0
+    finish one
+    assert_status 0
 }

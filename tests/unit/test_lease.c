@@ -152,7 +152,7 @@ static void test_waiting(void)
     snprintf(wake, sizeof wake, WAKE "%s", lease.token);
     for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         lease.whole_seconds = blocks[i].whole_seconds;
-        when.block_ms = blocks[i].block_ms;
+        when.block_ms = lease_block_ms(&lease, blocks[i].block_ms);
         lease_ask_wake(&lease, &request, &when);
         is_int(request.n, 3, "a wait for being woken");
         is_str(request.word[0], "BLPOP", "is BLPOP");
