@@ -178,9 +178,9 @@ tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
 bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 
-.PHONY: check check-unit check-cli check-fault check-docs lint asan tsan ubsan bench
+.PHONY: check check-unit check-cli check-fault check-interop check-docs lint asan tsan ubsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
-	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint) check-unit check-cli check-fault
+	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop) check-unit check-cli check-fault
 
 check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^
@@ -190,6 +190,9 @@ check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
 
 check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 	$(call bats,tests/fault)
+
+check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
+	$(call bats,tests/interop)
 
 check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 	$(call bats,tests/cli/docs.bats)

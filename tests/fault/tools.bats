@@ -272,6 +272,15 @@ has_clients() { [[ $(redis_cli client list | wc -l) == "$1" ]]; }
     assert_between "$(wc -l <"$DIR/clock")" 5 200
 }
 
+@test "turn: counts, and says so if it is not alone" {
+    "$TOOLS/turn" "$DIR/sum" one
+    "$TOOLS/turn" "$DIR/sum" two
+    run -1 flock "$DIR/sum" "$TOOLS/turn" "$DIR/sum" three
+    assert_match "$output" 'not alone'
+    assert_eq "$(<"$DIR/sum")" 2
+    assert_eq "$(xargs <"$DIR/sum.names")" 'one two'
+}
+
 @test "pty: keys, job control, and reading from the terminal" {
     pty_start
     pty_type '"$TOOLS/show_signals" -e 3'

@@ -8,7 +8,7 @@
 #   KEY     a key that no other test uses; make more as "$KEY:2"
 #   DIR     its own empty folder
 #   RLOCK   the program under test, as an absolute path; `rlock` is a function that runs it
-#   TOOLS   the folder of fakeredis, cutline, show_signals and hold_clock
+#   TOOLS   the folder of fakeredis, cutline, show_signals, hold_clock and turn
 
 bats_require_minimum_version 1.8.0
 

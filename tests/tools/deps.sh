@@ -5,11 +5,12 @@
 #
 # Each of the four includes those before it. What is there already, in whatever version and from
 # whatever source, is left alone; if nothing is missing, nothing is done and nothing is said.
+# What no system has as a package comes by npm, into build/node.
 
 set -eu
 
-# What for; the commands (any will do) or the header it is recognised by; the package that has it
-# for apt-get, and for other package managers, with exceptions.
+# What for; the commands (any will do), the header or the module of Python's that it is recognised
+# by; the package that has it for apt-get, and for other package managers, with exceptions.
 table() {
     cat <<'END'
 build  cc                          gcc             gcc
@@ -29,6 +30,9 @@ test   openssl                     openssl         openssl
 test   strace                      strace          strace
 test   python3                     python3         python3       zypper=python3-base
 test   perl                        perl-base       perl
+test   python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
+test   node                        nodejs          nodejs
+test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
 ci     clang                       clang           clang
@@ -60,6 +64,7 @@ find_manager() {
 is_there() {
     case $1 in
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
+        python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         *)
             for name in $(echo "$1" | tr , ' '); do
                 command -v "$name" >/dev/null && return
@@ -119,9 +124,22 @@ install() {
     esac
 }
 
+# Clients that rlock is tested beside, in the versions that were tried.
+node_modules() {
+    case $groups in *test*) ;; *) return ;; esac
+    cd "$(dirname "$0")/../.."
+    [ ! -d build/node/node_modules/redlock ] || return 0
+    mkdir -p build/node
+    npm install --prefix build/node --ignore-scripts --no-audit --no-fund --no-package-lock \
+        redlock@4.2.0 ioredis@5.11.1 >&2 || say 'could not install by npm: redlock, ioredis'
+}
+
 find_manager
 lacking=$(missing)
-[ -n "$lacking" ] || exit 0
+[ -n "$lacking" ] || {
+    node_modules
+    exit 0
+}
 
 [ "$manager" != none ] || die "no package manager known here; needed: $(signs "$lacking")"
 packages=$(echo "$lacking" | awk '!seen[$2]++ { printf "%s ", $2 }')
@@ -137,3 +155,4 @@ install $packages </dev/null >&2 || die "could not install: $packages"
 
 lacking=$(missing)
 [ -z "$lacking" ] || die "installed, but still missing: $(signs "$lacking")"
+node_modules

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# clients: other clients' locks on the same key, and rlock's: never two at a time.
+
+load ../helpers/common
+load ../helpers/redis
+
+setup() {
+    common_setup
+    redis_start
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT REDIS_PORT KEY TOOLS RLOCK DIR TURNS=200
+    export NODE_PATH=$ROOT/build/node/node_modules
+    python=/usr/bin/python3
+    "$python" -c 'import redis' 2>/dev/null || skip_or_fail 'redis-py (make test)'
+    node -e 'require("redlock"); require("ioredis")' 2>/dev/null ||
+        skip_or_fail 'node with redlock and ioredis (make test)'
+}
+teardown() { common_teardown; }
+
+# Each takes the lock, has its turn and gives the lock back, again and again. Between two turns it
+# waits a little: a client that doesn't stand in line leaves others no chance otherwise.
+rlock_turns() {
+    local each
+    for ((each = 0; each < TURNS; each++)); do
+        "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" rlock || return
+        sleep "0.00$((RANDOM % 9))"
+    done
+}
+
+redis_py_turns() {
+    exec "$python" - <<'END'
+import os, random, redis, subprocess, time
+server = redis.Redis(port=int(os.environ['REDIS_PORT']))
+for turn in range(int(os.environ['TURNS'])):
+    with server.lock(os.environ['KEY'], timeout=10, sleep=0.004):
+        subprocess.run([os.environ['TOOLS'] + '/turn', os.environ['DIR'] + '/sum', 'redis-py'],
+                       check=True)
+    time.sleep(random.uniform(0, 0.015))
+END
+}
+
+node_redlock_turns() {
+    exec node - <<'END'
+const { REDIS_PORT, KEY, TOOLS, DIR, TURNS } = process.env;
+const { execFileSync } = require('child_process');
+const Redis = require('ioredis');
+const Redlock = require('redlock');
+const server = new Redis(Number(REDIS_PORT));
+const redlock = new Redlock([server], { retryCount: -1, retryDelay: 4, retryJitter: 2 });
+const turns = async () => {
+    for (let turn = 0; turn < Number(TURNS); turn++) {
+        const lock = await redlock.lock(KEY, 10000);
+        execFileSync(TOOLS + '/turn', [DIR + '/sum', 'node-redlock']);
+        await lock.unlock();
+        await new Promise((done) => setTimeout(done, Math.random() * 15));
+    }
+};
+turns().then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });
+END
+}
+
+# changes: how often the lock went from one kind of client to another.
+changes() { uniq "$DIR/sum.names" | wc -l; }
+
+@test "redis-py and node-redlock share a key with rlock, 3 of each, 200 turns each: no overlap" {
+    local kind each
+    for each in 1 2 3; do
+        for kind in rlock redis_py node_redlock; do
+            start "$kind$each" "${kind}_turns"
+        done
+    done
+    for each in 1 2 3; do
+        for kind in rlock redis_py node_redlock; do
+            finish "$kind$each" 90
+            assert_status 0
+        done
+    done
+    assert_eq "$(<"$DIR/sum")" $((9 * TURNS)) sum
+    echo "# $(sort "$DIR/sum.names" | uniq -c | xargs); $(changes) changes of kind" >&3
+    assert_between "$(changes)" 100 $((9 * TURNS))
+    assert_eq "$(redis_cli --scan | grep -v '^rlock:fence:' || :)" '' 'keys left'
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turn: a command that must be alone, and shows if it was not.
+ *
+ * usage: turn FILE NAME
+ *
+ * Reads the number in FILE, waits a moment, writes the next one, and appends NAME to FILE.names.
+ * Two at the same time would lose a number; one that meets another, by a lock on FILE that it
+ * doesn't wait for, says so on standard error and ends with 1.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOMENT_NS = 500000 };
+
+static void note(const char *file, const char *name)
+{
+    char path[4096];
+    int fd;
+
+    snprintf(path, sizeof path, "%s.names", file);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 || dprintf(fd, "%s\n", name) < 0)
+        err(2, "%s", path);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    struct timespec moment = {.tv_nsec = MOMENT_NS};
+    char text[24] = "";
+    long n;
+    int fd;
+
+    if (argc != 3)
+        errx(2, "usage: turn FILE NAME");
+    fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        err(2, "%s", argv[1]);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        err(1, "not alone");
+    if (pread(fd, text, sizeof text - 1, 0) < 0)
+        err(2, "read");
+    n = strtol(text, NULL, 10);
+    nanosleep(&moment, NULL);
+    snprintf(text, sizeof text, "%ld\n", n + 1);
+    if (pwrite(fd, text, strlen(text), 0) < 0)
+        err(2, "write");
+    note(argv[1], argv[2]);
+    return 0;
+}
