@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "err.h"
 #include "keeper.h"
+#include "survey.h"
 #include "tls.h"
 #include "wait.h"
 
@@ -39,7 +40,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
             st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
         mine.password = l->password; /* members borrow it for as long as the handle lives */
     }
-    if (st == RLOCK_OK)
+    if (st == RLOCK_OK && config->n_keys > 0)
         st = lease_open(&l->lease, config, err);
     if (st == RLOCK_OK)
         st = quorum_open(&l->quorum, &mine, err);
@@ -99,4 +100,22 @@ void rlock_close(struct rlock *lock)
         explicit_bzero(lock->password, strlen(lock->password));
     free(lock->password);
     free(lock);
+}
+
+enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_until until,
+                                const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    return survey_inspect(&lock->quorum, key, until, visitor, err);
+}
+
+enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlock_until until,
+                             const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    return survey_list(&lock->quorum, pattern, until, visitor, err);
+}
+
+enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
+                              struct rlock_until until, struct rlock_error *err)
+{
+    return survey_break(&lock->quorum, key, name, until, err);
 }

@@ -3,13 +3,13 @@
 #include "card.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define VALUE_BYTES 160
+#define NUMBER_MAX (INT64_C(1) << 53)
 
 static size_t put_escaped(char *at, size_t room, const char *value)
 {
@@ -101,43 +101,76 @@ static bool is_ours(const char *value)
     return starts_with_token(value) && strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
 }
 
+bool card_is_ours(const char *value)
+{
+    return is_ours(value);
+}
+
+const char *card_without_token(const char *value)
+{
+    return starts_with_token(value) ? value + RLOCK_TOKEN_BYTES + 1 : value;
+}
+
+bool card_has(const char *value, const char *name, const char *word)
+{
+    char found[VALUE_BYTES];
+
+    get_word(value, name, found, sizeof found);
+    return strcmp(found, word) == 0;
+}
+
+/* The value of a word that is a number; `none` if it isn't, or out of all bounds. */
+static int64_t number_in(const char *card, const char *name, int64_t none)
+{
+    char text[24];
+    int64_t number;
+    char *end;
+
+    get_word(card, name, text, sizeof text);
+    number = strtoll(text, &end, 10);
+    return *text != '\0' && *end == '\0' && number >= 0 && number <= NUMBER_MAX ? number : none;
+}
+
+/* "tar of backup@web1, pid 42 (nightly)" */
+static void put_party(char *out, size_t room, const struct rlock_party *party)
+{
+    char text[320];
+
+    snprintf(text, sizeof text, "%.63s of %.63s@%.63s, pid %s%s%.63s%s",
+             party->command[0] ? party->command : "a program", party->user[0] ? party->user : "?",
+             party->host[0] ? party->host : "?", party->pid[0] ? party->pid : "?",
+             party->label[0] ? " (" : "", party->label, party->label[0] ? ")" : "");
+    put_printable(out, room, text);
+}
+
+void card_read(const char *value, struct rlock_party *party)
+{
+    *party = (struct rlock_party){.since_ms = 0};
+    get_word(value, "host", party->host, sizeof party->host);
+    get_word(value, "user", party->user, sizeof party->user);
+    get_word(value, "pid", party->pid, sizeof party->pid);
+    get_word(value, "command", party->command, sizeof party->command);
+    get_word(value, "label", party->label, sizeof party->label);
+    party->since_ms = number_in(value, "since", 0);
+    party->slot = number_in(value, "slot", -1);
+    put_party(party->text, sizeof party->text, party);
+}
+
 void card_describe(char *out, size_t room, const char *value)
 {
-    char host[64];
-    char user[64];
-    char pid[24];
-    char command[64];
-    char label[64];
+    struct rlock_party party;
     char text[320];
 
     if (!is_ours(value)) {
-        if (starts_with_token(value)) /* of ours, so never shown, whatever comes behind it */
-            value += RLOCK_TOKEN_BYTES + 1;
-        put_printable(text, 64, value);
+        put_printable(text, 64, card_without_token(value));
         snprintf(out, room, "another program (\"%s\")", text);
         return;
     }
-    get_word(value, "host", host, sizeof host);
-    get_word(value, "user", user, sizeof user);
-    get_word(value, "pid", pid, sizeof pid);
-    get_word(value, "command", command, sizeof command);
-    get_word(value, "label", label, sizeof label);
-    snprintf(text, sizeof text, "%s of %s@%s, pid %s%s%s%s", *command ? command : "a program",
-             *user ? user : "?", *host ? host : "?", *pid ? pid : "?", *label ? " (" : "", label,
-             *label ? ")" : "");
-    put_printable(out, room, text);
+    card_read(value, &party);
+    snprintf(out, room, "%s", party.text);
 }
 
 int64_t card_since(const char *value)
 {
-    char since[24];
-    char *end;
-    long long ms;
-
-    if (!is_ours(value))
-        return 0;
-    get_word(value, "since", since, sizeof since);
-    errno = 0;
-    ms = strtoll(since, &end, 10);
-    return errno == 0 && *end == '\0' && ms > 0 ? ms : 0;
+    return is_ours(value) ? number_in(value, "since", 0) : 0;
 }

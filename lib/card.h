@@ -5,6 +5,8 @@
 
 #include "rlock.h"
 
+#include <stdbool.h>
+
 #define CARD_BYTES 1024
 
 /*
@@ -24,5 +26,16 @@ void card_describe(char *out, size_t room, const char *value);
 
 /* card_since: since when, in server time (ms since 1970), from the same value; 0: not told. */
 int64_t card_since(const char *value);
+/* card_is_ours: is a value "TOKEN v1 ...", as our scripts write it? */
+bool card_is_ours(const char *value);
+
+/* card_without_token: a value of any kind, from behind what could be a token of ours. */
+const char *card_without_token(const char *value);
+
+/* card_has: does a value of ours have this word? */
+bool card_has(const char *value, const char *name, const char *word);
+
+/* card_read: who it is, from a value of ours, or from what is kept of a waiter; not `for_ms`. */
+void card_read(const char *value, struct rlock_party *party);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * hiredis builds an array as soon as its length is announced, so the bounds
  * are checked where it asks for the object: a server can announce anything,
- * and gets at most MAX_BYTES of our memory for it.
+ * and gets no more of our memory for it than was allowed.
  */
 #include "codec.h"
 
@@ -33,6 +33,7 @@ struct codec {
     void *(*build_array)(const redisReadTask *, element_count);
     redisReply *reply;
     size_t unread; /* bytes fed since the last whole reply */
+    size_t most;   /* of them */
 };
 
 #define TEXT_OF(number) #number
@@ -116,6 +117,7 @@ struct codec *codec_new(void)
 
     if (codec == NULL)
         return NULL;
+    codec->most = MAX_BYTES;
     codec->reader = redisReaderCreate();
     if (codec->reader == NULL) {
         free(codec);
@@ -138,12 +140,17 @@ void codec_free(struct codec *codec)
     free(codec);
 }
 
+void codec_allow(struct codec *codec, size_t bytes)
+{
+    codec->most = bytes;
+}
+
 enum rlock_status codec_feed(struct codec *codec, const char *bytes, size_t n,
                              struct rlock_error *err)
 {
     codec->unread += n;
-    if (codec->unread > MAX_BYTES)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %d bytes", MAX_BYTES);
+    if (codec->unread > codec->most)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", codec->most);
     if (redisReaderFeed(codec->reader, bytes, n) != REDIS_OK)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return RLOCK_OK;
@@ -191,6 +198,11 @@ bool reply_is_ok(const struct reply *reply)
 bool reply_is_int(const struct reply *reply)
 {
     return reply != NULL && inside(reply)->type == REDIS_REPLY_INTEGER;
+}
+
+bool reply_is_nil(const struct reply *reply)
+{
+    return reply != NULL && inside(reply)->type == REDIS_REPLY_NIL;
 }
 
 int64_t reply_int(const struct reply *reply)

@@ -39,12 +39,15 @@ struct codec;
 struct codec *codec_new(void); /* NULL: no memory */
 void codec_free(struct codec *codec);
 
+/* codec_allow: replies may have so many bytes; 64 KiB without it. */
+void codec_allow(struct codec *codec, size_t bytes);
+
 /*
  * codec_feed: more bytes from the server. codec_next: the next whole reply, in
  * `*reply`, which the codec owns until the next call.
  *
  * Return RLOCK_OK, RLOCK_PENDING (not whole yet), RLOCK_E_PROTOCOL (not Redis,
- * or beyond a bound: 64 KiB, 64 elements, 4 levels) or RLOCK_E_MEMORY.
+ * or beyond a bound: bytes, 64 elements, 4 levels) or RLOCK_E_MEMORY.
  */
 struct reply;
 
@@ -60,6 +63,7 @@ bool codec_empty(const struct codec *codec);
 const char *reply_error(const struct reply *reply);
 bool reply_is_ok(const struct reply *reply);
 bool reply_is_int(const struct reply *reply);
+bool reply_is_nil(const struct reply *reply);
 int64_t reply_int(const struct reply *reply);
 const char *reply_text(const struct reply *reply, size_t *bytes);
 size_t reply_count(const struct reply *reply);

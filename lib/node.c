@@ -110,6 +110,8 @@ static enum rlock_status start_call(struct node *node, int64_t until_ms, struct 
     node->codec = codec_new();
     if (node->codec == NULL)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    else if (node->reply_bytes > 0)
+        codec_allow(node->codec, node->reply_bytes);
     if (st == RLOCK_PENDING)
         st = dial_start(&node->dial, until_ms, err);
     if (st == RLOCK_PENDING)

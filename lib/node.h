@@ -24,8 +24,9 @@ struct node {
     size_t greeting_bytes;
     char *out; /* the request, encoded */
     size_t out_bytes;
-    size_t sent;      /* of what is being sent, greeting or request */
-    int64_t asked_ms; /* just before the request's first byte was sent; 0: not yet */
+    size_t sent;        /* of what is being sent, greeting or request */
+    size_t reply_bytes; /* the longest reply; 0: what is usual */
+    int64_t asked_ms;   /* just before the request's first byte was sent; 0: not yet */
 };
 
 /*

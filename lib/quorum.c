@@ -18,6 +18,8 @@
 #include <string.h>
 
 #define ACQUIRE_REPLY_MAX_MS 2000
+#define REPLY_BYTES (64 * 1024)
+#define REPLY_BYTES_LONG (1024 * 1024) /* to who only looks, and may see the longest keys */
 
 /* What TLS needs is loaded only where it is wanted. */
 static enum rlock_status secure(struct quorum *quorum, const struct rlock_config *config,
@@ -46,12 +48,14 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
     if (quorum->member == NULL || quorum->watch == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     quorum->need = config->n_urls / 2 + 1;
+    quorum->reply_bytes = config->n_keys > 0 ? REPLY_BYTES : REPLY_BYTES_LONG;
     for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++) {
         struct member *member = &quorum->member[quorum->n];
 
         st = member_open(member, config->urls[quorum->n], config->password, err);
         if (st == RLOCK_OK)
             st = secure(quorum, config, member, err);
+        member->node.reply_bytes = quorum->reply_bytes;
     }
     return st;
 }
@@ -71,9 +75,10 @@ void quorum_close(struct quorum *quorum)
 struct round {
     const struct lease *lease;
     lease_ask *ask;
-    int64_t block_ms; /* how long the server may wait with its answer */
-    int64_t reply_ms; /* how long the answer may take beside that */
-    bool undo;        /* a request given up is to be undone */
+    const struct request *request; /* what is asked where it isn't about the lease */
+    int64_t block_ms;              /* how long the server may wait with its answer */
+    int64_t reply_ms;              /* how long the answer may take beside that */
+    bool undo;                     /* a request given up is to be undone */
 };
 
 static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
@@ -88,8 +93,10 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
         struct member *member = &quorum->member[i];
 
         when.not_after_ms = member_server_ms(member, answer.at_ms);
-        round->ask(round->lease, &request, &when);
-        member_ask(member, &request, connect.at_ms, round->block_ms + round->reply_ms);
+        if (round->request == NULL)
+            round->ask(round->lease, &request, &when);
+        member_ask(member, round->request != NULL ? round->request : &request, connect.at_ms,
+                   round->block_ms + round->reply_ms);
         if (member->state == RLOCK_PENDING)
             member_step(member);
     }
@@ -411,4 +418,23 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, struct rlock_error *err)
 {
     return give_back(quorum, lease, lease_ask_leave, until, err);
+}
+
+enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
+                             struct rlock_until until, const struct reply **reply,
+                             struct rlock_error *err)
+{
+    struct round round = {.request = request, .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status st = run(quorum, &round, until);
+    size_t i;
+
+    if (st == RLOCK_STOPPED)
+        return st;
+    for (i = 0; i < quorum->n; i++) {
+        if (quorum->member[i].state != RLOCK_OK)
+            continue;
+        *reply = quorum->member[i].reply;
+        return RLOCK_OK;
+    }
+    return fault(quorum, err);
 }

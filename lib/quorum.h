@@ -17,6 +17,7 @@ struct quorum {
     size_t need; /* a majority; of one it is one */
     struct rlock_timing timing;
     int64_t connect_ms;
+    size_t reply_bytes; /* the longest reply */
     bool in_doubt;      /* an acquire may have been executed though no answer came */
     struct watch *told; /* who hears from us while a round waits; NULL: nobody */
 };
@@ -57,6 +58,14 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
 /* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_STOPPED or a fault. */
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
                                  struct rlock_until until, struct rlock_error *err);
+
+/*
+ * quorum_ask: any request, to each member. RLOCK_OK with the answer of one of
+ * them (the quorum's, until its next request), RLOCK_STOPPED or a fault.
+ */
+enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
+                             struct rlock_until until, const struct reply **reply,
+                             struct rlock_error *err);
 
 /* quorum_unanswered: was a request of the last round sent to which no answer came? */
 bool quorum_unanswered(const struct quorum *quorum);

@@ -164,7 +164,7 @@ struct rlock_config {
     const char *tls_cert;         /* our certificate and its chain; NULL: none */
     const char *tls_key;          /* its key; NULL: it stands in the same file */
     const char *const *keys;      /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
-    size_t n_keys;                /* 1 .. RLOCK_KEYS_MAX, no key twice; all are had, or none */
+    size_t n_keys;                /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
     enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
     enum rlock_mode mode;
     int64_t n_slots;          /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */
@@ -308,6 +308,99 @@ void rlock_unkeep(struct rlock *lock);
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/* What is seen under a key. */
+enum rlock_seen {
+    RLOCK_SEEN_FREE,      /* nothing */
+    RLOCK_SEEN_KEPT,      /* nobody has it: it is kept for a moment for the next in line */
+    RLOCK_SEEN_EXCLUSIVE, /* held by one */
+    RLOCK_SEEN_SHARED,    /* held by many */
+    RLOCK_SEEN_SLOTS,     /* held by up to a number */
+    RLOCK_SEEN_REST,      /* held by nobody: it stays taken for a while */
+    RLOCK_SEEN_DONE,      /* the same: a mark that the work was done */
+    RLOCK_SEEN_FOREIGN    /* another program's, or not a lock at all */
+};
+
+/* One who holds a lock or waits for it. What they said of themselves may be any bytes. */
+struct rlock_party {
+    char host[164]; /* "": not told, as for all of them */
+    char user[164];
+    char command[164];
+    char label[164];
+    char pid[24];     /* text, as nobody says that it is a number */
+    char text[256];   /* all of it for people, printable ASCII */
+    int64_t since_ms; /* Unix time on the server's clock; 0: not known */
+    int64_t for_ms;   /* how long since then */
+    int64_t left_ms;  /* of one of several holders: until its lease ends; else 0 */
+    int64_t slot;     /* of RLOCK_SLOTS; -1: none */
+};
+
+/* One lock at one moment; borrowed from the call that shows it. */
+struct rlock_view {
+    const char *key;
+    enum rlock_seen seen;
+    int64_t left_ms;   /* until it expires; -1: it never does; 0: free */
+    uint64_t fence;    /* the last one of this key; 0: none is known */
+    int64_t waiting;   /* how many stand in line, dead ones among them; -1: not known */
+    const char *name;  /* what its value is known by, for rlock_break(); "": not told */
+    const char *value; /* FOREIGN: the beginning of it, any bytes; else NULL */
+    const struct rlock_party *holders; /* at most 20 of them */
+    size_t n_holders;
+    size_t n_all; /* who hold it, also those not shown */
+};
+
+/* Who is shown what; either may be NULL. Called by the thread that looks, during the call. */
+struct rlock_visitor {
+    void (*lock)(void *context, const struct rlock_view *view);
+    void (*waiter)(void *context, const struct rlock_party *waiter); /* in order, after its lock */
+    void *context;
+};
+
+/*
+ * rlock_inspect: look at one lock, whichever the handle is for.
+ *
+ *   key      1 .. RLOCK_KEY_MAX bytes
+ *   visitor  shown the lock once, also if it is free, and then each who waits
+ *
+ * Returns  RLOCK_OK, RLOCK_STOPPED, or a fault: what was shown till then was so.
+ * Blocks   no longer than `until`, connect_ms, or timing.reply_ms for a reply.
+ * Source   lib/lua/inspect.lua.
+ */
+enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_until until,
+                                const struct rlock_visitor *visitor, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/*
+ * rlock_list: look at all locks of the server, in no order. One that is there
+ * during the whole of the call is shown at least once; a second time is rare.
+ *
+ *   pattern  glob for keys, as that of SCAN; NULL: all
+ *   visitor  shown each lock; `waiter` isn't called
+ *
+ * A lock is a string that rlock wrote, or that of another program where rlock
+ * remembers a last fence, or waits. Use a handle without keys: others allow no
+ * replies that are long enough for the longest keys.
+ *
+ * Returns and blocks as rlock_inspect.
+ * Source   lib/lua/list.lua.
+ */
+enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlock_until until,
+                             const struct rlock_visitor *visitor, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/*
+ * rlock_break: take a lock away from whoever has it, and pass it on to the
+ * first in line. Its holder can't put it back, and notices at its next renewal.
+ *
+ *   name   of the value that rlock_inspect() has shown: no other is taken away
+ *
+ * Returns  RLOCK_OK, RLOCK_BUSY (another value by now), RLOCK_LOST (gone
+ *          by now), RLOCK_STOPPED, or a fault.
+ * Source   lib/lua/break.lua.
+ */
+enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
+                              struct rlock_until until, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
 /*

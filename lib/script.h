@@ -11,7 +11,10 @@ enum script {
     SCRIPT_RELEASE,
     SCRIPT_STAMP_ACQUIRE,
     SCRIPT_STAMP_RENEW,
-    SCRIPT_STAMP_RELEASE
+    SCRIPT_STAMP_RELEASE,
+    SCRIPT_INSPECT,
+    SCRIPT_LIST,
+    SCRIPT_BREAK
 };
 
 /* The keys of one lock, in the order of the scripts' KEYS. */

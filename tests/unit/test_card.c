@@ -96,6 +96,34 @@ static void test_describe(void)
     }
 }
 
+static void test_read(void)
+{
+    struct rlock_party party;
+
+    card_read(TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
+              &party);
+    is_str(party.host, "h\n", "the host, as it was meant");
+    is_str(party.pid, "42", "the pid");
+    is_str(party.user, "u", "the user");
+    is_str(party.command, "c", "the command");
+    is_str(party.label, "%A%zz", "the label");
+    is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "all of it for people");
+    is_int(party.since_ms, 1700000000000, "since when");
+    card_read("1700000000000 host=h pid=7", &party);
+    is_str(party.host, "h", "a waiter is read as well");
+    is_int(party.since_ms, 0, "which doesn't say since when");
+    card_read(TOKEN " v1 since=-5", &party);
+    is_int(party.since_ms, 0, "a time before all times isn't known");
+    card_read(TOKEN " v1 since=99999999999999999999", &party);
+    is_int(party.since_ms, 0, "nor one behind them");
+    ok(card_is_ours(TOKEN " v1 ") && !card_is_ours(TOKEN " v2 ") && !card_is_ours(TOKEN),
+       "what is ours is told apart");
+    ok(card_has(TOKEN " v1 mode=done x=1", "mode", "done") && !card_has("a", "mode", "done"),
+       "a word is found");
+    is_str(card_without_token(TOKEN " v2"), "v2", "what is behind a token");
+    is_str(card_without_token(TOKEN), TOKEN, "a value that is no token of ours");
+}
+
 /* What may be behind a token of ours: written by us, by a later rlock, by nobody we know. */
 static const char *const behind[] = {
     " v1 try=1 host=h user=u", " v1 try=1 label=" TOKEN " v1", " v1 ", " v1", " v2 host=h", " ",
@@ -152,6 +180,7 @@ int main(void)
 {
     test_write();
     test_describe();
+    test_read();
     test_token();
     test_hostile();
     return done_testing();

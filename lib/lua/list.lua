@@ -1,0 +1,51 @@
+-- list: the locks among the keys of one step of SCAN. Changes nothing.
+-- ARGV: 1 cursor, 2 pattern, 3 how many keys to look at
+--       4 how many locks may be returned, 5 how many bytes of them
+-- returns {now, next cursor, {key, view}...} or {now} if these are too many: ask for fewer keys
+-- Where there are no fewer to ask for, those beyond the bounds are left out.
+-- with shared/view.lua
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local most, room = tonumber(ARGV[4]), tonumber(ARGV[5])
+
+-- As the names of helper keys are made, but where that takes the key's hash slot: nil.
+local function helper(kind, key)
+  local tag = string.match(key, '^[^{]*{([^}]+)}') or key
+  if not string.find(tag, '}', 1, true) then
+    return 'rlock:' .. kind .. ':{' .. tag .. '}:' .. key
+  end
+end
+
+-- A string that rlock wrote; or of another program, where rlock has had this lock or waits for it.
+local function is_lock(key)
+  if #key > 65536 or string.find(key, '%z') or redis.call('TYPE', key)['ok'] ~= 'string' then
+    return false
+  end
+  if string.match(redis.call('GETRANGE', key, 0, 35), '^%x+ v1 ') then
+    return true
+  end
+  local fence = helper('fence', key)
+  return fence and redis.call('EXISTS', fence, helper('line', key)) > 0
+end
+
+local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+local answer, bytes = {now, step[1]}, 0
+for _, key in ipairs(step[2]) do
+  -- Keys that this user may not read are not for it to see, either.
+  local may_read, is = pcall(is_lock, key)
+  if may_read and is then
+    local seen = view({key = key, fence = helper('fence', key), line = helper('line', key),
+      holders = helper('holders', key), cards = helper('cards', key)}, now)
+    bytes = bytes + #key + #(seen[1] or '') + 200
+    for _, card in ipairs(seen[7]) do
+      bytes = bytes + #tostring(card) + 20
+    end
+    if #answer - 2 < most and bytes <= room then
+      answer[#answer + 1] = {key, seen}
+    elseif ARGV[3] ~= '1' then
+      return {now}
+    end
+  end
+end
+return answer

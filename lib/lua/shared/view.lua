@@ -1,0 +1,49 @@
+-- view: what can be seen of a lock; comes in front of the scripts that only look.
+-- KEYS and ARGV: none of its own
+
+-- More of a value than our own ever have: a token, and a card of at most 1023 bytes. How many of
+-- several holders are shown.
+local VALUE, HOLDERS = 1200, 20
+
+local function mode_of(value)
+  return string.match(value, '^0+ v1 mode=(%a+) ')
+end
+
+local function is_of_several(value)
+  return mode_of(value) == 'shared' or mode_of(value) == 'slots'
+end
+
+-- {value (false: free), ms left, last fence, how many in line (-1: not known),
+--  1 if it is kept for the next in line, how many hold it at once (-1: it isn't of this kind),
+--  {ms left, card of each of these...}}
+-- What lies under `lock.key` is a string or nothing. A helper key that isn't known is nil.
+local function view(lock, now)
+  local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
+  local several, cards = -1, {}
+  if left == -2 then
+    value = false
+  end
+  if value and lock.holders and is_of_several(value) then
+    local from = '(' .. string.format('%.0f', now)
+    several = redis.call('ZCOUNT', lock.holders, from, '+inf')
+    local some = redis.call('ZRANGEBYSCORE', lock.holders, from, '+inf', 'WITHSCORES',
+      'LIMIT', 0, HOLDERS)
+    for i = 1, #some, 2 do
+      cards[i] = math.floor(some[i + 1] - now)
+      cards[i + 1] = string.sub(redis.call('HGET', lock.cards, some[i]) or '', 1, VALUE)
+    end
+    value = several > 0 and value -- where all leases are over the marker counts for nothing
+  end
+  local is_kept = value and string.match(value, '^%x+ v1 try=0 ')
+  return {value, left, lock.fence and redis.call('GET', lock.fence) or '',
+    lock.line and redis.call('ZCARD', lock.line) or -1, is_kept and 1 or 0, several, cards}
+end
+
+-- What a value is known by, however long it is: who holds the lock.
+local function name_of(lock)
+  local value = redis.call('GETRANGE', lock.key, 0, 65535)
+  if is_of_several(value) then
+    value = value .. table.concat(redis.call('ZRANGE', lock.holders, 0, 999))
+  end
+  return redis.sha1hex(value) .. ':' .. redis.call('STRLEN', lock.key)
+end

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * survey: views of one lock, or of all locks of a server.
+ *
+ * Big answers come in pages of at most 64 elements, so nothing here needs more
+ * memory than the longest key. A line of waiters is gone through by ticket, not
+ * by place: whoever leaves meanwhile makes nobody else be passed over. All keys
+ * are gone through by SCAN, in steps that grow as long as few of the keys are
+ * locks, and are at most a millisecond or two of the server's time.
+ */
+#include "survey.h"
+
+#include "clock.h"
+#include "err.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOLDERS_MAX 20 /* shown of one lock, as in shared/view.lua */
+#define LEFT_MAX_MS (INT64_C(1) << 53)
+#define WAITERS_EACH "28" /* two elements each */
+#define LOCKS_EACH 60
+#define LOCKS_WANTED 45
+#define ROOM_BESIDE 4096 /* of a reply, for what is counted too low */
+#define STEP_FIRST 100
+#define STEP_MAX 400
+
+static enum rlock_status unexpected(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+}
+
+/* ---- what is told of a lock ---- */
+
+static enum rlock_seen seen_in(const char *value, bool is_kept)
+{
+    if (is_kept)
+        return RLOCK_SEEN_KEPT;
+    if (!card_is_ours(value))
+        return RLOCK_SEEN_FOREIGN;
+    if (card_has(value, "mode", "shared"))
+        return RLOCK_SEEN_SHARED;
+    if (card_has(value, "mode", "slots"))
+        return RLOCK_SEEN_SLOTS;
+    if (card_has(value, "mode", "rest"))
+        return RLOCK_SEEN_REST;
+    return card_has(value, "mode", "done") ? RLOCK_SEEN_DONE : RLOCK_SEEN_EXCLUSIVE;
+}
+
+static void set_length(struct rlock_party *party, int64_t now_ms)
+{
+    party->for_ms = party->since_ms > 0 && now_ms > party->since_ms ? now_ms - party->since_ms : 0;
+}
+
+static void read_holder(struct rlock_view *view, struct rlock_party *holder, const char *value,
+                        int64_t now_ms)
+{
+    card_read(view->seen == RLOCK_SEEN_FOREIGN ? "" : value, holder);
+    card_describe(holder->text, sizeof holder->text, value);
+    set_length(holder, now_ms);
+    view->holders = holder;
+    view->n_holders = view->n_all = 1;
+}
+
+/* Those who hold it at once: {ms left, card, ...}, and how many there are. */
+static enum rlock_status read_several(struct rlock_view *view, struct rlock_party *holders,
+                                      const struct reply *cards, int64_t n_all, int64_t now_ms,
+                                      struct rlock_error *err)
+{
+    size_t i;
+    size_t n;
+
+    view->holders = holders;
+    view->n_all = n_all < 0 ? 0 : (size_t)n_all;
+    for (i = 0; i + 1 < reply_count(cards) && view->n_holders < HOLDERS_MAX; i += 2) {
+        struct rlock_party *holder = &holders[view->n_holders++];
+        const char *card = reply_text(reply_at(cards, i + 1), &n);
+
+        if (card == NULL || !reply_is_int(reply_at(cards, i)))
+            return unexpected(err);
+        card_read(card, holder);
+        holder->left_ms = reply_int(reply_at(cards, i));
+        set_length(holder, now_ms);
+    }
+    return RLOCK_OK;
+}
+
+/* {value, ms left, last fence, how many wait, is it kept for the next, how many hold it, cards} */
+static bool is_view(const struct reply *reply)
+{
+    const struct reply *value = reply == NULL ? NULL : reply_at(reply, 0);
+    size_t n;
+    size_t i;
+
+    if (reply == NULL || reply_count(reply) != 7 || reply_text(reply_at(reply, 2), &n) == NULL)
+        return false;
+    if (reply_text(value, &n) == NULL && !reply_is_nil(value))
+        return false;
+    for (i = 1; i <= 5; i++)
+        if (i != 2 && !reply_is_int(reply_at(reply, i)))
+            return false;
+    return true;
+}
+
+static int64_t bounded(int64_t left_ms)
+{
+    if (left_ms < 0)
+        return -1;
+    return left_ms < LEFT_MAX_MS ? left_ms : LEFT_MAX_MS;
+}
+
+static enum rlock_status read_view(const struct reply *reply, int64_t now_ms,
+                                   struct rlock_view *view, struct rlock_party *holders,
+                                   struct rlock_error *err)
+{
+    const char *value;
+    int64_t several;
+    size_t n;
+
+    if (!is_view(reply))
+        return unexpected(err);
+    value = reply_text(reply_at(reply, 0), &n);
+    several = reply_int(reply_at(reply, 5));
+    view->fence = strtoull(reply_text(reply_at(reply, 2), &n), NULL, 10);
+    view->waiting = reply_int(reply_at(reply, 3));
+    if (value == NULL)
+        return RLOCK_OK;
+    view->left_ms = bounded(reply_int(reply_at(reply, 1)));
+    view->seen = seen_in(value, reply_int(reply_at(reply, 4)) == 1);
+    if (view->seen == RLOCK_SEEN_FOREIGN)
+        view->value = card_without_token(value);
+    if (several >= 0)
+        return read_several(view, holders, reply_at(reply, 6), several, now_ms, err);
+    if (view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN)
+        read_holder(view, holders, value, now_ms);
+    return RLOCK_OK;
+}
+
+/* ---- one lock ---- */
+
+/* Its keys, as all who use the lock name them. */
+static enum rlock_status name_keys(struct lease *lease, const char *key, struct rlock_error *err)
+{
+    return lease_open(lease, &(struct rlock_config){.keys = &key, .n_keys = 1}, err);
+}
+
+static void begin(struct request *request, enum script script, const struct lease *lease)
+{
+    int i;
+
+    script_request(request, script, SCRIPT_KEYS);
+    for (i = 0; i < SCRIPT_KEYS; i++)
+        request_add(request, lease->lock[0].key[i]);
+}
+
+static void show_waiters(const struct reply *reply, const struct rlock_visitor *visitor)
+{
+    int64_t now_ms = reply_int(reply_at(reply, 0));
+    struct rlock_party waiter;
+    const char *ticket;
+    const char *card;
+    size_t i;
+    size_t n;
+
+    for (i = 4; i + 1 < reply_count(reply); i += 2) {
+        ticket = reply_text(reply_at(reply, i), &n);
+        card = reply_text(reply_at(reply, i + 1), &n);
+        if (ticket == NULL || card == NULL || visitor->waiter == NULL)
+            continue;
+        card_read(card, &waiter);
+        waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
+        if (waiter.since_ms < 0 || waiter.since_ms > LEFT_MAX_MS)
+            waiter.since_ms = 0;
+        set_length(&waiter, now_ms);
+        visitor->waiter(visitor->context, &waiter);
+    }
+}
+
+static enum rlock_status show_lock(const struct reply *reply, const char *key,
+                                   const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    struct rlock_view view = {.key = key};
+    struct rlock_party holders[HOLDERS_MAX];
+    enum rlock_status st;
+    size_t n;
+
+    view.name = reply_text(reply_at(reply, 2), &n);
+    if (view.name == NULL)
+        return unexpected(err);
+    st = read_view(reply_at(reply, 1), reply_int(reply_at(reply, 0)), &view, holders, err);
+    if (st == RLOCK_OK && visitor->lock != NULL)
+        visitor->lock(visitor->context, &view);
+    return st;
+}
+
+enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct rlock_until until,
+                                 const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    const char *next = "";
+    struct request request;
+    char after[64] = "";
+    struct lease lease;
+    enum rlock_status st;
+    size_t n;
+
+    st = name_keys(&lease, key, err);
+    for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
+        begin(&request, SCRIPT_INSPECT, &lease);
+        request_add(&request, after);
+        request_add(&request, WAITERS_EACH);
+        st = quorum_ask(quorum, &request, until, &reply, err);
+        if (st != RLOCK_OK)
+            break;
+        next = reply_text(reply_at(reply, 3), &n);
+        if (next == NULL || n >= sizeof after)
+            st = unexpected(err);
+        if (st == RLOCK_OK && first)
+            st = show_lock(reply, key, visitor, err);
+        if (st != RLOCK_OK)
+            break;
+        show_waiters(reply, visitor);
+        memcpy(after, next, n + 1);
+    }
+    lease_close(&lease);
+    return st;
+}
+
+enum rlock_status survey_break(struct quorum *quorum, const char *key, const char *name,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    struct lease lease;
+    enum rlock_status st;
+
+    st = name_keys(&lease, key, err);
+    if (st == RLOCK_OK) {
+        begin(&request, SCRIPT_BREAK, &lease);
+        request_add(&request, name);
+        st = quorum_ask(quorum, &request, until, &reply, err);
+        if (st >= RLOCK_E_USAGE && quorum_unanswered(quorum))
+            err_suffix(err, "the lock may have been broken");
+    }
+    lease_close(&lease);
+    if (st != RLOCK_OK)
+        return st;
+    if (!reply_is_int(reply))
+        return unexpected(err);
+    if (reply_int(reply) < 0)
+        return RLOCK_LOST;
+    return reply_int(reply) == 0 ? RLOCK_BUSY : RLOCK_OK;
+}
+
+/* ---- all locks ---- */
+
+static enum rlock_status show_page(const struct reply *reply, const struct rlock_visitor *visitor,
+                                   struct rlock_error *err)
+{
+    int64_t now_ms = reply_int(reply_at(reply, 0));
+    enum rlock_status st = RLOCK_OK;
+    struct rlock_party holders[HOLDERS_MAX];
+    size_t i;
+    size_t n;
+
+    for (i = 2; st == RLOCK_OK && i < reply_count(reply); i++) {
+        const struct reply *row = reply_at(reply, i);
+        struct rlock_view view = {.name = ""};
+
+        view.key = reply_text(reply_at(row, 0), &n);
+        if (view.key == NULL)
+            return unexpected(err);
+        st = read_view(reply_at(row, 1), now_ms, &view, holders, err);
+        if (st == RLOCK_OK && view.seen != RLOCK_SEEN_FREE && visitor->lock != NULL)
+            visitor->lock(visitor->context, &view);
+    }
+    return st;
+}
+
+/* As many keys as are likely to have so many locks among them that a reply is well used. */
+static int next_step(int step, size_t found)
+{
+    int likely = step * LOCKS_WANTED / (found > 0 ? (int)found : 1);
+
+    if (likely > step * 2)
+        likely = step * 2;
+    if (likely > STEP_MAX)
+        likely = STEP_MAX;
+    return likely > 0 ? likely : 1;
+}
+
+static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
+                                  int step, struct rlock_until until, const struct reply **reply,
+                                  struct rlock_error *err)
+{
+    struct request request;
+
+    script_request(&request, SCRIPT_LIST, 0);
+    request_add(&request, cursor);
+    request_add(&request, pattern != NULL ? pattern : "*");
+    request_add_format(&request, "%d", step);
+    request_add_format(&request, "%d", LOCKS_EACH);
+    request_add_format(&request, "%zu", quorum->reply_bytes - ROOM_BESIDE);
+    return quorum_ask(quorum, &request, until, reply, err);
+}
+
+enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
+                              const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    enum rlock_status st;
+    char cursor[32] = "0";
+    int step = STEP_FIRST;
+    const char *next;
+    size_t n;
+
+    do {
+        st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+        while (st == RLOCK_OK && reply_count(reply) == 1 && step > 1) { /* more than fits */
+            step /= 2;
+            st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+        }
+        if (st != RLOCK_OK)
+            return st;
+        next = reply_text(reply_at(reply, 1), &n);
+        if (next == NULL || n == 0 || n >= sizeof cursor)
+            return unexpected(err);
+        st = show_page(reply, visitor, err);
+        memcpy(cursor, next, n + 1);
+        step = next_step(step, reply_count(reply) - 2);
+    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    return st;
+}
