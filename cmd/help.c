@@ -130,6 +130,22 @@ static bool dump_exits(void)
     return good;
 }
 
+/* Their names, with commas between them. */
+static bool dump_options_of(enum verb verb)
+{
+    const char *comma = "";
+    bool good = true;
+    size_t i;
+
+    for (i = 0; good && i < OPTION_COUNT; i++) {
+        if ((option_table[i].verbs & IN(verb)) == 0)
+            continue;
+        good = report_text(comma) && report_text(option_table[i].name);
+        comma = ",";
+    }
+    return good;
+}
+
 static bool dump_verbs(void)
 {
     char line[256];
@@ -139,11 +155,9 @@ static bool dump_verbs(void)
     for (i = 0; good && i < VERB_COUNT; i++) {
         const struct verb_row *row = &verb_table[i];
 
-        if (row->name == NULL)
-            continue;
-        snprintf(line, sizeof line, "%s\t%s\t%s\n", row->name, row->words ? row->words : "-",
-                 row->help);
-        good = report_text(line);
+        snprintf(line, sizeof line, "%s\t%s\t%s\t", row->name ? row->name : "-",
+                 row->words ? row->words : "-", row->help);
+        good = report_text(line) && dump_options_of((enum verb)i) && report_text("\n");
     }
     return good;
 }

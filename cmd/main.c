@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* main: from the command line to an exit status. */
+#include "break.h"
 #include "help.h"
+#include "list.h"
 #include "report.h"
 #include "run.h"
 #include "sources.h"
+#include "status.h"
 
 #include <fcntl.h>
 #include <rlock.h>
@@ -63,6 +66,9 @@ static int answer(const struct options *options)
 /* What each verb does, from the options to an exit status. */
 static int (*const actions[VERB_COUNT])(const struct options *) = {
     [VERB_RUN] = run,
+    [VERB_STATUS] = tell_status,
+    [VERB_LIST] = tell_list,
+    [VERB_BREAK] = break_lock,
 };
 
 int main(int argc, char **argv)

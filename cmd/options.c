@@ -9,7 +9,7 @@
 #define AT(member) offsetof(struct options, member)
 
 #define IN_RUN IN(VERB_RUN)
-#define IN_KEYED IN_RUN
+#define IN_KEYED (IN_RUN | IN(VERB_STATUS) | IN(VERB_BREAK))
 #define IN_ALL (IN(VERB_COUNT) - 1)
 
 /* clang-format off: a row a line or two, its columns under each other */
@@ -72,6 +72,9 @@ const struct option option_table[OPTION_COUNT] = {
      "messages as one JSON object a line"},
     {'\0', "report", "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
      "at the end write a JSON object"},
+    {'\0', "watch", NULL, OPTION_FLAG, AT(watch), IN(VERB_STATUS), false, NULL,
+     "look again each second, until ended"},
+    {'\0', "yes", NULL, OPTION_FLAG, AT(yes), IN(VERB_BREAK), false, NULL, "don't ask"},
     {'h', "help", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL, "print this and exit"},
     {'V', "version", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
      "print the version and exit"},

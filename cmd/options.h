@@ -52,6 +52,8 @@ struct options {
     int64_t verbose;
     int64_t json;
     const char *report;
+    int64_t watch;
+    int64_t yes;
 
     enum verb verb;
     enum asked asked;
@@ -92,7 +94,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 32
+#define OPTION_COUNT 34
 
 extern const struct option option_table[OPTION_COUNT];
 

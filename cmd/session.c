@@ -74,7 +74,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
         .keys = options->keys,
-        .n_keys = options->n_keys,
+        .n_keys = verb_table[options->verb].only_looks ? 0 : options->n_keys,
         .protocol = !options->is_time ? RLOCK_PROTOCOL_TOKEN
                     : options->is_ms  ? RLOCK_PROTOCOL_TIME_MS
                                       : RLOCK_PROTOCOL_TIME_S,

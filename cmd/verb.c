@@ -6,7 +6,11 @@
 #include <string.h>
 
 const struct verb_row verb_table[VERB_COUNT] = {
-    [VERB_RUN] = {NULL, "COMMAND [ARG...]", true, "run a command while holding a lock in Redis"},
+    [VERB_RUN] = {NULL, "COMMAND [ARG...]", true, "run a command while holding a lock in Redis",
+                  false},
+    [VERB_STATUS] = {"status", NULL, false, "tell who holds a lock, and who waits for it", true},
+    [VERB_LIST] = {"list", "[PATTERN]", false, "tell all locks of the server, a line each", true},
+    [VERB_BREAK] = {"break", NULL, true, "take a lock away from whoever holds it", true},
 };
 
 enum verb verb_named(const char *word)

@@ -5,15 +5,16 @@
 
 #include <stdbool.h>
 
-enum verb { VERB_RUN };
+enum verb { VERB_RUN, VERB_STATUS, VERB_LIST, VERB_BREAK };
 
-#define VERB_COUNT (VERB_RUN + 1)
+#define VERB_COUNT (VERB_BREAK + 1)
 
 struct verb_row {
     const char *name;  /* the first word of the command line; NULL: what is done without one */
     const char *words; /* what may follow the options; NULL: nothing */
     bool needs_key;
     const char *help;
+    bool only_looks; /* opens no lock of its own */
 };
 
 extern const struct verb_row verb_table[VERB_COUNT];

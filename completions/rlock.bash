@@ -1,6 +1,6 @@
 # rlock.bash: completion of rlock(1) for bash 4.3 and later, with or without the bash-completion package.
 #
-# What it knows of rlock is in the two tables below: one line an option, one line a verb.
+# What it knows of rlock is in the two tables below: one line an option, one line a verb. The keys come from the server.
 # tests/cli/docs.bats compares them with the program's own.
 
 # short long argument suggestions...    "-": none
@@ -35,15 +35,31 @@ _rlock_options='-k --key                KEY
 -  --json               -
 -  --report             FILE
 -h --help               -
+-  --watch              -
+-  --yes                -
 -V --version            -'
 
-# verb
-_rlock_verbs=''
+# verb options    "-": without a verb
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,min-hold,once,wait-all,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version
+status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version
+list   url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version
+break  key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version'
 
-# _rlock_names: every option, short and long.
+# _rlock_own VERB: its options, with commas between them; fails if there is no such verb.
+_rlock_own() {
+    local name own
+    while read -r name own; do
+        [[ $name != "$1" ]] || { echo "$own"; return; }
+    done <<<"$_rlock_verbs"
+    return 1
+}
+
+# _rlock_names VERB: every option of it, short and long.
 _rlock_names() {
-    local short long _
+    local short long own _
+    own=$(_rlock_own "$1")
     while read -r short long _; do
+        [[ ,$own, == *,"${long#--}",* ]] || continue
         [[ $short == - ]] || printf '%s\n' "$short"
         printf '%s\n' "$long"
     done <<<"$_rlock_options"
@@ -106,9 +122,16 @@ _rlock_reply() {
     COMPREPLY=("${COMPREPLY[@]#"$cut"}")
 }
 
+# _rlock_keys: the keys that are locked, where the server tells soon and typing them needs no quotes.
+_rlock_keys() {
+    timeout 0.3 rlock list --json --connect-timeout 0.2 "${server[@]}" 2>/dev/null </dev/null |
+        LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
+}
+
 # _rlock_value VALUE: the argument of an option.
 _rlock_value() {
     case $argument in
+        KEY) _rlock_reply "$1" "$(_rlock_keys)" ;;
         FILE)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$1")
@@ -140,18 +163,22 @@ _rlock_command() {
 }
 
 _rlock() {
-    local argument suggestions cur i last is_shell=
-    local -a words at
+    local argument suggestions cur i last is_shell='' verb=-
+    local -a words at server
     COMPREPLY=()
     _rlock_split
     last=$((${#words[@]} - 1))
     cur=${words[last]}
 
-    for ((i = 1; i < last; i++)); do
+    i=1
+    ((last < 2)) || ! _rlock_own "${words[1]}" >/dev/null || verb=${words[1]} i=2
+    for (( ; i < last; i++)); do
         case ${words[i]} in
+            --url | --password-file | -u) server+=("${words[i]}" "${words[i + 1]}") ;;
+            --url=* | --password-file=* | -u*) server+=("${words[i]}") ;;
             -- | [!-]* | - | '')
                 [[ ${words[i]} == -- ]] && ((i++))
-                [[ -n $is_shell ]] || _rlock_command "${at[i]}"
+                [[ -n $is_shell || $verb != - ]] || _rlock_command "${at[i]}"
                 return
                 ;;
         esac
@@ -163,10 +190,13 @@ _rlock() {
         _rlock_option "${cur%%=*}" && [[ $argument != - ]] && _rlock_value "${cur#*=}"
         [[ $COMP_WORDBREAKS == *=* ]] || COMPREPLY=("${COMPREPLY[@]/#/${cur%%=*}=}")
     elif [[ $cur == -* ]]; then
-        _rlock_reply "$cur" "$(_rlock_names)"
+        _rlock_reply "$cur" "$(_rlock_names "$verb")"
+    elif [[ $verb != - ]]; then
+        [[ $verb != list ]] || _rlock_reply "$cur" "$(_rlock_keys)"
     elif [[ -z $is_shell ]]; then
         _rlock_command "${at[last]}"
-        ((last > 1)) || mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$_rlock_verbs" -- "$cur")
+        ((last > 1)) ||
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"${_rlock_verbs#*$'\n'}")" -- "$cur")
     fi
 }
 

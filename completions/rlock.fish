@@ -1,11 +1,46 @@
 # rlock.fish: completion of rlock(1) for fish 3.4 and later.
 #
-# What it knows of rlock is in the two lists at the end: one line an option, one line a verb.
+# What it knows of rlock is in the two lists at the end: one line an option, one line a verb. The keys come from the
+# server.
 # tests/cli/docs.bats compares them with the program's own.
+
+# Print the verb behind which the cursor is, "-" if none.
+function __rlock_verb_there
+    set -l words (commandline -opc)
+    set -q words[2]; and set -q __rlock_of_$words[2]; and echo $words[2]; or echo -
+end
+
+# __rlock_wants OPTION: can it stand where the cursor is?
+function __rlock_wants -a option
+    set -l verb (__rlock_verb_there)
+    set -l own __rlock_of_(string replace -- - run $verb)
+    contains -- $option $$own
+    and begin
+        test $verb != -
+        or not __rlock_command >/dev/null
+    end
+end
+
+# The keys that are locked, where the server tells soon.
+function __rlock_keys
+    set -l words (commandline -opc)
+    set -l server
+    for i in (seq (count $words))
+        switch $words[$i]
+            case --url --password-file -u
+                set -a server $words[$i] $words[(math $i + 1)]
+            case '--url=*' '--password-file=*' '-u*'
+                set -a server $words[$i]
+        end
+    end
+    timeout 0.3 rlock list --json --connect-timeout 0.2 $server 2>/dev/null </dev/null |
+        LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
+end
 
 # Print the command behind rlock's options and its arguments, up to the cursor; fail while the cursor
 # is still on an option, or on the argument of one.
 function __rlock_command
+    test (__rlock_verb_there) = -; or return
     argparse -s $__rlock_specs -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
     and set -q argv[1]
     and not string match -q -- '-*' $argv[1]
@@ -31,21 +66,27 @@ function __rlock_option -a short long argument help suggestions
         case FILE
             set spec $spec=
             set -a flags -r -F
+        case KEY
+            set spec $spec=
+            set -a flags -x -k -a '(__rlock_keys)'
         case '*'
             set spec $spec=
             set -a flags -x -a "$suggestions"
     end
     set -ga __rlock_specs $spec
-    complete -c rlock -n 'not __rlock_command >/dev/null' $flags
+    complete -c rlock -n "__rlock_wants $long" $flags
 end
 
-# __rlock_verb VERB HELP
-function __rlock_verb -a verb help
-    complete -c rlock -n 'test (count (commandline -opc)) -eq 1' -f -a $verb -d $help
+# __rlock_verb VERB OPTIONS HELP    "-": without a verb
+function __rlock_verb -a verb options help
+    set -g __rlock_of_(string replace -- - run $verb) (string split , $options)
+    test $verb = -
+    or complete -c rlock -n 'test (count (commandline -opc)) -eq 1' -f -a $verb -d $help
 end
 
 set -g __rlock_specs
 complete -c rlock -f
+complete -c rlock -n 'test (__rlock_verb_there) = list' -x -a '(__rlock_keys)'
 complete -c rlock -n '__rlock_command >/dev/null' -x -a '(__rlock_complete_command)'
 
 __rlock_option k key KEY 'what to lock'
@@ -78,5 +119,12 @@ __rlock_option q quiet - 'say nothing but failures'
 __rlock_option v verbose - 'say every step'
 __rlock_option - json - 'messages as JSON, one object a line'
 __rlock_option - report FILE 'write the outcome to a file, as JSON'
+__rlock_option - watch - 'look again each second'
+__rlock_option - yes - 'don\'t ask'
 __rlock_option h help - 'show help'
 __rlock_option V version - 'show the version'
+
+__rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,min-hold,once,wait-all,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version 'run a command while holding a lock in Redis'
+__rlock_verb status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
+__rlock_verb list url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'
+__rlock_verb break key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version 'take a lock away from whoever holds it'

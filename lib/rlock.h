@@ -157,14 +157,14 @@ struct rlock_watch {
 };
 
 struct rlock_config {
-    const char *const *urls;      /* redis://, rediss://, unix:// ; borrowed during rlock_open */
-    size_t n_urls;                /* 1 today */
-    const char *password;         /* for URLs that have none; NULL: none */
-    const char *tls_ca;           /* for rediss://: a file of CAs to trust; NULL: the system's */
-    const char *tls_cert;         /* our certificate and its chain; NULL: none */
-    const char *tls_key;          /* its key; NULL: it stands in the same file */
-    const char *const *keys;      /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
-    size_t n_keys;                /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
+    const char *const *urls; /* redis://, rediss://, unix:// ; borrowed during rlock_open */
+    size_t n_urls;           /* 1 today */
+    const char *password;    /* for URLs that have none; NULL: none */
+    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_cert;    /* our certificate and its chain; NULL: none */
+    const char *tls_key;     /* its key; NULL: it stands in the same file */
+    const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
+    size_t n_keys;           /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
     enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
     enum rlock_mode mode;
     int64_t n_slots;          /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */

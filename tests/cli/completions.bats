@@ -2,6 +2,7 @@
 # completions: each shell is asked what it offers, with the completions as they are installed.
 
 load ../helpers/common
+load ../helpers/redis
 
 setup() {
     common_setup
@@ -19,8 +20,14 @@ teardown() { common_teardown; }
 
 dump() { "$RLOCK" --dump="$1"; }
 
-# all_words: every option as it is typed.
-all_words() { dump options | awk -F '\t' '{ if ($1 != "-") print "-" $1; print "--" $2 }'; }
+# words_of VERB: every option of it ("-": without a verb) as it is typed.
+words_of() {
+    local own
+    own=$(dump verbs | awk -F '\t' -v verb="$1" '$1 == verb { print $4 }')
+    dump options | awk -F '\t' -v own=",$own," 'index(own, "," $2 ",") {
+        if ($1 != "-") print "-" $1; print "--" $2 }'
+}
+verbs() { dump verbs | cut -f1 | grep -v '^-$'; }
 suggested() { dump options | awk -F '\t' '$2 == "on-lost" { gsub(/\|/, "\n", $3); print $3 }'; }
 
 # complete SHELL LINE: what that shell offers at the end of the line, one a line.
@@ -35,7 +42,7 @@ offers() {
 
 # What holds in every shell.
 completes() {
-    assert_eq "$(complete "$1" 'rlock -k a -')" "$(all_words | grep -vxE -- "${2:-}" | sort -u)"
+    assert_eq "$(complete "$1" 'rlock -k a -')" "$(words_of - | grep -vxE -- "${2:-}" | sort -u)"
     offers "$1" 'rlock --kil' --kill-after
     assert_eq "$(complete "$1" 'rlock --on-lost ')" "$(suggested | sort)"
     assert_match "$(complete "$1" 'rlock -u ')" redis:
@@ -45,7 +52,46 @@ completes() {
     assert_match "$(complete "$1" "rlock -k a -- rlock-test-command $DIR/some")" something
     offers "$1" 'rlock -k a rlock-test-command --kil' --kilo
     offers "$1" 'rlock -c true rlock-test-c' ""
+    completes_verbs "$1"
+    completes_keys "$1"
 }
+
+completes_verbs() {
+    local verb
+    for verb in $(verbs); do
+        assert_match "$(complete "$1" "rlock ${verb:0:4}")" "(^|"$'\n'")$verb($|"$'\n'")"
+        assert_eq "$(complete "$1" "rlock $verb -")" "$(words_of "$verb" | sort)" "$1: $verb"
+        offers "$1" "rlock $verb rlock-test-c" ""
+    done
+}
+
+# From the server, or at once and without a word nothing.
+completes_keys() {
+    local before at_once wanted=job:two
+    redis_start "server-$1"
+    ln -sf "$RLOCK" "$DIR/bin/rlock"
+    export RLOCK_URL=redis://127.0.0.1:1
+    redis_cli set job:one "$OURS" ex 100
+    redis_cli set job:two "$OURS" ex 100
+    redis_cli set job:none x ex 100
+    redis_cli set 'job:$(touch pwned)' "$OURS" ex 100
+    redis_cli set 'job:`touch pwned`;' "$OURS" ex 100
+    offers "$1" "rlock -u unix://$REDIS_SOCKET -k jo" job:one job:two
+    [[ $1 != bash ]] || wanted=two # it takes what stands before the colon for a word of its own
+    offers "$1" "rlock list --url=unix://$REDIS_SOCKET job:t" "$wanted"
+    [[ ! -e pwned ]]
+    before=$(now_ms)
+    offers "$1" "rlock -k jo" ""
+    at_once=$(($(now_ms) - before))
+    RLOCK_URL=unix://$REDIS_SOCKET
+    offers "$1" "rlock break -k jo" job:one job:two
+    redis_pause
+    before=$(now_ms)
+    offers "$1" "rlock break -k jo" ""
+    is_sanitized || assert_between $(($(now_ms) - before)) 0 $((at_once + 1200))
+    redis_continue
+}
+OURS='0123456789abcdef0123456789abcdef v1 try=1 host=h since=1'
 
 # Splits the line as readline does, and calls the function that is registered for rlock.
 bash_complete() {
@@ -89,7 +135,7 @@ zsh_complete() {
     rm -f "$DIR/ready" "$DIR/hits"
     cat >"$DIR/zshrc" <<END
         PS1= RPS1= fpath=($ROOT/completions $DIR/zsh \$fpath)
-        autoload -Uz compinit && compinit -u -D
+        autoload -Uz compinit && compinit -u -d "$DIR/zcompdump"
         compadd() {
             [[ " \${@[1,(i)(-|--)]}" == *' -'[a-zA-Z]#[OAD]* ]] ||
                 { local -a hits; builtin compadd -A hits "\$@"; print -rl -- \$hits >>$DIR/hits; }

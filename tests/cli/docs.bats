@@ -61,8 +61,14 @@ manual_options() {
         }' "$MAN"
 }
 
+every_help() {
+    local verb
+    for verb in '' $(dump_column verbs 1 | grep -v '^-$'); do
+        "$RLOCK" ${verb:+"$verb"} --help
+    done
+}
 help_options() {
-    "$RLOCK" --help | awk -v OFS='\t' '
+    every_help | awk -v OFS='\t' '
         match($0, /^  (-.,|   ) --[a-z-]+/) {
             letter = substr($0, 3, 1) == "-" ? substr($0, 4, 1) : "-"
             name = substr($0, 9, RLENGTH - 8)
@@ -94,6 +100,23 @@ mentioned_options() {
 @test "options: none is mentioned in the manual or the README that does not exist" {
     cd "$ROOT"
     agree known_options mentioned_options
+}
+
+# ---- verbs ----
+
+help_verbs() { "$RLOCK" --help | sed -nE '/^verbs:/,/^exit status:/s/^  ([a-z]+) .*/\1/p'; }
+manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
+
+@test "verbs: each is in --help and in the manual, and has tests, and nothing else is there" {
+    local verb
+    agree named_verbs help_verbs
+    agree named_verbs manual_verbs
+    for verb in $(named_verbs); do
+        [[ -s $ROOT/tests/cli/$verb.bats ]] || fail "no tests of $verb"
+        run -0 --separate-stderr "$RLOCK" "$verb" --help
+        assert_match "$output" "^usage: rlock $verb "
+        assert_eq "$stderr" ""
+    done
 }
 
 # ---- environment and files ----
@@ -201,7 +224,8 @@ manual_events() {
 
 # ---- completions ----
 
-program_verbs() { echo -; dump_column verbs 1; }
+# Each as: verb ("-": none), its options.
+program_verbs() { dump_column verbs 1,4; }
 
 # Each as: letter, name, argument. zsh describes arguments, so of those only whether there is one.
 names_and_arguments() { dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 }'; }
@@ -214,7 +238,7 @@ bash_options() {
 bash_verbs() {
     (
         source "$ROOT/completions/rlock.bash"
-        printf '%s\n' - $_rlock_verbs
+        tr -s ' ' '\t' <<<"$_rlock_verbs"
     )
 }
 fish_options() {
@@ -222,7 +246,9 @@ fish_options() {
         gsub(/\x27/, "", $4)
         print $2, $3, $4 }' "$ROOT/completions/rlock.fish"
 }
-fish_verbs() { echo -; sed -n 's/^__rlock_verb \([a-z]*\) .*/\1/p' "$ROOT/completions/rlock.fish"; }
+fish_verbs() {
+    sed -nE "s/^__rlock_verb ([a-z-]+) ([a-z,-]+) .*/\1\t\2/p" "$ROOT/completions/rlock.fish"
+}
 names_and_whether() {
     dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
 }
@@ -234,9 +260,13 @@ zsh_options() {
             s/^ *[\"']--([a-z-]+)\[.*/-\t\1\t-/p"
 }
 zsh_verbs() {
-    echo -
+    awk '/^options_of=/, /^\)/' "$ROOT/completions/_rlock" |
+        sed -nE 's/^ +([a-z-]+) +([a-z,-]+)$/\1\t\2/p'
+}
+zsh_described() {
     awk '/^verbs=/, /^\)/' "$ROOT/completions/_rlock" | sed -nE "s/^ *[\"']([a-z]+):.*/\1/p"
 }
+named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
 
 @test "completions: each option and verb is in bash's, and nothing else is" {
     agree names_and_arguments bash_options
@@ -246,6 +276,7 @@ zsh_verbs() {
 @test "completions: each option and verb is in zsh's, and nothing else is" {
     agree names_and_whether zsh_options
     agree program_verbs zsh_verbs
+    agree named_verbs zsh_described
 }
 
 @test "completions: each option and verb is in fish's, and nothing else is" {
@@ -300,7 +331,7 @@ described_values() {
     agree public_values described_values
 }
 
-acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER/,/^\.Ed/{/^\.Ed/!p}'; }
+acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }
 granted_commands() { acl_rule | grep -oE '\+[a-z]+'; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z]+):calls=[1-9].*/+\1/p' |

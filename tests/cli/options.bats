@@ -69,7 +69,7 @@ END
     for word in lifo '' fif fifox FIFO; do
         refused 64 'usage: queue: ' -k "$KEY" --queue "$word" -- touch "$DIR/ran"
     done
-    for word in acquire renew release status list break doctor; do # words, as any other
+    for word in acquire renew release doctor; do # words, as any other
         refused 64 'usage: no key' "$word" -k "$KEY"
     done
     [[ ! -e $DIR/ran ]]

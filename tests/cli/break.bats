@@ -1,0 +1,201 @@
+#!/usr/bin/env bats
+# break: a lock is taken away from whoever holds it, and from nobody else.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/pty
+
+TOKEN=0123456789abcdef0123456789abcdef
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+}
+teardown() { common_teardown; }
+
+break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
+in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+
+@test "break: the holder loses the lock, and can't put it back" {
+    local fence
+    hold first -k "$KEY" -t 2 --label nightly
+    fence=$(env_of first RLOCK_FENCE)
+    break_it --yes
+    assert_status 0
+    assert_eq "$output" ""
+    assert_line "^rlock: $KEY: broken: it was held by sh of .* \(nightly\)$"
+    assert_match "$stderr" ", pid $(<"$DIR/pids/first") "
+    gone "$KEY"
+    (($(redis_cli get "rlock:fence:{$KEY}:$KEY") > fence))
+    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 604700000 604800000
+    finish first
+    assert_status 76
+    gone "$KEY"
+}
+
+@test "break: the first in line has it next, with a greater fence" {
+    local fence
+    hold first -k "$KEY" -t 1m
+    fence=$(env_of first RLOCK_FENCE)
+    start second "$RLOCK" -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'
+    eventually 5 in_line 1
+    start third "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 2
+    break_it --yes --json
+    assert_status 0
+    assert_match "$stderr" '^\{"event":"broken","key":"'"$KEY"'","why":"it was held by sh of '
+    finish second 5
+    assert_status 0
+    ((output > fence))
+    finish third 5
+    assert_status 0
+    eventually 5 gone "$KEY"
+}
+
+@test "break: the lock is handed on in the same step, and kept for the first in line" {
+    hold first -k "$KEY" -t 1m
+    start second "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    kill -STOP "$(<"$DIR/pids/second")"
+    redis_monitor "$DIR/monitor"
+    break_it --yes
+    assert_status 0
+    eventually 5 file_has "$DIR/monitor" "lua\\] \"SET\" \"$KEY\" \".* try=0 .* command=true"
+    kill -CONT "$(<"$DIR/pids/second")"
+    finish second 5
+    assert_status 0
+}
+
+@test "break: of a lock that several have, all lose it" {
+    hold first -k "$KEY" -t 2 --slots 2 --label one
+    hold second -k "$KEY" -t 2 --slots 2 --label two
+    break_it --yes
+    assert_status 0
+    assert_line "broken: it was held by sh .* \(one\), and sh .* \(two\)"
+    assert_eq "$(redis_cli keys '*')" "rlock:fence:{$KEY}:$KEY"
+    finish first
+    assert_status 76
+    finish second
+    assert_status 76
+    "$RLOCK" -k "$KEY" --once 1m -- true
+    break_it --yes
+    assert_status 0
+    gone "$KEY"
+}
+
+@test "break: a free lock is no failure, and no key is left behind" {
+    break_it --yes
+    assert_status 0
+    assert_line "^rlock: $KEY: free: "
+    assert_eq "$(redis_cli dbsize)" 0
+    redis_cli set "$KEY" "$(printf '0%.0s' {1..32}) v1 try=0 since=1" ex 100
+    break_it --yes
+    assert_status 0
+    assert_line "^rlock: $KEY: free: "
+    exists "$KEY"
+}
+
+@test "break: another program's lock too, however long its value; 77 for what is no string" {
+    head -c 1048576 /dev/zero | redis_cli -x set "$KEY"
+    break_it --yes
+    assert_status 0
+    gone "$KEY"
+    redis_cli set "$KEY" "$(printf 'v\033[2J\n')"
+    break_it --yes
+    assert_status 0
+    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$stderr") == '' ]] || fail "not printable: $stderr"
+    assert_line "broken: it was held by another program"
+    redis_cli lpush "$KEY" x
+    break_it --yes
+    assert_status 77
+    exists "$KEY"
+}
+
+@test "break: without a terminal --yes is needed, and nobody is asked for anything" {
+    redis_cli set "$KEY" x
+    redis_cli config resetstat
+    break_it </dev/null
+    assert_status 64
+    assert_line "^rlock: $KEY: usage: --yes is needed"
+    refute_match "$(redis_cli info commandstats)" 'cmdstat_eval'
+    run -64 --separate-stderr "$RLOCK" break --yes
+    assert_line '^rlock: usage: no key'
+    run -64 "$RLOCK" break --yes -k a -k b
+    exists "$KEY"
+}
+
+# ---- at a terminal ----
+
+# answer TEXT STATUS: to the question, which is there already.
+answer() {
+    pty_type "$1"
+    pty_prompt
+    pty_type 'echo "status $?."'
+    pty_expect 5 "status $2\."
+    pty_prompt
+}
+ask() {
+    pty_type '"$RLOCK" break -k "$KEY"'
+    pty_expect 5 'break it\? \[y/N\] '
+}
+
+@test "break: at a terminal it asks first, and no is what is not yes" {
+    local word
+    redis_cli set "$KEY" "$TOKEN v1 try=1 host=web1 user=u command=tar pid=5 label=%1B[2J since=1"
+    pty_start
+    for word in '' n ye yesyes "$(printf 'y%.0s' {1..200})"; do
+        ask
+        answer "$word" 75
+        exists "$KEY"
+    done
+    assert_match "$(pty_screen)" 'held by tar of u@web1, pid 5 \(.*x1b\[2J\): break it\?'
+    ask
+    answer Yes 0
+    gone "$KEY"
+    redis_cli set "$KEY" x
+    ask
+    pty_key C-d
+    pty_prompt
+    exists "$KEY"
+    ask
+    answer y 0
+    gone "$KEY"
+}
+
+@test "break: whoever came meanwhile is not hit" {
+    redis_cli set "$KEY" "$TOKEN v1 try=1 host=one since=1"
+    pty_start
+    ask
+    redis_cli set "$KEY" "$TOKEN v1 try=2 host=two since=1"
+    answer y 75
+    assert_match "$(pty_screen)" 'busy: it was not broken'
+    assert_match "$(value "$KEY")" host=two
+    ask
+    redis_cli del "$KEY"
+    answer y 0
+    assert_match "$(pty_screen)" 'free: it has been given back meanwhile'
+    assert_eq "$(redis_cli keys 'rlock:fence:*')" ''
+}
+
+@test "break: an answer that is lost may mean that it was broken, and that is said" {
+    load ../helpers/fake
+    redis_cli set "$KEY" x
+    line_start "$REDIS_PORT"
+    start breaker "$RLOCK" break -k "$KEY" --yes -u "redis://127.0.0.1:$LINE_PORT"
+    finish breaker
+    assert_status 0
+    fake_start <<'END'
+ACCEPT
+EXPECT EVAL
+SEND *4\r\n:1\r\n*7\r\n$1\r\nx\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n$1\r\nn\r\n$0\r\n\r\n
+EXPECT EVAL
+CLOSE
+END
+    run -69 --separate-stderr "$RLOCK" break -k "$KEY" --yes -u "redis://127.0.0.1:$FAKE_PORT"
+    assert_line 'may have been broken'
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/env bats
+# status: who holds a lock and who waits for it, for people and for programs.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/pty
+
+TOKEN=0123456789abcdef0123456789abcdef
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    need python3
+    export RLOCK_URL=unix://$REDIS_SOCKET TZ=UTC
+    redis_cli flushall >/dev/null
+}
+teardown() { common_teardown; }
+
+in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+
+# waiter NAME OPTION...: one more in line.
+waiter() {
+    local before name=$1
+    shift
+    before=$(redis_cli zcard "rlock:line:{$KEY}:$KEY")
+    start "$name" "$RLOCK" -k "$KEY" "$@" -- true
+    eventually 5 in_line $((before + 1))
+}
+
+# told EXPRESSION: of the output, which is one JSON object, `it`.
+told() { python3 -c 'import json, sys; it = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' \
+    "$output" "$1"; }
+
+status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
+
+@test "status: a free lock is free, with status 0 and nothing left on the server" {
+    status_of
+    assert_status 0
+    assert_eq "$output" "$KEY: free"
+    assert_eq "$stderr" ""
+    assert_eq "$(redis_cli dbsize)" 0
+}
+
+@test "status: the holder with its card, the time left, the fence, and the waiters in their order" {
+    hold first -k "$KEY" -t 30 --label 'a b%'
+    waiter second --label two
+    waiter third
+    status_of
+    assert_status 75
+    assert_eq "$stderr" ""
+    assert_match "$output" "^$KEY: held"$'\n'
+    assert_match "$output" "holder   sh of $(id -un)@$(uname -n), pid [0-9]+ \(a b%\)"
+    assert_match "$output" 'since    20[0-9-]{8} [0-9:]{8}, for [0-9.]+s'
+    assert_match "$output" 'left     (30|2[0-9])s'
+    assert_match "$output" "fence    $(env_of first RLOCK_FENCE)"$'\n'
+    assert_match "$output" 'waiting  2'$'\n''          1  true of .* \(two\), for [0-9.]+s'$'\n'
+    assert_match "$output" $'\n''          2  true of [^()]*, for [0-9.]+s$'
+    refute_match "$output" "$(env_of first RLOCK_TOKEN)"
+    status_of --json
+    assert_status 75
+    assert_eq "$(told 'it["key"], it["mode"], it["waiting"], it["fence"]')" \
+        "('$KEY', 'exclusive', 2, $(env_of first RLOCK_FENCE))"
+    assert_eq "$(told 'it["holders"][0]["pid"], it["holders"][0]["label"]')" \
+        "($(<"$DIR/pids/first"), 'a b%')"
+    assert_eq "$(told '[w["pid"] for w in it["waiters"]]')" \
+        "[$(<"$DIR/pids/second"), $(<"$DIR/pids/third")]"
+    assert_eq "$(told '28000 < it["left_ms"] <= 30000')" True
+    assert_eq "$(told '0 <= it["holders"][0]["held_ms"] < 9000')" True
+    assert_eq "$(told '0 <= it["waiters"][0]["waited_ms"] < 9000')" True
+    refute_match "$output" "$(env_of first RLOCK_TOKEN)"
+}
+
+@test "status: all holders of a lock that several have, with their slots; marks that nobody holds" {
+    hold first -k "$KEY" --slots 2 --label one
+    hold second -k "$KEY" --slots 2 -t 1m --label two
+    waiter third --slots 2
+    status_of
+    assert_status 75
+    assert_match "$output" "^$KEY: held, by slots"$'\n'
+    assert_match "$output" '\(one\)'$'\n''    slot     0'$'\n'
+    assert_match "$output" '\(two\)'$'\n''    slot     1'$'\n'
+    assert_match "$output" 'waiting  1'
+    status_of --json
+    assert_eq "$(told 'it["mode"], [(h["slot"], h["label"]) for h in it["holders"]]')" \
+        "('slots', [(0, 'one'), (1, 'two')])"
+    assert_eq "$(told '[h["left_ms"] > 30000 for h in it["holders"]]')" '[False, True]'
+    run "$RLOCK" list
+    assert_match "$output" 'slots .* \(one\), and 1 more'
+    hold shared -k "$KEY:2" -s
+    hold shared2 -k "$KEY:2" -s
+    run "$RLOCK" status -k "$KEY:2"
+    assert_match "$output" 'held, shared'$'\n''.*holder .*holder '
+    "$RLOCK" -k "$KEY:done" --once 1m -- true
+    run -75 "$RLOCK" status -k "$KEY:done"
+    assert_match "$output" "^$KEY:done: done"
+    "$RLOCK" -k "$KEY:rest" --min-hold 1m -- true
+    run -75 "$RLOCK" status -k "$KEY:rest"
+    assert_match "$output" "^$KEY:rest: held by nobody"
+    run "$RLOCK" list
+    assert_eq "$(awk 'NR > 1 { print $2 }' <<<"$output")" slots$'\n'shared$'\n'done$'\n'rest
+}
+
+manual_members() {
+    sed -n '/^\.Ss JSON results/,/^\.Sh /s/^\.It Va //p' "$ROOT/man/rlock.1" | sed 's/ , /\n/g'
+}
+
+@test "status: the members of its JSON are those in the manual" {
+    hold first -k "$KEY" --label x --slots 1
+    waiter second --label x --slots 1
+    redis_cli set "$KEY:foreign" value ex 100
+    run "$RLOCK" status --json -k "$KEY" -k "$KEY:foreign"
+    assert_eq "$(grep -oE '"[a-z_]+":' <<<"$output" | tr -d '":' | sort -u)" \
+        "$(manual_members | sort -u)"
+}
+
+@test "status: several keys in the order they were given, 75 if one is taken; all locks without" {
+    hold first -k "$KEY:b"
+    run "$RLOCK" status -k "$KEY:c" -k "$KEY:b" -k "$KEY:a"
+    assert_status 75
+    assert_eq "$(grep -o '^[^ ].*' <<<"$output")" \
+        "$KEY:c: free"$'\n'"$KEY:b: held"$'\n'"$KEY:a: free"
+    run "$RLOCK" status -k "$KEY:c" -k "$KEY:a"
+    assert_status 0
+    run "$RLOCK" status -k "$KEY:c" -k "$KEY:c" -kx{1..100}
+    assert_status 0
+    assert_eq "$(wc -l <<<"$output")" 102
+    hold second -k "$KEY:a"
+    redis_cli set "$KEY:not-a-lock" 1
+    run "$RLOCK" status
+    assert_status 75
+    assert_eq "$(grep -o '^[^ ].*' <<<"$output")" "$KEY:a: held"$'\n'"$KEY:b: held"
+    let_go first && let_go second
+    run "$RLOCK" status
+    assert_status 0
+    assert_eq "$output" ""
+}
+
+@test "status: a foreign holder's value is escaped, and 64 KiB of it harmless" {
+    redis_cli set "$KEY" "$(printf 'a\033[31m\nb\377\\')" ex 100
+    status_of
+    assert_status 75
+    assert_match "$output" "^$KEY: held by another program"$'\n'
+    assert_match "$output" 'another program \("a\\x1b\[31m\\x0ab\\xff\\x5c"\)'
+    status_of --json
+    assert_eq "$(told 'it["mode"], it["value"], it["holders"]')" \
+        "('foreign', 'a\\x1b[31m\\nb�\\\\', [])"
+    head -c 65536 /dev/urandom | redis_cli -x set "$KEY"
+    status_of
+    assert_status 75
+    assert_match "$output" 'left     for ever'
+    ((${#output} < 1000)) || fail "${#output} bytes of it"
+    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
+    status_of --json
+    assert_eq "$(told 'it["left_ms"]')" -1
+}
+
+@test "status: cards that another program made up are harmless" {
+    local hostile
+    hostile=$'label=%1B[2J%0A%00x host=\e]0;x\a pid=99999999999999999999 since=-1 user=%zz'
+    redis_cli set "$KEY" "$TOKEN v1 try=1 $hostile" ex 100
+    redis_cli zadd "rlock:line:{$KEY}:$KEY" 1e300 a 5 b -7 c
+    for each in a b c; do # a beat in time, so that they are alive
+        redis_cli hset "rlock:waiters:{$KEY}:$KEY" "$each" "$(($(date +%s) * 1000)) $hostile"
+    done
+    status_of
+    assert_status 75
+    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
+    assert_match "$output" 'waiting  3'
+    status_of --json
+    assert_eq "$(told 'len(it["waiters"]), it["mode"]')" "(3, 'exclusive')"
+    redis_cli set "$KEY" "$TOKEN v2 whatever" ex 100
+    status_of
+    assert_match "$output" 'another program \("v2 whatever"\)'
+    status_of --json
+    refute_match "$output" "$TOKEN"
+}
+
+@test "status: more waiters than a reply holds are all told, in their order; the dead are not" {
+    local i now
+    now=$(($(date +%s) * 1000))
+    redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
+    for i in {100..299}; do
+        echo "zadd \"rlock:line:{$KEY}:$KEY\" $((now + i))000 t$i"
+        ((i % 10 == 0)) || # killed, and long ago
+            echo "hset \"rlock:waiters:{$KEY}:$KEY\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
+    done | redis_cli >/dev/null
+    status_of --json
+    assert_eq "$(told '[w["pid"] for w in it["waiters"]]')" \
+        "$(python3 -c 'print([i for i in range(100, 300) if i % 10 not in (0, 9)])')"
+    assert_eq "$(told 'it["waiting"]')" 160
+}
+
+@test "status: a lock that is kept for the next in line has no holder" {
+    redis_cli set "$KEY" "$(printf '0%.0s' {1..32}) v1 try=0 since=1" ex 100
+    status_of --json
+    assert_status 75
+    assert_eq "$(told 'it["mode"], it["holders"]')" "('kept', [])"
+    redis_cli set "$KEY" "$TOKEN v1 try=0 host=h since=1" ex 100
+    redis_cli zadd "rlock:line:{$KEY}:$KEY" 5 "$TOKEN"
+    status_of
+    assert_match "$output" "^$KEY: free, and kept for the next in line"
+    refute_match "$output" 'holder'
+}
+
+@test "status: a key of another type is 77, an empty one 64, no server 69" {
+    redis_cli lpush "$KEY" x
+    status_of
+    assert_status 77
+    assert_line "^rlock: $KEY: refused: .*WRONGTYPE"
+    run -64 "$RLOCK" status -k ''
+    run -64 "$RLOCK" status "$KEY"
+    run -64 "$RLOCK" status -k "$KEY" --yes
+    run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
+}
+
+@test "status: a server that answers nonsense is one line and a status" {
+    local answer
+    load ../helpers/fake
+    for answer in ':1' '*0' '*-1' '$-1' '$1000000000' '*4\r\n:1\r\n*0\r\n$1\r\nx\r\n$100\r\n' \
+        '*4\r\n:1\r\n*7\r\n:1\r\n:1\r\n$0\r\n\r\n:1\r\n:1\r\n:-1\r\n*0\r\n$0\r\n\r\n$0\r\n'; do
+        fake_start <<END
+ACCEPT
+EXPECT EVAL
+SEND $answer\r\n
+CLOSE
+END
+        run --separate-stderr "$RLOCK" status -k "$KEY" -u "redis://127.0.0.1:$FAKE_PORT"
+        assert_status 69
+        assert_line '^rlock: .*unreachable: '
+        fake_end || :
+    done
+}
+
+@test "status --watch: elsewhere than on a terminal it is told again when somebody comes or goes" {
+    times() { [[ $(grep -c "^$KEY: $1" "$DIR/watch.out") == "$2" ]]; }
+    start watch "$RLOCK" status -k "$KEY" --watch
+    eventually 5 times free 1
+    hold first -k "$KEY" -t 1
+    eventually 5 times held 1
+    waiter second
+    eventually 5 file_has "$DIR/watch.out" 'waiting  1'
+    times held 2
+    never 1 times held 3 # though the lease was renewed, and the time left is another
+    kill "$(<"$DIR/pids/second")"
+    eventually 5 times held 3
+    let_go first
+    eventually 5 times free 2
+    kill -TERM "$(<"$DIR/pids/watch")"
+    finish watch
+    assert_status 143
+    assert_eq "$stderr" ""
+}
+
+@test "status --watch: a server that goes away is said once; the end of its reader is its end" {
+    redis_start other
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    start watch "$RLOCK" status -k "$KEY" --watch --json
+    eventually 5 file_has "$DIR/watch.out" '"free"'
+    redis_crash
+    eventually 5 file_has "$DIR/watch.err" unreachable
+    redis_restart
+    redis_cli set "$KEY" x ex 100
+    eventually 5 file_has "$DIR/watch.out" '"foreign"'
+    assert_eq "$(wc -l <"$DIR/watch.err")" 1
+    kill "$(<"$DIR/pids/watch")"
+    start reader bash -c '"$0" status -k "$1" --watch | head -n 1' "$RLOCK" "$KEY"
+    finish reader 5
+    assert_match "$output" "^$KEY"
+    redis_stop
+    redis_use redis
+}
+
+# ---- on a terminal ----
+
+@test "status: colours on a terminal only, and not with NO_COLOR or a dumb one" {
+    local env
+    pty_start
+    pty_type 'TERM=xterm "$RLOCK" status -k "$KEY"'
+    pty_expect 5 "$(printf '\e')\\[1m$KEY$(printf '\e')\\[0m: $(printf '\e')\\[32mfree"
+    pty_prompt
+    for env in 'NO_COLOR=1 TERM=xterm' 'TERM=dumb' 'TERM='; do
+        pty_type "$env \"\$RLOCK\" status -k \"\$KEY\""
+        pty_expect 5 "^$KEY: free" || fail "$env: $(pty_screen)"
+        pty_prompt
+    done
+    pty_end
+    run "$RLOCK" status -k "$KEY"
+    refute_match "$output" $'\e'
+}
+
+@test "status: on a terminal nothing that others wrote is more than text" {
+    { printf 'a\033[2J\033]0;title\007\233\r\n' && head -c 70000 /dev/zero | tr '\0' x; } |
+        redis_cli -x set "$KEY"
+    redis_cli set "$KEY:2" $'0123456789abcdef0123456789abcdef v1 try=1 host=\e[31mh label=%1B[2J%07'
+    pty_start
+    pty_type 'export TERM=dumb; "$RLOCK" list'
+    pty_type '"$RLOCK" status -k "$KEY" -k "$KEY:2" -k "$(printf "\033[2Jk")"'
+    pty_expect 5 'x1b\[2Jk: free'
+    pty_prompt
+    [[ $(pty_screen | LC_ALL=C tr -d ' -~\r\n\t') == '' ]] || fail "$(pty_screen | cat -A)"
+}
+
+@test "status --watch: on a terminal it is redrawn in place, no longer than the screen" {
+    local i
+    for i in {10..49}; do
+        redis_cli set "$KEY:$i" "$TOKEN v1 try=1 host=h since=1" ex 100
+    done
+    pty_start
+    pty_type 'TERM=xterm "$RLOCK" status --watch'
+    pty_expect 5 "$(printf '\e')\\[H$(printf '\e')\\[\\?7l"
+    pty_expect 5 '^\.\.\.'
+    pty_expect 5 "$(printf '\e')\\[H"
+    refute_match "$(pty_screen)" "$KEY:19"
+    pty_key C-c
+    pty_prompt
+    pty_type 'echo "status $?."'
+    pty_expect 5 'status 130\.'
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_show: how locks look: columns and JSON, whatever others wrote; rows and pages. */
+#include "rows.h"
+#include "show.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+static void test_lock(void)
+{
+    struct rlock_party holder = {.host = "h\"\n", .pid = "12x", .text = "somebody", .slot = 3};
+    struct rlock_party waiter = {
+        .pid = "42", .text = "another", .since_ms = 1000, .for_ms = 1500, .slot = -1};
+    struct rlock_view view = {.key = "k\x1b",
+                              .seen = RLOCK_SEEN_EXCLUSIVE,
+                              .left_ms = -1,
+                              .fence = UINT64_MAX,
+                              .name = "n",
+                              .holders = &holder,
+                              .n_holders = 1,
+                              .n_all = 3};
+    struct terminal none = {.is_there = false};
+    struct shown shown = {.terminal = &none};
+    struct page page = {.text = NULL};
+
+    show_lock(&shown, &view);
+    show_waiter(&shown, &waiter);
+    show_end(&shown, &page);
+    is_str(page_text(&page),
+           "k\\x1b: held\n    holder   somebody\n    slot     3\n    holders  2 more\n    left     "
+           "for ever\n"
+           "    fence    18446744073709551615\n    waiting  1\n"
+           "          1  another, for 1s\n",
+           "for people");
+    page_empty(&page);
+    shown.as_json = true;
+    show_lock(&shown, &view);
+    show_waiter(&shown, &waiter);
+    show_end(&shown, &page);
+    is_str(page_text(&page),
+           "{\"key\":\"k\\u001b\",\"mode\":\"exclusive\",\"left_ms\":-1,"
+           "\"fence\":18446744073709551615,\"holders\":[{\"host\":\"h\\\"\\u000a\",\"slot\":3}],"
+           "\"waiting\":1,"
+           "\"waiters\":[{\"pid\":42,\"since_ms\":1000,\"waited_ms\":1500}]}\n",
+           "for programs");
+    page_empty(&page);
+    view.waiting = -1;
+    show_as_row(&page, &view);
+    is_str(page_text(&page), "exclusive  for ever  -        -         somebody, and 2 more",
+           "in a line");
+    show_fini(&shown);
+    page_fini(&page);
+}
+
+static void test_key(void)
+{
+    struct terminal narrow = {.is_there = true};
+    char long_key[1001];
+    char *shown;
+
+    memset(long_key, 'k', 1000);
+    long_key[1000] = '\0';
+    shown = show_key(long_key, &narrow);
+    ok(shown != NULL && strlen(shown) < 70 && strstr(shown, "...") != NULL,
+       "a long key is cut on a terminal");
+    free(shown);
+    narrow.is_there = false;
+    shown = show_key(long_key, &narrow);
+    ok(shown != NULL && strcmp(shown, long_key) == 0, "and elsewhere is not");
+    free(shown);
+}
+
+static void test_rows(void)
+{
+    static const char *const keys[] = {"b", "a", "c", "a", "", "b"};
+    struct rows rows = {.row = NULL};
+    char key[24];
+    int i;
+
+    rows_sort(&rows);
+    is_int((long long)rows.n, 0, "no rows");
+    for (i = 0; i < 6; i++)
+        rows_add(&rows, keys[i], keys[i]);
+    rows_sort(&rows);
+    is_int((long long)rows.n, 4, "each key once");
+    is_str(rows.row[0].key, "", "in their order");
+    is_str(rows.row[3].line, "c", "with their lines");
+    rows_fini(&rows);
+    for (i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "%03d", 999 - i);
+        rows_add(&rows, key, "");
+    }
+    rows_sort(&rows);
+    ok(rows.n == 1000 && strcmp(rows.row[999].key, "999") == 0 && !rows.has_failed, "many rows");
+    rows_fini(&rows);
+}
+
+int main(void)
+{
+    test_lock();
+    test_key();
+    test_rows();
+    return done_testing();
+}
