@@ -124,7 +124,7 @@ __rlock_option - yes - 'don\'t ask'
 __rlock_option h help - 'show help'
 __rlock_option V version - 'show the version'
 
-__rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,min-hold,once,wait-all,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version 'run a command while holding a lock in Redis'
+__rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version 'run a command while holding a lock in Redis'
 __rlock_verb status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
 __rlock_verb list url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'
 __rlock_verb break key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version 'take a lock away from whoever holds it'
