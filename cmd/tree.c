@@ -75,70 +75,124 @@ static ssize_t slurp(const char *path, char *text, size_t room)
     return (ssize_t)used;
 }
 
-/* Appends the children of one thread; false where the kernel has no such file. */
-static bool add_children_of_thread(pid_t parent, pid_t thread, pid_t *child, size_t room, size_t *n)
+/* Children that were found: so many of the first are passed over, and there is an end of room. */
+struct found {
+    pid_t *child;
+    size_t room;
+    size_t n;
+    size_t passed_over;
+};
+
+static void add(struct found *found, pid_t child)
+{
+    if (found->passed_over > 0)
+        found->passed_over--;
+    else if (found->n < found->room)
+        found->child[found->n++] = child;
+}
+
+/* Adds the children of one thread; false where the kernel has no such file. */
+static bool add_children_of_thread(struct found *found, pid_t parent, pid_t thread)
 {
     char path[64];
     char text[4096];
-    char *at = text;
-    char *end;
-    long pid;
+    pid_t pid = 0;
+    ssize_t n;
+    ssize_t i;
+    int fd;
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
-    if (slurp(path, text, sizeof text) < 0)
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return false;
-    while (*n < room && (pid = strtol(at, &end, 10)) > 0 && *end == ' ') {
-        child[(*n)++] = (pid_t)pid;
-        at = end + 1;
-    }
+    while (found->n < found->room && (n = read(fd, text, sizeof text)) > 0)
+        for (i = 0; i < n; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = pid * 10 + (text[i] - '0');
+                continue;
+            }
+            if (pid > 0)
+                add(found, pid);
+            pid = 0;
+        }
+    close(fd);
     return true;
+}
+
+/* What comes behind the name in /proc/PID/stat, which itself may hold anything. */
+static const char *behind_name(pid_t pid, char *text, size_t room)
+{
+    char path[64];
+    char *end;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (slurp(path, text, room) <= 0)
+        return "";
+    end = strrchr(text, ')');
+    return end == NULL || strlen(end) < 4 ? "" : end + 2;
 }
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64];
     char text[512];
-    char *after_name;
+    const char *behind = behind_name(pid, text, sizeof text);
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (slurp(path, text, sizeof text) <= 0)
-        return 0;
-    after_name = strrchr(text, ')'); /* the name itself may hold anything */
-    return after_name == NULL || strlen(after_name) < 4 ? 0
-                                                        : (pid_t)strtol(after_name + 4, NULL, 10);
+    return *behind == '\0' ? 0 : (pid_t)strtol(behind + 1, NULL, 10);
 }
 
-static size_t children_by_search(pid_t parent, pid_t *child, size_t room)
+char tree_state(pid_t thread)
+{
+    char text[512];
+
+    return *behind_name(thread, text, sizeof text);
+}
+
+pid_t tree_tracer(pid_t thread)
+{
+    static const char name[] = "\nTracerPid:";
+    char path[64];
+    char text[2048];
+    const char *found;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)thread);
+    if (slurp(path, text, sizeof text) <= 0 || (found = strstr(text, name)) == NULL)
+        return 0;
+    return (pid_t)strtol(found + sizeof name - 1, NULL, 10);
+}
+
+static void add_by_search(struct found *found, pid_t parent)
 {
     struct numbers all;
-    size_t n = 0;
     pid_t pid;
 
     if (!numbers_open(&all, "/proc"))
-        return 0;
-    while (n < room && (pid = numbers_next(&all)) > 0)
+        return;
+    while (found->n < found->room && (pid = numbers_next(&all)) > 0)
         if (parent_of(pid) == parent)
-            child[n++] = pid;
+            add(found, pid);
     close(all.fd);
-    return n;
 }
 
 size_t tree_children(pid_t parent, pid_t *child, size_t room)
 {
+    struct found found = {.child = child, .room = room};
     struct numbers threads;
     bool is_told = true;
     char path[64];
-    size_t n = 0;
     pid_t thread;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
     if (!numbers_open(&threads, path))
         return 0;
     while (is_told && (thread = numbers_next(&threads)) > 0)
-        is_told = add_children_of_thread(parent, thread, child, room, &n);
+        is_told = add_children_of_thread(&found, parent, thread);
     close(threads.fd);
-    /* a thread that ended while we looked has no file either: the search is right then, too */
-    return is_told ? n : children_by_search(parent, child, room);
+    if (!is_told) {
+        /* a thread that ended while we looked has no file either: the search is right then, too */
+        found.n = 0;
+        add_by_search(&found, parent);
+    }
+    return found.n;
 }
 
 static bool is_among(pid_t pid, const pid_t *list, size_t n)
@@ -169,4 +223,82 @@ static size_t signal_below(pid_t parent, int signo, const pid_t *spared, size_t 
 size_t tree_signal(pid_t root, int signo, const pid_t *spared, size_t n_spared)
 {
     return signal_below(root, signo, spared, n_spared, 0);
+}
+
+/* How a walk goes: from the root to the leaves, or back. */
+struct walk {
+    bool upwards;
+    tree_see *see;
+    void *context;
+};
+
+static bool see_process(pid_t pid, const struct walk *walk, int depth);
+
+/*
+ * Those that one thread started; a search, where there is no list, finds what
+ * all threads did.
+ */
+static bool see_children(pid_t parent, pid_t thread, const struct walk *walk, int depth)
+{
+    pid_t child[TREE_CHILDREN_MAX];
+    struct found found = {.child = child, .room = TREE_CHILDREN_MAX};
+    size_t seen = 0;
+    size_t i;
+
+    do {
+        found.n = 0;
+        found.passed_over = seen;
+        if (!add_children_of_thread(&found, parent, thread) && thread == parent)
+            add_by_search(&found, parent);
+        if (found.n > 0 && depth == DEPTH_MAX)
+            return false;
+        for (i = 0; i < found.n; i++)
+            if (!see_process(child[i], walk, depth + 1))
+                return false;
+        seen += found.n;
+    } while (found.n == found.room);
+    return true;
+}
+
+static void see_threads(pid_t pid, const struct walk *walk)
+{
+    struct numbers threads;
+    char path[64];
+    pid_t thread;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    if (!numbers_open(&threads, path))
+        return;
+    while ((thread = numbers_next(&threads)) > 0)
+        walk->see(thread, walk->context);
+    close(threads.fd);
+}
+
+static bool see_process(pid_t pid, const struct walk *walk, int depth)
+{
+    struct numbers threads;
+    bool is_whole = true;
+    char path[64];
+    pid_t thread;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    if (!numbers_open(&threads, path)) {
+        if (depth > 0)
+            walk->see(pid, walk->context); /* it has ended, or we are shown nothing of it */
+        return depth > 0;
+    }
+    while (is_whole && (thread = numbers_next(&threads)) > 0) {
+        if (depth > 0 && !walk->upwards)
+            walk->see(thread, walk->context);
+        is_whole = see_children(pid, thread, walk, depth);
+    }
+    close(threads.fd);
+    if (depth > 0 && walk->upwards)
+        see_threads(pid, walk);
+    return is_whole;
+}
+
+bool tree_each_thread(pid_t root, bool upwards, tree_see *see, void *context)
+{
+    return see_process(root, &(struct walk){upwards, see, context}, 0);
 }
