@@ -36,6 +36,8 @@ struct holding {
     struct deadlines agreed; /* what the guard acts by */
     int64_t keep_ms;         /* when the keeper is started; RLOCK_NEVER: it was */
     int64_t max_hold_ms;     /* when --max-hold ends the command; RLOCK_NEVER */
+    int64_t paused_ms;       /* since when the tree is frozen; 0: it isn't */
+    int64_t answer_ms;       /* by when the guard of a frozen tree must answer; RLOCK_NEVER */
     struct ward_news last;   /* the guard's last word */
     bool is_over;
     bool guard_failed; /* it was killed, or doesn't move */
@@ -49,22 +51,52 @@ static void say(const struct holding *h, enum report_level level, const char *wh
     report_say(h->plan->report, level, (struct message){.what = what, .why = why});
 }
 
+static bool pauses(const struct holding *h)
+{
+    return h->plan->options->on_lost == ON_LOST_PAUSE;
+}
+
+/* From when the tree is to end, or to stop, until it is killed. */
+static int64_t notice_ms(const struct holding *h)
+{
+    const struct rlock_timing *timing = &h->plan->timing;
+
+    if (!pauses(h))
+        return timing->grace_ms;
+    return timing->reply_ms > timing->margin_ms ? timing->reply_ms : timing->margin_ms;
+}
+
 static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
 {
     struct deadlines lease = {RLOCK_NEVER, RLOCK_NEVER};
 
-    if (h->plan->options->on_lost == ON_LOST_KILL) {
-        lease.kill_ms = end_ms - h->plan->timing.margin_ms;
-        lease.term_ms = lease.kill_ms - h->plan->timing.grace_ms;
-    }
+    if (h->plan->options->on_lost == ON_LOST_IGNORE)
+        return lease;
+    lease.kill_ms = end_ms - h->plan->timing.margin_ms;
+    lease.term_ms = lease.kill_ms - notice_ms(h);
     return lease;
+}
+
+/* One that holds a frozen tree still may take its time only until it is asked for something. */
+static void expect_answer(struct holding *h, int64_t in_time_ms)
+{
+    int64_t now = rlock_clock_ms();
+
+    if (h->paused_ms != 0 && h->answer_ms == RLOCK_NEVER)
+        h->answer_ms = (in_time_ms > now ? in_time_ms : now) + h->plan->timing.margin_ms;
+}
+
+static void end_command(struct holding *h, int64_t kill_ms)
+{
+    guard_end(&h->guard, kill_ms);
+    expect_answer(h, 0);
 }
 
 /* The lock is not ours, or can't be shown to be: say so once, and end the command if wanted. */
 static void lose(struct holding *h, const char *why)
 {
     int64_t kill_ms = rlock_clock_ms() + h->plan->timing.grace_ms;
-    bool kills = h->plan->options->on_lost == ON_LOST_KILL;
+    bool kills = h->plan->options->on_lost != ON_LOST_IGNORE;
     const char *hint =
         kills ? "the command is being ended" : "the command runs on (--on-lost ignore)";
 
@@ -74,18 +106,80 @@ static void lose(struct holding *h, const char *why)
     report_say(h->plan->report, REPORT_FAILURE,
                (struct message){.what = "lost", .why = why, .hint = h->is_over ? NULL : hint});
     if (kills && !h->is_over)
-        guard_end(&h->guard, kill_ms < h->agreed.kill_ms ? kill_ms : h->agreed.kill_ms);
+        end_command(h, kill_ms < h->agreed.kill_ms ? kill_ms : h->agreed.kill_ms);
+}
+
+/* Why the end of the lease is near; `what` follows. */
+static void say_why(const struct holding *h, char *why, size_t room, const char *what)
+{
+    snprintf(why, room, "no renewal was confirmed in time%s%s%s", h->trouble[0] != '\0' ? ": " : "",
+             h->trouble, what);
 }
 
 static void lose_by_time(struct holding *h)
 {
-    char why[300];
+    char why[400];
+    char what[100] = "";
 
-    snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
-             h->trouble[0] != '\0' ? ": " : "", h->trouble);
+    if (pauses(h) && h->last.by_lease)
+        snprintf(what, sizeof what, ", and the command could not be frozen%s%.60s",
+                 h->last.refused ? ": " : "", h->last.refused ? strerror(h->last.refused) : "");
+    say_why(h, why, sizeof why, what);
     if (h->end_ms - h->plan->timing.margin_ms > h->agreed.kill_ms)
         snprintf(why, sizeof why, "the guard of the command doesn't answer");
     lose(h, why);
+}
+
+/* ---- a command that is frozen ---- */
+
+static void note_pause(struct holding *h, int64_t since_ms)
+{
+    char why[400];
+
+    h->answer_ms = RLOCK_NEVER;
+    if (h->paused_ms != 0)
+        return;
+    h->paused_ms = since_ms;
+    say_why(h, why, sizeof why, "");
+    report_say(h->plan->report, REPORT_NOTICE,
+               (struct message){.what = "paused",
+                                .why = why,
+                                .hint = "the command goes on if the lock proves to be ours still"});
+}
+
+/* It goes on, or it has ended. */
+static void add_pause(struct holding *h)
+{
+    if (h->paused_ms != 0)
+        h->result->paused_ms += rlock_clock_ms() - h->paused_ms;
+    h->paused_ms = 0;
+    h->answer_ms = RLOCK_NEVER;
+}
+
+static void note_agreement(struct holding *h, struct deadlines agreed)
+{
+    int64_t ms = rlock_clock_ms() - h->paused_ms;
+    char why[100];
+
+    h->agreed = agreed;
+    if (h->paused_ms == 0)
+        return;
+    add_pause(h);
+    snprintf(why, sizeof why, "after %lld.%01d s, as the lock is ours still",
+             (long long)(ms / 1000), (int)(ms % 1000 / 100));
+    say(h, REPORT_NOTICE, "resumed", why);
+}
+
+/* ---- what the others say ---- */
+
+/* An end that comes late is told, too: the guard decides whether it still serves. */
+static void extend(struct holding *h, int64_t end_ms)
+{
+    struct deadlines lease = deadlines_of(h, end_ms);
+
+    h->end_ms = end_ms;
+    guard_extend(&h->guard, lease);
+    expect_answer(h, lease.kill_ms);
 }
 
 static void take_event(struct holding *h, const struct rlock_event *event)
@@ -94,8 +188,7 @@ static void take_event(struct holding *h, const struct rlock_event *event)
     case RLOCK_KEPT_RENEWED:
     case RLOCK_KEPT_RESTORED:
         h->result->renewals++;
-        h->end_ms = event->until_ms;
-        guard_extend(&h->guard, deadlines_of(h, event->until_ms));
+        extend(h, event->until_ms);
         if (event->kind == RLOCK_KEPT_RESTORED)
             say(h, REPORT_NOTICE, "restored",
                 "the key had vanished and was put back: it was granted to no other rlock since");
@@ -131,7 +224,9 @@ static void take_news(struct holding *h)
             h->guard_failed = true;
             h->is_over = true;
         } else if (news.says == WARD_AGREES) {
-            h->agreed = news.lease;
+            note_agreement(h, news.lease);
+        } else if (news.says == WARD_PAUSED) {
+            note_pause(h, news.still_ms);
         } else {
             h->last = news;
             h->is_over = true;
@@ -176,6 +271,8 @@ static void take_signals(struct holding *h)
 /* Until when the guard may be silent: a little longer than it may let the tree live. */
 static int64_t guard_limit_ms(const struct holding *h)
 {
+    if (h->paused_ms != 0)
+        return h->answer_ms;
     return h->agreed.kill_ms == RLOCK_NEVER ? RLOCK_NEVER
                                             : h->agreed.kill_ms + h->plan->timing.margin_ms / 2;
 }
@@ -198,17 +295,19 @@ static void judge(struct holding *h)
 
     if (now >= h->keep_ms)
         keep(h);
-    if (now >= h->agreed.term_ms || now >= h->end_ms)
+    if (!pauses(h) && (now >= h->agreed.term_ms || now >= h->end_ms))
         lose_by_time(h);
     if (now >= h->max_hold_ms) {
         h->max_hold_ms = RLOCK_NEVER;
         h->is_held_long = true;
         say(h, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
-        guard_end(&h->guard, now + h->plan->timing.grace_ms);
+        end_command(h, now + h->plan->timing.grace_ms);
     }
     if (now >= guard_limit_ms(h))
         take_news(h); /* we may have been stopped while it said all there was to say */
     if (now >= guard_limit_ms(h) && !h->is_over) {
+        if (h->paused_ms == 0)
+            lose_by_time(h);
         h->guard_failed = true;
         h->is_over = true;
     }
@@ -219,9 +318,9 @@ static int64_t earliest(const struct holding *h)
 {
     int64_t at = guard_limit_ms(h);
 
-    if (!h->is_lost && h->agreed.term_ms < at)
+    if (!pauses(h) && !h->is_lost && h->agreed.term_ms < at)
         at = h->agreed.term_ms;
-    if (!h->is_lost && h->end_ms < at)
+    if (!pauses(h) && !h->is_lost && h->end_ms < at)
         at = h->end_ms;
     if (h->max_hold_ms < at)
         at = h->max_hold_ms;
@@ -248,6 +347,7 @@ static void supervise(struct holding *h)
         if (!h->is_over)
             judge(h);
     }
+    add_pause(h);
     note_last_signals(h);
     if (!h->guard_failed) {
         guard_dismiss(&h->guard);
@@ -269,6 +369,7 @@ static enum verdict start(struct holding *h)
                   .mask = &h->plan->signals->inherited,
                   .ignore_child = h->plan->signals->ignores_child},
         .grace_ms = h->plan->timing.grace_ms,
+        .pauses = pauses(h),
         .wait_all = h->plan->options->wait_all != 0,
         .keep_fd = h->plan->keep_fd,
         .report = h->plan->report,
@@ -312,7 +413,7 @@ static enum verdict not_started(const struct holding *h)
 /* Was the lease proven until after the end? Then the command's status is worth something. */
 static enum verdict judge_end(struct holding *h)
 {
-    if (h->last.says == WARD_DONE && (h->last.by_lease || h->last.ended_ms >= h->end_ms))
+    if (h->last.says == WARD_DONE && (h->last.by_lease || h->last.still_ms >= h->end_ms))
         lose_by_time(h);
     if (h->is_lost)
         return VERDICT_LOST;
@@ -365,7 +466,8 @@ static enum verdict release(struct holding *h, enum verdict verdict)
 
 enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
 {
-    struct holding h = {.plan = plan, .result = result, .events = -1, .timer = -1};
+    struct holding h = {
+        .plan = plan, .result = result, .events = -1, .timer = -1, .answer_ms = RLOCK_NEVER};
     enum verdict verdict;
 
     *result = (struct hold_result){.status = 0};

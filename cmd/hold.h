@@ -24,6 +24,7 @@ struct hold_plan {
 struct hold_result {
     int status; /* the command's, as wait(2) gives it */
     int64_t renewals;
+    int64_t paused_ms;  /* how long the command was frozen, in all */
     int interrupted_by; /* the signal that came before the command was started; 0: none */
     int from_terminal;  /* the last signal that the terminal sent to all of us; 0: none */
 };

@@ -34,7 +34,7 @@ const struct option option_table[OPTION_COUNT] = {
      "together with at most N - 1 others, each with a slot of its own"},
     {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
      "run STRING by /bin/sh -c"},
-    {'\0', "on-lost", "kill|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN, true, "kill",
+    {'\0', "on-lost", "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN, true, "kill",
      "what happens to the command when the lock is lost"},
     {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_RUN, true,
      "a sixth of the ttl, at most 5s", "time between TERM and KILL"},

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum on_lost { ON_LOST_KILL, ON_LOST_IGNORE };
+enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
 
 /* What the command line asks for instead of running a command. */
 enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };

@@ -169,6 +169,7 @@ int report_file(const struct report *report, const char *path, const struct summ
     json_number(&json, "waited_ms", summary->waited_ms);
     json_number(&json, "held_ms", summary->held_ms);
     json_number(&json, "renewals", summary->renewals);
+    json_number(&json, "paused_ms", summary->paused_ms);
     json_unsigned(&json, "fence", summary->fence);
     json_string(&json, "key", key);
     json_end(&json);

@@ -52,7 +52,8 @@ struct summary {
     int64_t waited_ms;
     int64_t held_ms;
     int64_t renewals;
-    uint64_t fence; /* 0: none */
+    int64_t paused_ms; /* of held_ms, the time that the command was frozen */
+    uint64_t fence;    /* 0: none */
 };
 
 /* report_file: write the summary as one JSON object. 0, or an errno. */

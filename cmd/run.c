@@ -113,6 +113,7 @@ static void write_report(const struct run *run, enum verdict verdict)
         .waited_ms = (run->granted_ms > 0 ? run->granted_ms : now) - run->session.report.start_ms,
         .held_ms = run->grant.fence != 0 ? now - run->granted_ms : 0,
         .renewals = run->held.renewals,
+        .paused_ms = run->held.paused_ms,
         .fence = run->grant.fence,
     };
     char why[300];

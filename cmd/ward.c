@@ -7,10 +7,15 @@
  * children, its timer and the program's word. It ends the tree by itself when
  * the lease's end comes near or the program is gone, so that a program that
  * hangs, is stopped or is killed can't keep a lost lock alive.
+ *
+ * Where the tree is to be frozen instead, that has to be done and checked by
+ * the time of KILL, else it is killed after all. What is frozen never runs
+ * again without a lease: whoever wants its end, it ends by KILL.
  */
 #include "ward.h"
 
 #include "descriptors.h"
+#include "freeze.h"
 #include "timer.h"
 #include "tree.h"
 
@@ -22,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILL_AGAIN_MS 10 /* for those that were forked while the others were killed */
+#define AGAIN_MS 5 /* for those that were forked while the others were killed or frozen */
 #define HEARD_WITHIN_MS 1000
 
 struct ward {
@@ -39,7 +44,11 @@ struct ward {
     int64_t kill_ms; /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
     bool is_termed;
     bool by_lease;
-    bool is_alone; /* the program is gone */
+    bool is_alone;    /* the program is gone */
+    bool is_frozen;   /* or is being frozen */
+    int64_t still_ms; /* since when all of it is, as the program is told; 0: it isn't */
+    bool is_in_doubt; /* one of it has ended since it was looked at */
+    int refused;      /* the errno of one that can't be frozen; 0: none */
 };
 
 static void tell(const struct ward *ward, struct ward_news news)
@@ -66,6 +75,8 @@ static void term(struct ward *ward)
 
 static void end_by(struct ward *ward, int64_t kill_ms)
 {
+    if (ward->is_frozen)
+        kill_ms = 0; /* TERM would be no use to it */
     if (kill_ms < ward->kill_ms)
         ward->kill_ms = kill_ms;
     term(ward);
@@ -89,7 +100,13 @@ static void reap(struct ward *ward)
 
     while (read(ward->children, &seen, sizeof seen) > 0)
         continue;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+        if (WIFSTOPPED(status)) {
+            if (!ward->is_frozen) /* it has stopped only after all went on */
+                freeze_release_one(pid, ward->lease.term_ms);
+            continue;
+        }
+        ward->is_in_doubt = true;
         if (pid != ward->command)
             continue; /* an orphan of the tree */
         ward->status = status;
@@ -101,15 +118,57 @@ static void reap(struct ward *ward)
         end_by(ward, rlock_clock_ms() + ward->plan->grace_ms);
 }
 
+static void freeze(struct ward *ward)
+{
+    int refused;
+
+    ward->is_frozen = true;
+    if (ward->still_ms != 0 && !ward->is_in_doubt)
+        return;
+    if (!freeze_tree(&refused)) {
+        if (refused != 0)
+            ward->refused = refused;
+        return;
+    }
+    ward->is_in_doubt = false;
+    if (ward->still_ms != 0)
+        return;
+    if (rlock_clock_ms() >= ward->lease.kill_ms)
+        return; /* too late to be believed: we may have been stopped meanwhile */
+    ward->still_ms = rlock_clock_ms();
+    tell(ward, (struct ward_news){.says = WARD_PAUSED, .still_ms = ward->still_ms});
+}
+
+/* The lease's end is near. What was to end anyway isn't frozen any more. */
+static void lapse(struct ward *ward)
+{
+    if (ward->plan->pauses && (ward->is_frozen || !ward->is_termed)) {
+        freeze(ward);
+        return;
+    }
+    ward->by_lease = true;
+    term(ward);
+}
+
+/* Nothing of a frozen tree runs, so no end of a lease can be too late for it. */
+static bool is_overdue(const struct ward *ward)
+{
+    return ward->still_ms == 0 && rlock_clock_ms() >= ward->lease.kill_ms;
+}
+
 static void judge(struct ward *ward)
 {
     int64_t now = rlock_clock_ms();
 
     if (now >= ward->lease.term_ms) {
-        ward->by_lease = true;
-        term(ward);
+        lapse(ward);
+    } else if (ward->is_frozen && !ward->is_termed) {
+        freeze_release(ward->lease.term_ms);
+        ward->is_frozen = false;
     }
-    if (ward->is_alone || now >= ward->lease.kill_ms || now >= ward->kill_ms) {
+    if (is_overdue(ward))
+        ward->by_lease = true;
+    if (ward->is_alone || is_overdue(ward) || now >= ward->kill_ms) {
         ward->is_termed = true;
         signal_tree(ward, SIGKILL);
     }
@@ -117,22 +176,46 @@ static void judge(struct ward *ward)
 
 /* ---- what the program says ---- */
 
+static void extend(struct ward *ward, struct deadlines lease)
+{
+    if (ward->by_lease)
+        return; /* too late: the tree is ending */
+    if (ward->still_ms != 0 && (ward->is_termed || rlock_clock_ms() >= lease.term_ms)) {
+        tell(ward, (struct ward_news){.says = WARD_PAUSED, .still_ms = ward->still_ms});
+        return;
+    }
+    ward->lease = lease;
+    ward->still_ms = 0; /* it goes on soon, and once we agree the program counts with that */
+    tell(ward, (struct ward_news){.says = WARD_AGREES, .lease = lease});
+}
+
+static bool asks_for_the_end(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+static void pass_on(struct ward *ward, const struct ward_word *word)
+{
+    if (ward->is_frozen && asks_for_the_end(word->signal)) {
+        end_by(ward, 0); /* it can't answer, and may not run until it can */
+        return;
+    }
+    if (word->to_all_ms > ward->started_ms)
+        return; /* the command was of the job by then, and has it */
+    if (ward->has_ended)
+        signal_tree(ward, word->signal);
+    else
+        kill(ward->command, word->signal); /* not reaped yet, so still its pid */
+}
+
 static void obey(struct ward *ward, const struct ward_word *word)
 {
     switch (word->order) {
     case WARD_EXTEND:
-        if (ward->by_lease)
-            break; /* too late: the tree is ending */
-        ward->lease = word->lease;
-        tell(ward, (struct ward_news){.says = WARD_AGREES, .lease = word->lease});
+        extend(ward, word->lease);
         break;
     case WARD_SIGNAL:
-        if (word->to_all_ms > ward->started_ms)
-            break; /* the command was of the job by then, and has it */
-        if (ward->has_ended)
-            signal_tree(ward, word->signal);
-        else
-            kill(ward->command, word->signal); /* not reaped yet, so still its pid */
+        pass_on(ward, word);
         break;
     case WARD_END:
         end_by(ward, word->lease.kill_ms);
@@ -153,16 +236,21 @@ static void listen_to_program(struct ward *ward)
 
 /* ---- waiting ---- */
 
+static bool is_unsettled(const struct ward *ward)
+{
+    return ward->is_frozen && (ward->still_ms == 0 || ward->is_in_doubt);
+}
+
 static int64_t earliest(const struct ward *ward)
 {
-    int64_t at = ward->is_termed ? RLOCK_NEVER : ward->lease.term_ms;
+    int64_t at = ward->is_termed || ward->is_frozen ? RLOCK_NEVER : ward->lease.term_ms;
 
-    if (ward->lease.kill_ms < at)
+    if (ward->still_ms == 0 && ward->lease.kill_ms < at)
         at = ward->lease.kill_ms;
     if (ward->kill_ms < at)
         at = ward->kill_ms;
-    if (ward->is_alone || at <= rlock_clock_ms())
-        at = rlock_clock_ms() + KILL_AGAIN_MS;
+    if (ward->is_alone || at <= rlock_clock_ms() || is_unsettled(ward))
+        at = rlock_clock_ms() + AGAIN_MS;
     return at;
 }
 
@@ -236,10 +324,13 @@ _Noreturn void ward_run(const struct ward_plan *plan, int fd)
         if (!is_done(&ward))
             judge(&ward);
     }
+    if (ward.is_frozen)
+        freeze_end(); /* what the command left behind on purpose */
     tell(&ward, (struct ward_news){.says = WARD_DONE,
                                    .status = ward.status,
-                                   .ended_ms = rlock_clock_ms(),
-                                   .by_lease = ward.by_lease});
+                                   .still_ms = ward.still_ms ? ward.still_ms : rlock_clock_ms(),
+                                   .by_lease = ward.by_lease,
+                                   .refused = ward.refused});
     speak(&ward);
     _exit(0);
 }

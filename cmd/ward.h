@@ -6,7 +6,10 @@
 #include "report.h"
 #include "spawn.h"
 
-/* When the tree gets TERM and when KILL, on rlock_clock_ms(); RLOCK_NEVER: not by time. */
+/*
+ * When the tree gets TERM, or is frozen, and when KILL, if it isn't frozen by
+ * then. On rlock_clock_ms(); RLOCK_NEVER: not by time.
+ */
 struct deadlines {
     int64_t term_ms;
     int64_t kill_ms;
@@ -16,6 +19,7 @@ struct ward_plan {
     struct spawn_plan spawn;
     struct deadlines lease;
     int64_t grace_ms;
+    bool pauses;   /* at the lease's end the tree is frozen */
     bool wait_all; /* not done before every descendant has ended */
     int keep_fd;   /* to be held for as long as anything runs; -1: none */
     const struct report *report;
@@ -34,7 +38,8 @@ struct ward_word {
 /* From the guard to the program. */
 enum ward_says {
     WARD_FAILED, /* the command was not started; the guard has ended */
-    WARD_AGREES, /* to a WARD_EXTEND */
+    WARD_AGREES, /* to a WARD_EXTEND; a tree that was frozen goes on */
+    WARD_PAUSED, /* the tree is frozen; also the answer to a WARD_EXTEND that came too late */
     WARD_DONE    /* the guard has ended, and of the tree what has to be */
 };
 
@@ -43,9 +48,10 @@ struct ward_news {
     int failed;             /* WARD_FAILED: an errno, or SPAWN_TOO_LATE */
     bool forked;            /* WARD_FAILED: it was exec that failed */
     struct deadlines lease; /* WARD_AGREES */
+    int64_t still_ms;       /* WARD_PAUSED, WARD_DONE: since when nothing runs */
     int status;             /* WARD_DONE: the command's, as wait(2) gives it */
-    int64_t ended_ms;       /* WARD_DONE: when nothing ran any more */
     bool by_lease;          /* WARD_DONE: the lease's end came first */
+    int refused;            /* WARD_DONE: an errno, why the tree could not be frozen */
 };
 
 /* ward_run: be the guard, with the program at the other end of `fd`. */

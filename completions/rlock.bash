@@ -18,7 +18,7 @@ _rlock_options='-k --key                KEY
 -  --min-hold           DURATION 1s 10s 1m
 -  --once               DURATION 1h 12h 1d
 -c --command            STRING
--  --on-lost            kill|ignore kill ignore
+-  --on-lost            kill|pause|ignore kill pause ignore
 -  --kill-after         DURATION 1s 2s 5s 10s
 -  --max-hold           DURATION 1m 10m 1h 6h
 -  --wait-all           -

@@ -65,7 +65,7 @@ END
         refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
             -k "$KEY" "$word" 5 -- touch "$DIR/ran"
     done
-    refused 64 'usage: on-lost: ' -k "$KEY" --on-lost pause -- touch "$DIR/ran"
+    refused 64 'usage: on-lost: ' -k "$KEY" --on-lost freeze -- touch "$DIR/ran"
     for word in lifo '' fif fifox FIFO; do
         refused 64 'usage: queue: ' -k "$KEY" --queue "$word" -- touch "$DIR/ran"
     done

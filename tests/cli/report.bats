@@ -137,7 +137,8 @@ assert_report() { # VERDICT STATUS
     assert_eq "$(json "$DIR/report" '"%s %s %s: %s" % (o["verdict"], o["status"], o["key"],
         " ".join(k for k, v in o.items() if (type(v) is str) == (k in ("verdict", "key"))
             and (type(v) is str or type(v) is int and v >= 0)))')" \
-        "$1 $2 $KEY: verdict status waited_ms held_ms renewals fence key" "$(<"$DIR/report")"
+        "$1 $2 $KEY: verdict status waited_ms held_ms renewals paused_ms fence key" \
+        "$(<"$DIR/report")"
     assert_eq "$(wc -l <"$DIR/report")" 1
 }
 

@@ -137,7 +137,7 @@ static void test_file(void)
 {
     char path[] = "/tmp/rlock-report.XXXXXX";
     const struct report report = {.key = "a\"b"};
-    const struct summary summary = {VERDICT_LOST, 76, 1, 2, 3, UINT64_MAX};
+    const struct summary summary = {VERDICT_LOST, 76, 1, 2, 3, 4, UINT64_MAX};
     char text[512] = "";
     int fd = mkstemp(path);
 
@@ -147,7 +147,7 @@ static void test_file(void)
     ok(read(fd, text, sizeof text - 1) > 0, "and can be read");
     is_str(text,
            "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
-           "\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
+           "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
            "one JSON object");
     close(fd);
     unlink(path);

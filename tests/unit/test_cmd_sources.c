@@ -52,7 +52,7 @@ static const struct source_words {
     [OPTION_DURATION] = {"3", "2s", "1000ms", 3000, 2000, 1000},
     [OPTION_DURATION_OR_ZERO] = {"3", "0", "1", 3000, 0, 1000},
     [OPTION_STATUS] = {"3", "0", "255", 3, 0, 255},
-    [OPTION_CHOICE] = {"ignore", "kill", "ignore", ON_LOST_IGNORE, ON_LOST_KILL, ON_LOST_IGNORE},
+    [OPTION_CHOICE] = {"pause", "kill", "ignore", ON_LOST_PAUSE, ON_LOST_KILL, ON_LOST_IGNORE},
     [OPTION_NUMBER] = {"3", "1", "1000", 3, 1, 1000},
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
@@ -216,10 +216,10 @@ static const struct {
     {"-k K --kill-after 0 x", NULL},
     {"-k K -E 256 x", "conflict-exit-code: not a number from 0 to 255"},
     {"-k K -E -1 x", "conflict-exit-code: not a number from 0 to 255"},
-    {"-k K --on-lost pause x", "on-lost: kill|ignore"},
-    {"-k K --on-lost kil x", "on-lost: kill|ignore"},
-    {"-k K --on-lost kill| x", "on-lost: kill|ignore"},
-    {"-k K --on-lost kill|ignore x", "on-lost: kill|ignore"},
+    {"-k K --on-lost freeze x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kil x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kill| x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kill|pause x", "on-lost: kill|pause|ignore"},
     {"--uri=redis://u:" SECRET "@h -k K x", "unknown option: --uri"},
     {"-xredis://u:" SECRET "@h -k K x", "unknown option: -"},
     {"-k K --nonblock=" SECRET " x", "unknown option: --nonblock"},
@@ -312,7 +312,7 @@ static void test_environment(void)
     static const char *const bad[][2] = {{"RLOCK_TTL", "5 s"},
                                          {"RLOCK_TTL", "0"},
                                          {"RLOCK_CONFLICT_EXIT_CODE", "999"},
-                                         {"RLOCK_ON_LOST", "pause"},
+                                         {"RLOCK_ON_LOST", "freeze"},
                                          {"RLOCK_NONBLOCK", "maybe"},
                                          {"RLOCK_JSON", "2"}};
     static const char *const yes[] = {"yes", "true", "1"};
