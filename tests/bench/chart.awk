@@ -1,7 +1,7 @@
 # chart: the same numbers as table.awk, as bars in SVG.
 #
 #     awk -v about=TEXT -f chart.awk kind=limit limits.tsv kind=time time.tsv
-#         kind=memory memory.tsv
+#         kind=memory memory.tsv kind=line line.tsv kind=rest rest.tsv kind=server server.tsv
 #
 # All axes are linear and start at 0. What is near rlock has a panel of its own, because beside the
 # slowest no difference could be seen. The colours can be read on white and on black, and are better
@@ -26,28 +26,29 @@ function bar(name, value, beyond, unit, scale,    end) {
     end = left + value * scale
     label(left - 10, "right", name)
     draw(sprintf("<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"16\" class=\"%s\"/>",
-        left, y - 12.5, end - left, name == "rlock" ? "rlock" : "peer"))
+        left, y - 12.5, end - left, name ~ /^rlock/ ? "rlock" : "peer"))
     if (beyond > value)
         draw(sprintf("<path d=\"M%.1f %.1fH%.1f\" class=\"beyond\"/>",
             end, y - 4.5, left + beyond * scale))
     label(left + width + 75, "right", sprintf("%.2f %s", value, unit))
 }
 
-# panel: the programs whose value is at most `most`, and a line at the limit, unless that is 0.
+# panel: the programs that have a value, and one of at most `most`; a line at the limit, unless
+# that is 0.
 function panel(title, value, beyond, unit, most, limit, limit_said,    i, longest, top) {
     y += 40
     label(0, "title", title (limit ? "; dashed: " limit_said : ""))
     longest = limit
     for (i = 1; i <= n; i++) {
-        if (value[names[i]] <= most && value[names[i]] > longest)
+        if (names[i] in value && value[names[i]] <= most && value[names[i]] > longest)
             longest = value[names[i]]
-        if (value[names[i]] <= most && beyond[names[i]] > longest)
+        if (names[i] in value && value[names[i]] <= most && beyond[names[i]] > longest)
             longest = beyond[names[i]]
     }
     top = y + 8
     for (i = 1; i <= n; i++)
-        if (value[names[i]] <= most)
-            bar(names[i], value[names[i]], beyond[names[i]], unit, width / longest)
+        if (names[i] in value && value[names[i]] <= most)
+            bar(names[i], value[names[i]], beyond[names[i]], unit, longest ? width / longest : 0)
     if (limit)
         draw(sprintf("<path d=\"M%.1f %.1fV%.1f\" class=\"limit\"/>",
             left + limit / longest * width, top, y + 8))
@@ -75,8 +76,15 @@ BEGIN {
 /^#/ { next }
 kind == "limit" { limit[$1, $2] = $3; said[$1, $2] = $4; next }
 FNR == 1 { next }
-kind == "time" { names[++n] = $1; median[$1] = $2 / 1000; p90[$1] = $3 / 1000 }
+{ name = kind == "server" ? $1 ", " $2 : $1 }
+!(name in known) { known[name]; names[++n] = name }
+kind == "time" { median[$1] = $2 / 1000; p90[$1] = $3 / 1000 }
 kind == "memory" { MB[$1] = $2 / 1000; none[$1] = 0 }
+kind == "line" { handover[$1] = $2 / 1000; handover_p90[$1] = $3 / 1000 }
+kind == "line" { inversions[$1] = $8 ? 100 * $6 / $8 : 0 }
+kind == "rest" { waiter_MB[$1] = $2 / 1000; cpu[$1] = $3 / 1000 }
+kind == "server" && half { requests[name] = ($3 - half) / $2 * 2; half = 0; next }
+kind == "server" { half = $3 }
 
 END {
     panel("Time to run true under a lock, median", median, p90, "ms", 2 * median["rlock"],
@@ -84,6 +92,19 @@ END {
     panel("The same, all programs", median, p90, "ms", 1e9, 0)
     panel("Memory while holding a lock, PSS of all its processes", MB, none, "MB", 1e9,
         limit["memory", ""] / 1000, said["memory", ""])
+    panel("Hand-over in a crowd: end of one command to the next one's start, median", handover,
+        handover_p90, "ms", 3 * handover["rlock"],
+        limit["line", "etcdctl lock"] * handover["etcdctl lock"],
+        said["line", "etcdctl lock"] " of etcdctl lock")
+    panel("The same, all programs", handover, handover_p90, "ms", 1e9, 0)
+    panel("Pairs of waiters that were not served in the order they came", inversions, none, "%",
+        1e9, 0)
+    panel("Memory of a waiter, PSS", waiter_MB, none, "MB", 1e9, limit["waiter", ""] / 1000,
+        said["waiter", ""])
+    panel("Processor time of a waiter at rest", cpu, none, "ms/s", 2, limit["rest", ""] / 1000,
+        said["rest", ""])
+    panel("Requests to Redis for one grant, by the number of waiters", requests, none, "", 1e9,
+        limit["server", ""], said["server", ""])
     y += 36
     label(0, "small", "Thin lines: 90th percentile. " about)
 

@@ -3,9 +3,9 @@
 #
 # Three questions, each asked of every program here in the same way: how long does it take to run
 # `true` under a lock (sidebyside.c), how much memory does it take while it holds one, and how many
-# requests does it send to Redis. The answers are printed beside what is asked of rlock
-# (limits.tsv), and kept in build/bench/ as TSV and as a picture. A program that isn't installed is
-# left out, and that is said.
+# requests does it send to Redis; and more of them about many who wait (line.sh). The answers are
+# printed beside what is asked of rlock (limits.tsv), and kept in build/bench/ as TSV and as a
+# picture. A program that isn't installed is left out, and that is said.
 #
 # In doubt the others are favoured: their data is in memory, etcd doesn't sync, the script starts
 # nothing it doesn't need, and the C program, which is the floor, isn't safe.
@@ -41,6 +41,7 @@ eventually() {
 # --- servers: on ports the kernel chose, ended by their process ids, after half an hour in any case
 
 started=        # the servers
+etcd_is_up=
 current=        # what is being measured
 scratch=
 
@@ -133,21 +134,22 @@ programs_list() {
     else
         left_out "bare C, dynamic: needs hiredis"
     fi
-    program "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" bench
+    program "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" bench -
     if ! has etcd || ! has etcdctl; then
         left_out "etcdctl lock: needs etcd and etcdctl"
     elif etcd_start; then
+        etcd_is_up=1
         program "etcdctl lock" etcdctl --endpoints "$client" lock bench
     else
         left_out "etcdctl lock: etcd does not answer: $(tail -n 1 "$log")"
     fi
 }
 
-# each FUNCTION: is called for every program, with the name, then the words.
+# each FUNCTION [LIST]: is called for every program, with the name, then the words.
 each() {
     while IFS=$tab read -r name words <&3; do
         "$1" "$name" "$words"
-    done 3<"$programs"
+    done 3<"${2:-$programs}"
 }
 
 # run WORDS COMMAND...: becomes that program, for 30 s at most, so call it in a subshell.
@@ -249,7 +251,7 @@ requests_count() {
 # --- the answers
 
 about() {
-    printf '%s rounds; ' "$rounds"
+    printf '%s rounds; %s times %s waiters; ' "$rounds" "$lines" "$waiters"
     redis-server --version | sed 's/.*v=\([^ ]*\).*/redis-server \1; /' | tr -d '\n'
     has etcd && etcd --version | sed -n 's/^etcd Version: /etcd /p' | tr '\n' ';' && printf ' '
     printf '%s CPUs, load %s before the start\n' "$(nproc)" "$load"
@@ -257,7 +259,8 @@ about() {
 
 report() {
     set -- kind=limit "$here/limits.tsv" kind=time "$out/time.tsv" kind=memory "$out/memory.tsv" \
-        kind=requests "$out/requests.tsv"
+        kind=requests "$out/requests.tsv" kind=line "$out/line.tsv" kind=rest "$out/rest.tsv" \
+        kind=server "$out/server.tsv"
     about >"$out/about"
     awk -v about="$(cat "$out/about")" -f "$here/chart.awk" "$@" >"$out/bench.svg"
     cat "$out/about"
@@ -285,6 +288,8 @@ scratch=$(mktemp -d /dev/shm/rlock-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 programs=$scratch/programs
+# shellcheck source=line.sh
+. "$here/line.sh"
 missed=0
 load=$(cut -d ' ' -f 1 /proc/loadavg)
 mkdir -p "$out"
@@ -303,5 +308,6 @@ say "memory"
 memory_measure_all
 say "requests"
 requests_count
+line_measure_all
 report
 [ "$missed" = 0 ] || [ "${RLOCK_TEST_STRICT:-0}" != 1 ]

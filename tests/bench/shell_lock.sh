@@ -1,18 +1,21 @@
 #!/bin/sh
 # shell_lock: a lock in Redis as a shell script does it, made as cheap as a script can be.
 #
-#     shell_lock.sh PORT KEY COMMAND [ARG...]
+#     shell_lock.sh PORT KEY PAUSE COMMAND [ARG...]
 #
 # Two redis-cli, and nothing else that needs a process: the token is read from the kernel by the
-# shell itself. It neither waits nor renews nor stops the command, and is not a lock to use.
+# shell itself. It asks again after PAUSE seconds, or never if that is `-`. It neither renews nor
+# stops the command, and is not a lock to use.
 #
 # SPDX-License-Identifier: MIT
-port=$1 key=$2
-shift 2
+port=$1 key=$2 pause=$3
+shift 3
 
 read -r token </proc/sys/kernel/random/uuid
-granted=$(redis-cli -p "$port" SET "$key" "$token" NX EX 30)
-[ "$granted" = OK ] || exit 75
+until [ "$(redis-cli -p "$port" SET "$key" "$token" NX EX 300)" = OK ]; do
+    [ "$pause" != - ] || exit 75
+    sleep "$pause"
+done
 
 "$@"
 status=$?

@@ -1,7 +1,8 @@
 # table: what was measured, beside what is asked of rlock.
 #
 #     awk -v verdicts=FILE -f table.awk kind=limit limits.tsv kind=time time.tsv
-#         kind=memory memory.tsv kind=requests requests.tsv
+#         kind=memory memory.tsv kind=requests requests.tsv kind=line line.tsv kind=rest rest.tsv
+#         kind=server server.tsv
 #
 # FILE gets each limit with what was measured. Ends with 1 if a limit was not met.
 #
@@ -45,6 +46,67 @@ function requests_row(name) {
             "requests", requests[name])
 }
 
+function per_cent(part, whole) {
+    return sprintf("%.1f %%", whole ? 100 * part / whole : 0)
+}
+
+# rlock's own limit is that of the 99th percentile, the others' that of the ratio of the medians.
+function line_row(name,    ratio, columns) {
+    ratio = handover["rlock"] / handover[name]
+    columns = sprintf("%8.2f ms %8.2f ms %8.2f ms %22.2f", handover[name], handover_p90[name],
+        handover_p99[name], ratio)
+    if (name == "rlock")
+        row(name, columns, "line p99", handover_p99[name])
+    else
+        printf "%-24s%s%s\n", name, columns, verdict("line", name, ratio)
+}
+
+function order_row(name) {
+    row(name, sprintf("%11d %11d %22s", inversions[name], overtaken[name],
+        per_cent(inversions[name], pairs[name])), "order", inversions[name])
+}
+
+function waiter_row(name) {
+    row(name, sprintf("%8.0f kB", waiter_kB[name]), "waiter", waiter_kB[name])
+}
+
+function rest_row(name) {
+    row(name, sprintf("%6.0f us/s %6.0f us/s", cpu[name], busiest[name]), "rest", cpu[name])
+}
+
+# What one more waiter costs, beside a crowd of half as many: so the first and the last of a crowd,
+# behind whom there is nobody, don't count. The crowds of a program come in pairs.
+function server_rows(    i, more, each, few, many) {
+    for (i = 2; i <= n_crowds; i += 2) {
+        more = crowd[i] - crowd[i - 1]
+        each = (asked[i] - asked[i - 1]) / more
+        row(crowds[i], sprintf("%8d %14.2f %14.2f", crowd[i], each,
+            (commands_in[i] - commands_in[i - 1]) / more), "server", each)
+        if (crowds[i] == "rlock" && few == "")
+            few = each
+        if (crowds[i] == "rlock")
+            many = each
+    }
+    row("rlock", sprintf("%8s %14.2f", "growth", many / few), "server growth", many / few)
+}
+
+function waiting(    i) {
+    heading("hand over", sprintf("%11s %11s %11s %22s", "median", "p90", "p99", "rlock to it"))
+    for (i = 1; i <= n_lines; i++)
+        line_row(lines[i])
+    heading("keep the order", sprintf("%11s %11s %22s", "inversions", "overtaken", "of all pairs"))
+    for (i = 1; i <= n_lines; i++)
+        order_row(lines[i])
+    heading("wait", sprintf("%11s", "memory, PSS"))
+    for (i = 1; i <= n_rests; i++)
+        waiter_row(rests[i])
+    heading("rest", sprintf("%11s %11s", "CPU, mean", "busiest"))
+    for (i = 1; i <= n_rests; i++)
+        rest_row(rests[i])
+    heading("ask Redis for one grant", sprintf("%8s %14s %14s", "waiters", "requests", "commands"))
+    server_rows()
+}
+
 BEGIN {
     FS = "\t"
     print "kind\tpeer\tmeasured\tat_most\tmet" > verdicts
@@ -56,6 +118,12 @@ FNR == 1 { next }
 kind == "time" { names[++n] = $1; median[$1] = $2 / 1000; p90[$1] = $3 / 1000; p99[$1] = $4 / 1000 }
 kind == "time" && $1 == "rlock" { of_rounds = $6; at_least = $7; at_most = $8 }
 kind == "memory" { kB[$1] = $2; processes[$1] = $3 }
+kind == "line" { lines[++n_lines] = $1; handover[$1] = $2 / 1000; handover_p90[$1] = $3 / 1000 }
+kind == "line" { handover_p99[$1] = $4 / 1000; inversions[$1] = $6; overtaken[$1] = $7 }
+kind == "line" { pairs[$1] = $8 }
+kind == "rest" { rests[++n_rests] = $1; waiter_kB[$1] = $2; cpu[$1] = $3; busiest[$1] = $4 }
+kind == "server" { crowds[++n_crowds] = $1; crowd[n_crowds] = $2 }
+kind == "server" { asked[n_crowds] = $3; commands_in[n_crowds] = $4 }
 kind == "requests" { requests[$1] = $2; connections[$1] = $3; commands[$1] = $4 }
 
 END {
@@ -72,5 +140,6 @@ END {
     if (names[1] == "flock")
         printf "\nrlock to flock within each round: median %.2f, 95 %% interval %.2f to %.2f\n",
             of_rounds, at_least, at_most
+    waiting()
     exit missed > 0
 }

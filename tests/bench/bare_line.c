@@ -1,0 +1,66 @@
+/* bare_line: the least a program can do to stand in line for a lock in Redis. */
+/*
+ *     bare_line PORT KEY COMMAND [ARG...]
+ *
+ * The floor of a hand-over: the round trips are those of rlock, a script to
+ * stand in line, BLPOP on a list of one's own, a script to take the lock, the
+ * command, a script to pass it on; the scripts do as little as they can. Nobody
+ * notices a waiter that died, an expired lock or a server that went away, and
+ * it is not a lock to use.
+ */
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+
+#include "bare.h"
+
+/* KEYS: the lock, the line. ARGV: our token, the time to live, our list. */
+static const char acquire[] = "local held = redis.call('GET', KEYS[1])\n"
+                              "if not held or held == ARGV[1] then\n"
+                              "    return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"
+                              "end\n"
+                              "redis.call('RPUSH', KEYS[2], ARGV[1])\n"
+                              "return 0";
+static const char release[] = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n"
+                              "    return 0\n"
+                              "end\n"
+                              "local first = redis.call('LPOP', KEYS[2])\n"
+                              "if not first then\n"
+                              "    return redis.call('DEL', KEYS[1])\n"
+                              "end\n"
+                              "redis.call('SET', KEYS[1], first, 'EX', ARGV[2])\n"
+                              "return redis.call('RPUSH', KEYS[2] .. first, '1')";
+
+int main(int argc, char **argv)
+{
+    char token[33];
+    char line[256];
+    char wake[sizeof line + sizeof token];
+    int status;
+
+    if (argc < 4 || strlen(argv[2]) > sizeof line - 6) {
+        fputs("usage: bare_line PORT KEY COMMAND [ARG...]\n", stderr);
+        return 64;
+    }
+    token_make(token);
+    snprintf(line, sizeof line, "%s:line", argv[2]);
+    snprintf(wake, sizeof wake, "%s%s", line, token);
+    int fd = server_connect(argv[1]);
+    redisReader *reader = redisReaderCreate();
+    if (!reader)
+        die("memory");
+
+    const char *ask[] = {"EVAL", acquire, "2", argv[2], line, token, "300"};
+    const char *block[] = {"BLPOP", wake, "0"};
+    while (!server_ask(fd, reader, 7, ask))
+        server_ask(fd, reader, 3, block);
+    pid_t pid = start(0, argv + 3);
+    if (waitpid(pid, &status, 0) < 0)
+        die("waitpid");
+    ask[1] = release;
+    if (!server_ask(fd, reader, 7, ask))
+        return 76;
+
+    redisReaderFree(reader);
+    close(fd);
+    return status_of(status);
+}

@@ -1,0 +1,351 @@
+/* crowd: many waiters for one lock, what they cost while they wait, and how they are served. */
+/*
+ *     crowd WAITERS MS REST_S HOOK FOLDER PROGRAM [ARG...]
+ *
+ * PROGRAM is run with three more words, those of turn.c, and so has a turn
+ * under a lock. The first one holds the lock until all WAITERS are there: they
+ * are started one after the other, each when the one before it has come to
+ * rest, so that their order is known. For REST_S seconds they are left alone and
+ * measured. Then the shell command HOOK runs, the first one ends, and all have
+ * their turn of MS milliseconds. FOLDER gets the log of the turns.
+ *
+ * Standard output has a line for each number: its name, a tab, the number.
+ *
+ *     handover_us   end of a turn to the start of the next; as many as WAITERS
+ *     inversions    pairs of waiters not served in the order they came
+ *     overtaken     waiters that some later one was served before
+ *     pss_kB        proportional memory of a waiter and all it started, mean
+ *     cpu_us_s      its processor time in a second at rest, mean
+ *     cpu_max_us_s  the same, of the busiest waiter
+ *
+ * Turns that overlap, or a program that fails, end the measurement.
+ */
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MAX_WAITERS = 1000,
+    MAX_WORDS = 64,
+    LOOK_MS = 5,          /* how often a process is looked at until it rests */
+    LOOKS = 4,            /* that long a rest is one */
+    LOOKS_OF_HOLDER = 20, /* the lock must be its own before anyone else comes */
+    REST_LIMIT_MS = 20000,
+    DRAIN_LIMIT_S = 120
+};
+
+struct turn {
+    int number;
+    long long start_ns;
+    long long end_ns;
+};
+
+struct crowd {
+    char *words[MAX_WORDS];
+    int n_words;
+    char log[256];
+    char gate[256];
+    const char *ms;
+    int n;
+    pid_t pids[MAX_WAITERS + 1]; /* the first is the holder */
+};
+
+/* Processor time that a family of processes has had, and its memory. */
+struct cost {
+    long long cpu_ns;
+    double pss_kB;
+};
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "crowd: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&t, NULL);
+}
+
+/* proc_read: a file of /proc into a text; false if the process is gone. */
+static bool proc_read(char *text, size_t size, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n >= 0;
+}
+
+/* The children that are gone already count as well: only in clock ticks, but there may be many. */
+static long long reaped_ns(pid_t pid)
+{
+    long user = 0;
+    long system = 0;
+    char path[64];
+    char text[1024];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (!proc_read(text, sizeof text, path) || strrchr(text, ')') == NULL)
+        return 0;
+    if (sscanf(strrchr(text, ')') + 2,
+               "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2)
+        return 0;
+    return (user + system) * (1000000000LL / sysconf(_SC_CLK_TCK));
+}
+
+static double pss_kB(pid_t pid)
+{
+    char path[64];
+    char text[4096];
+    const char *found;
+
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+    found = proc_read(text, sizeof text, path) ? strstr(text, "\nPss:") : NULL;
+    return found == NULL ? 0 : atof(found + 5) * 1.024;
+}
+
+/* cost_add: the costs of a process and of all it started and that still run. */
+static void cost_add(struct cost *cost, pid_t pid, bool with_memory)
+{
+    char path[320];
+    char text[4096];
+    struct dirent *entry;
+    DIR *tasks;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    if (tasks == NULL)
+        return;
+    cost->cpu_ns += reaped_ns(pid);
+    if (with_memory)
+        cost->pss_kB += pss_kB(pid);
+    while ((entry = readdir(tasks)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/schedstat", (int)pid, entry->d_name);
+        if (proc_read(text, sizeof text, path))
+            cost->cpu_ns += atoll(text);
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, entry->d_name);
+        if (!proc_read(text, sizeof text, path))
+            continue;
+        char *next = text;
+        for (long child = strtol(next, &next, 10); child > 0; child = strtol(next, &next, 10))
+            cost_add(cost, (pid_t)child, with_memory);
+    }
+    closedir(tasks);
+}
+
+static struct cost cost_of(pid_t pid, bool with_memory)
+{
+    struct cost cost = {0};
+
+    cost_add(&cost, pid, with_memory);
+    return cost;
+}
+
+static bool is_asleep(pid_t pid)
+{
+    char path[64];
+    char text[1024];
+    const char *state;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (!proc_read(text, sizeof text, path) || (state = strrchr(text, ')')) == NULL)
+        return false;
+    if (state[2] == 'Z')
+        die("a waiter", "ended before its turn");
+    return state[2] == 'S';
+}
+
+/* Until it has slept through that many looks in a row. */
+static void wait_until_it_rests(pid_t pid, int looks)
+{
+    long long before = -1;
+    int still = 0;
+
+    for (int ms = 0; ms < REST_LIMIT_MS; ms += LOOK_MS) {
+        long long cpu_ns = cost_of(pid, false).cpu_ns;
+        still = cpu_ns == before && is_asleep(pid) ? still + 1 : 0;
+        if (still == looks)
+            return;
+        before = cpu_ns;
+        sleep_ms(LOOK_MS);
+    }
+    die("a waiter", "does not come to rest");
+}
+
+static pid_t begin(struct crowd *crowd, int number)
+{
+    char word[16];
+    char **end = crowd->words + crowd->n_words;
+    pid_t parent = getpid();
+
+    snprintf(word, sizeof word, "%d", number);
+    end[0] = crowd->log;
+    end[1] = word;
+    end[2] = number == 0 ? crowd->gate : (char *)crowd->ms;
+    end[3] = NULL;
+    pid_t pid = fork();
+    if (pid < 0)
+        die("fork", strerror(errno));
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int null = open("/dev/null", O_RDWR);
+    if (getppid() != parent || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(71);
+    if (null > 2)
+        close(null);
+    execvp(crowd->words[0], crowd->words);
+    _exit(127);
+}
+
+static void gather(struct crowd *crowd)
+{
+    for (int i = 0; i <= crowd->n; i++) {
+        crowd->pids[i] = begin(crowd, i);
+        wait_until_it_rests(crowd->pids[i], i == 0 ? LOOKS_OF_HOLDER : LOOKS);
+    }
+}
+
+static void rest(const struct crowd *crowd, long rest_s)
+{
+    static struct cost before[MAX_WAITERS + 1];
+    double pss = 0;
+    double sum_us = 0;
+    double most_us = 0;
+
+    for (int i = 1; i <= crowd->n; i++)
+        before[i] = cost_of(crowd->pids[i], false);
+    sleep_ms(rest_s * 1000);
+    for (int i = 1; i <= crowd->n; i++) {
+        struct cost cost = cost_of(crowd->pids[i], false);
+        double us = (double)(cost.cpu_ns - before[i].cpu_ns) / 1e3 / (double)rest_s;
+        sum_us += us;
+        most_us = us > most_us ? us : most_us;
+    }
+    for (int i = 1; i <= crowd->n; i++)
+        pss += cost_of(crowd->pids[i], true).pss_kB;
+    printf("pss_kB\t%.1f\n", pss / crowd->n);
+    printf("cpu_us_s\t%.2f\n", sum_us / crowd->n);
+    printf("cpu_max_us_s\t%.2f\n", most_us);
+}
+
+static void drain(const struct crowd *crowd)
+{
+    int gate = open(crowd->gate, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (gate < 0)
+        die("the first one", "does not hold the lock");
+    close(gate);
+    alarm(DRAIN_LIMIT_S);
+    for (int i = 0; i <= crowd->n; i++) {
+        int status;
+        if (waitpid(crowd->pids[i], &status, 0) < 0 || !WIFEXITED(status) ||
+            WEXITSTATUS(status) != 0)
+            die("a waiter", "did not end with status 0");
+    }
+    alarm(0);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct turn *x = a;
+    const struct turn *y = b;
+
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* The turns in the order they were had, the holder's among them. */
+static void turns_read(const struct crowd *crowd, struct turn *turns)
+{
+    FILE *f = fopen(crowd->log, "re");
+    int n = 0;
+
+    if (f == NULL)
+        die(crowd->log, strerror(errno));
+    while (n <= crowd->n &&
+           fscanf(f, "%d %lld %lld", &turns[n].number, &turns[n].start_ns, &turns[n].end_ns) == 3)
+        n++;
+    fclose(f);
+    if (n != crowd->n + 1)
+        die(crowd->log, "a turn is missing");
+    qsort(turns, (size_t)n, sizeof *turns, compare);
+    if (turns[0].number != 0)
+        die("the first one", "was not the first");
+}
+
+static void tell(const struct turn *turns, int n)
+{
+    int inversions = 0;
+    int overtaken = 0;
+
+    for (int i = 1; i <= n; i++) {
+        int before = 0;
+        for (int j = 1; j < i; j++)
+            before += turns[j].number > turns[i].number;
+        inversions += before;
+        overtaken += before > 0;
+        if (turns[i].start_ns < turns[i - 1].end_ns)
+            die("turns", "two at a time");
+        printf("handover_us\t%.1f\n", (double)(turns[i].start_ns - turns[i - 1].end_ns) / 1e3);
+    }
+    printf("inversions\t%d\novertaken\t%d\n", inversions, overtaken);
+}
+
+static void open_folder(struct crowd *crowd, const char *folder)
+{
+    snprintf(crowd->log, sizeof crowd->log, "%s/turns", folder);
+    snprintf(crowd->gate, sizeof crowd->gate, "%s/gate", folder);
+    unlink(crowd->log);
+    unlink(crowd->gate);
+    int log = open(crowd->log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (log < 0 || mkfifo(crowd->gate, 0600) < 0)
+        die(folder, strerror(errno));
+    close(log);
+}
+
+int main(int argc, char **argv)
+{
+    static struct crowd crowd;
+    static struct turn turns[MAX_WAITERS + 2];
+
+    if (argc < 7 || argc - 6 > MAX_WORDS - 4 || argv[5][0] != '/')
+        die("usage", "crowd WAITERS MS REST_S HOOK /FOLDER PROGRAM [ARG...]");
+    crowd.n = atoi(argv[1]);
+    crowd.ms = argv[2];
+    if (crowd.n < 1 || crowd.n > MAX_WAITERS)
+        die(argv[1], "not a number of waiters");
+    crowd.n_words = argc - 6;
+    memcpy(crowd.words, argv + 6, (size_t)crowd.n_words * sizeof *argv);
+    open_folder(&crowd, argv[5]);
+
+    gather(&crowd);
+    if (atol(argv[3]) > 0)
+        rest(&crowd, atol(argv[3]));
+    if (system(argv[4]) != 0)
+        die(argv[4], "failed");
+    drain(&crowd);
+    turns_read(&crowd, turns);
+    tell(turns, crowd.n);
+    return 0;
+}

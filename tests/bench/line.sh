@@ -1,0 +1,188 @@
+# shellcheck shell=sh disable=SC2154
+# line: the part of run.sh about waiting; what many waiters of one lock cost, and how they are served.
+#
+# Each program is asked in the same way (crowd.c): how long does it take from the end of one command
+# to the start of the next, are those who came first served first, what does a waiter cost that only
+# waits, and for how many requests does the server see to one grant.
+#
+# A waiter is a process of its own, as it is for those who wait on different machines. The libraries
+# start no command: they do the work of turn.c themselves.
+#
+#   BENCH_LINES=N       how often a hundred waiters are served, default 3
+#   BENCH_WAITERS=N     so many instead of a hundred
+#   BENCH_REST=N        for how many seconds ten waiters are left alone and measured, default 10
+#
+# SPDX-License-Identifier: MIT
+
+lines=${BENCH_LINES:-3}
+waiters=${BENCH_WAITERS:-100}
+rest_s=${BENCH_REST:-10}
+waiting=$scratch/waiting    # the programs, like $programs
+few=10
+crowds="$((few / 2)) $few 150 300"
+
+# waits NAME WORDS...: one that is in the list of waiting programs.
+waits() {
+    (IFS=$tab; printf '%s\n' "$*") >>"$waiting"
+}
+
+# Both come from the registry, in these versions, and stay in build/.
+node_packages() {
+    modules=$PWD/$out/npm
+    [ -e "$modules/node_modules/redlock" ] && [ -e "$modules/node_modules/ioredis" ] && return
+    mkdir -p "$modules"
+    timeout 120 npm install --no-audit --no-fund --loglevel error --prefix "$modules" \
+        redlock@4.2.0 ioredis@6.0.0 >"$scratch/npm.log" 2>&1
+}
+
+line_programs() {
+    turn=$out/turn
+    compile turn -static "$here/turn.c" || compile turn "$here/turn.c" ||
+        die "$(cat "$scratch/compile.log")"
+    ! has flock || waits flock flock "$scratch/flock" "$turn"
+    waits rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k line -- "$turn"
+    if compile bare_line -static "$here/bare_line.c" -lhiredis ||
+        compile bare_line "$here/bare_line.c" -lhiredis; then
+        waits "bare C, in line" "$out/bare_line" "$redis_port" line "$turn"
+    else
+        left_out "bare C, in line: needs hiredis"
+    fi
+    waits "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" line 0.5 "$turn"
+    [ -z "$etcd_is_up" ] || waits "etcdctl lock" etcdctl --endpoints "$client" lock line "$turn"
+    if /usr/bin/python3 -c 'import redis' 2>/dev/null; then
+        waits "redis-py Lock" /usr/bin/python3 "$here/redis_py_lock.py" "$redis_port" line
+    else
+        left_out "redis-py Lock: needs python3-redis"
+    fi
+    if ! has node || ! has npm; then
+        left_out "node-redlock: needs node and npm"
+    elif node_packages; then
+        waits node-redlock node "$here/node_redlock.js" "$modules" "$redis_port" line
+    else
+        left_out "node-redlock: npm can't have it: $(tail -n 1 "$scratch/npm.log")"
+    fi
+}
+
+# crowd NAME WORDS WAITERS MS REST: a crowd of them; its numbers are in $scratch/crowd.
+crowd() {
+    (
+        words=$2
+        waiters=$3
+        ms=$4
+        rest=$5
+        IFS=$tab
+        set -f
+        # shellcheck disable=SC2086 # splitting is the purpose
+        exec timeout -k 5 300 "$out/crowd" "$waiters" "$ms" "$rest" \
+            "redis-cli -p $redis_port CONFIG RESETSTAT >$scratch/reset" "$scratch" $words 3<&-
+    ) >"$scratch/crowd" 2>"$scratch/crowd.log" &
+    current=$!
+    if wait "$current"; then
+        current=
+        return
+    fi
+    current=
+    why="$1, $3 waiters: $(tail -n 1 "$scratch/crowd.log")"
+    [ "$1" != rlock ] || die "$why"
+    left_out "$why"
+    redis-cli -p "$redis_port" FLUSHALL >/dev/null
+    return 1
+}
+
+# server_count NAME WAITERS: what the last crowd asked of Redis since the first turn ended. The
+# server also counts the commands that scripts call. No program has one of its own among them, but
+# that two set the key without a script.
+server_count() {
+    redis-cli -p "$redis_port" INFO commandstats | tr -d '\r' | awk -v name="$1" -v n="$2" '
+        BEGIN { own = "^(eval|evalsha|blpop|auth|hello|select|ping|client|command|script)$" }
+        !/^cmdstat_/ || /^cmdstat_(config|info)/ { next }
+        {
+            split($0, part, /[_:|]/)
+            match($0, /calls=[0-9]+/)
+            count = substr($0, RSTART + 6, RLENGTH - 6)
+            calls += count
+            if (part[2] ~ own || part[2] == "set" && name ~ /^(shell|redis-py)/)
+                requests += count
+        }
+        END {
+            if (requests)
+                printf "%s\t%d\t%d\t%d\n", name, n, requests, calls
+        }' >>"$out/server.tsv"
+}
+
+# crowd_number NAME: one of the numbers of the last crowd.
+crowd_number() {
+    awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$scratch/crowd"
+}
+
+rest_measure() {
+    crowd "$1" "$2" "$few" 5 "$rest_s" || return 0
+    printf '%s\t%s\t%s\t%s\n' "$1" "$(crowd_number pss_kB)" "$(crowd_number cpu_us_s)" \
+        "$(crowd_number cpu_max_us_s)" >>"$out/rest.tsv"
+}
+
+line_measure() {
+    crowd "$1" "$2" "$waiters" 5 0 || return 0
+    crowd_number handover_us | sed "s/^/$1$tab$round$tab/" >>"$out/line_samples.tsv"
+    printf '%s\t%s\t%s\n' "$1" "$(crowd_number inversions)" "$(crowd_number overtaken)" \
+        >>"$scratch/order"
+}
+
+# Here a turn takes no time: a waiter shows the server every few seconds that it is alive, and how
+# often that is has nothing to do with how many are served meanwhile.
+server_measure() {
+    case $1 in etcdctl* | flock) return ;; esac
+    for n in $crowds; do
+        [ "$1" = rlock ] || [ "$n" -le "$few" ] || continue
+        crowd "$1" "$2" "$n" 0 0 || return 0
+        server_count "$1" "$n"
+    done
+}
+
+# All hand-overs of a program are one sample, whichever crowd they were in (nearest rank).
+line_summary() {
+    printf '%s\t' name median_us p90_us p99_us max_us inversions overtaken
+    echo pairs
+    each line_row "$waiting"
+}
+
+line_row() {
+    awk -F '\t' -v name="$1" '$1 == name { print $3 }' "$out/line_samples.tsv" | sort -n |
+        awk -v name="$1" -v waiters="$waiters" -v order="$scratch/order" '
+            function quantile(q,    rank) {
+                rank = int(q * NR)
+                return us[rank + (rank < q * NR)]
+            }
+            { us[NR] = $1 }
+            END {
+                if (!NR)
+                    exit
+                FS = "\t"
+                while ((getline < order) > 0) {
+                    inversions += $1 == name ? $2 : 0
+                    overtaken += $1 == name ? $3 : 0
+                    pairs += $1 == name ? waiters * (waiters - 1) / 2 : 0
+                }
+                printf "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", name, quantile(0.5), quantile(0.9),
+                    quantile(0.99), us[NR], inversions, overtaken, pairs
+            }'
+}
+
+line_measure_all() {
+    compile crowd "$here/crowd.c" || die "$(cat "$scratch/compile.log")"
+    printf 'name\tround\thandover_us\n' >"$out/line_samples.tsv"
+    printf 'name\tpss_kB\tcpu_us_s\tcpu_max_us_s\n' >"$out/rest.tsv"
+    printf 'name\twaiters\trequests\tcommands\n' >"$out/server.tsv"
+    line_programs
+    say "at rest: $(wc -l <"$waiting") programs, $few waiters, $rest_s s"
+    each rest_measure "$waiting"
+    say "in line: $lines times $waiters waiters of each"
+    round=0
+    while [ "$round" -lt "$lines" ]; do
+        round=$((round + 1))
+        each line_measure "$waiting"
+    done
+    say "requests for a grant: crowds of $crowds"
+    each server_measure "$waiting"
+    line_summary >"$out/line.tsv"
+}

@@ -1,0 +1,24 @@
+"""redis_py_lock: a turn under the Lock of redis-py, with its defaults.
+
+    redis_py_lock.py PORT KEY LOG NUMBER GATE|MS
+
+The last three are those of turn.c, whose work is done here: no process is started for it.
+
+SPDX-License-Identifier: MIT
+"""
+
+import sys
+import time
+
+import redis
+
+port, key, log, number, gate = sys.argv[1:]
+with redis.Redis(port=int(port)).lock(key, timeout=300):
+    start = time.monotonic_ns()
+    if gate.startswith("/"):
+        open(gate).close()
+    else:
+        time.sleep(int(gate) / 1000)
+    line = "%s %d %d\n" % (number, start, time.monotonic_ns())
+    with open(log, "a") as file:
+        file.write(line)
