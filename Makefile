@@ -218,7 +218,8 @@ asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
 
 ubsan: asan  ## the same as asan
 
-bench: all  ## compare with flock, redis-cli and etcdctl; table and picture
+bench: all  ## install what is missing, compare with others; table and picture
+	$(Q)tests/tools/deps.sh bench || echo "bench: goes on without what is missing" >&2
 	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh
 
 # ---- care ----------------------------------------------------------------------------------------

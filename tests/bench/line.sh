@@ -37,7 +37,7 @@ node_packages() {
 
 line_programs() {
     turn=$out/turn
-    compile turn -static "$here/turn.c" || compile turn "$here/turn.c" ||
+    compile turn -static -nostartfiles -fno-builtin -fno-stack-protector "$here/turn.c" ||
         die "$(cat "$scratch/compile.log")"
     ! has flock || waits flock flock "$scratch/flock" "$turn"
     waits rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k line -- "$turn"

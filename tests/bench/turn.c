@@ -5,41 +5,105 @@
  * LOG gets a line: NUMBER, and when this began and ended, in nanoseconds of
  * CLOCK_MONOTONIC. In between it sleeps for MS milliseconds, or waits for
  * somebody to open the pipe GATE for writing.
+ *
+ * The start of this program is part of every hand-over. A C library that gets
+ * ready takes half a millisecond of page faults for it, as long as all the rest;
+ * so this is built with -nostartfiles and does nothing but system calls.
  */
 /* SPDX-License-Identifier: MIT */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __x86_64__
+#define ENTRY __attribute__((force_align_arg_pointer))
+#else
+#define ENTRY
+#endif
 
 static long long now_ns(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-int main(int argc, char **argv)
+static void leave(int status)
 {
-    long long start = now_ns();
-    char line[128];
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
 
-    if (argc != 4)
-        return 64;
-    int log = open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (log < 0)
-        return 71;
-    long ms = strtol(argv[3], NULL, 10);
-    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-    if (argv[3][0] == '/')
-        close(open(argv[3], O_RDONLY | O_CLOEXEC));
-    else
-        nanosleep(&pause, NULL);
-    int n = snprintf(line, sizeof line, "%s %lld %lld\n", argv[2], start, now_ns());
-    return write(log, line, (size_t)n) == n ? 0 : 71;
+/* words_read: what the kernel keeps of our command line; ends us if it isn't N words. */
+static void words_read(char *text, size_t size, const char **words, int n)
+{
+    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY);
+    long bytes = syscall(SYS_read, fd, text, size);
+    int found = 0;
+
+    for (long i = 0; i < bytes && found < n; i++)
+        if (i == 0 || text[i - 1] == '\0')
+            words[found++] = text + i;
+    if (found != n || text[bytes - 1] != '\0')
+        leave(64);
+}
+
+static long number(const char *text)
+{
+    long n = 0;
+
+    while (*text)
+        n = n * 10 + *text++ - '0';
+    return n;
+}
+
+/* The number and what ends it; returns where to go on. */
+static char *write_number(char *to, long long n, char end)
+{
+    char digits[24];
+    int i = 0;
+
+    do
+        digits[i++] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    while (i > 0)
+        *to++ = digits[--i];
+    *to++ = end;
+    return to;
+}
+
+static void pass_time(const char *gate_or_ms)
+{
+    struct timespec pause;
+
+    if (*gate_or_ms == '/') {
+        syscall(SYS_openat, AT_FDCWD, gate_or_ms, O_RDONLY);
+        return;
+    }
+    pause.tv_sec = number(gate_or_ms) / 1000;
+    pause.tv_nsec = number(gate_or_ms) % 1000 * 1000000;
+    syscall(SYS_nanosleep, &pause, NULL);
+}
+
+ENTRY void _start(void);
+
+ENTRY void _start(void)
+{
+    long long start_ns = now_ns();
+    const char *words[4];
+    char text[1024];
+    char line[128];
+    char *end = line;
+
+    words_read(text, sizeof text, words, 4);
+    long log = syscall(SYS_openat, AT_FDCWD, words[1], O_WRONLY | O_APPEND);
+    pass_time(words[3]);
+    end = write_number(end, number(words[2]), ' ');
+    end = write_number(end, start_ns, ' ');
+    end = write_number(end, now_ns(), '\n');
+    leave(syscall(SYS_write, log, line, end - line) == end - line ? 0 : 71);
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
 # deps: installs, by the system's package manager, what is missing to build, show or test rlock.
 #
-#     tests/tools/deps.sh build|demo|test|ci
+#     tests/tools/deps.sh build|demo|test|ci|bench
 #
-# Each of the four includes those before it. What is there already, in whatever version and from
+# Each of the first four includes those before it. bench is what rlock is compared with, and what
+# that needs; of those as many as can be had. What is there already, in whatever version and from
 # whatever source, is left alone; if nothing is missing, nothing is done and nothing is said.
 # What no system has as a package comes by npm, into build/node.
 
@@ -35,6 +36,13 @@ test   node                        nodejs          nodejs
 test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
+bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
+bench  flock                       util-linux      util-linux    apk=flock
+bench  etcd                        etcd-server     etcd
+bench  etcdctl                     etcd-client     etcd          apk=etcd-ctl
+bench  python3:redis               python3-redis   python3-redis apk=py3-redis pacman=python-redis
+bench  node                        nodejs          nodejs
+bench  npm                         npm             npm           dnf=nodejs-npm
 ci     clang                       clang           clang
 ci     clang-format                clang-format    clang         dnf=clang-tools-extra
 END
@@ -51,7 +59,8 @@ case ${1:-} in
     demo) groups='build demo' ;;
     test) groups='build demo test' ;;
     ci) groups='build demo test ci' ;;
-    *) die 'usage: deps.sh build|demo|test|ci' ;;
+    bench) groups='build demo bench' ;;
+    *) die 'usage: deps.sh build|demo|test|ci|bench' ;;
 esac
 
 find_manager() {
@@ -63,6 +72,7 @@ find_manager() {
 
 is_there() {
     case $1 in
+        python3:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
         python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         *)
@@ -149,9 +159,19 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=sudo
 fi
 
+# Nothing here depends on all that is compared: what can't be had is missing at the end.
+install_each() {
+    for name; do
+        install "$name" || say "could not install: $name"
+    done
+}
+
 say "missing for '$1', installing by $manager: $packages"
 # shellcheck disable=SC2086 # one word a package
-install $packages </dev/null >&2 || die "could not install: $packages"
+case $1 in
+    bench) install_each $packages </dev/null >&2 ;;
+    *) install $packages </dev/null >&2 || die "could not install: $packages" ;;
+esac
 
 lacking=$(missing)
 [ -z "$lacking" ] || die "installed, but still missing: $(signs "$lacking")"
