@@ -83,8 +83,7 @@ kind == "memory" { MB[$1] = $2 / 1000; none[$1] = 0 }
 kind == "line" { handover[$1] = $2 / 1000; handover_p90[$1] = $3 / 1000 }
 kind == "line" { inversions[$1] = $8 ? 100 * $6 / $8 : 0 }
 kind == "rest" { waiter_MB[$1] = $2 / 1000; cpu[$1] = $3 / 1000 }
-kind == "server" && half { requests[name] = ($3 - half) / $2 * 2; half = 0; next }
-kind == "server" { half = $3 }
+kind == "server" { requests[name] = $3 }
 
 END {
     panel("Time to run true under a lock, median", median, p90, "ms", 2 * median["rlock"],

@@ -12,6 +12,7 @@
  * Standard output has a line for each number: its name, a tab, the number.
  *
  *     handover_us   end of a turn to the start of the next; as many as WAITERS
+ *     waiter_s      how long all of them together waited since the first turn ended
  *     inversions    pairs of waiters not served in the order they came
  *     overtaken     waiters that some later one was served before
  *     pss_kB        proportional memory of a waiter and all it started, mean
@@ -298,6 +299,7 @@ static void tell(const struct turn *turns, int n)
 {
     int inversions = 0;
     int overtaken = 0;
+    double waiter_s = 0;
 
     for (int i = 1; i <= n; i++) {
         int before = 0;
@@ -305,11 +307,12 @@ static void tell(const struct turn *turns, int n)
             before += turns[j].number > turns[i].number;
         inversions += before;
         overtaken += before > 0;
+        waiter_s += (double)(turns[i].start_ns - turns[0].end_ns) / 1e9;
         if (turns[i].start_ns < turns[i - 1].end_ns)
             die("turns", "two at a time");
         printf("handover_us\t%.1f\n", (double)(turns[i].start_ns - turns[i - 1].end_ns) / 1e3);
     }
-    printf("inversions\t%d\novertaken\t%d\n", inversions, overtaken);
+    printf("waiter_s\t%.3f\ninversions\t%d\novertaken\t%d\n", waiter_s, inversions, overtaken);
 }
 
 static void open_folder(struct crowd *crowd, const char *folder)

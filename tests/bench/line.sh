@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# line: the part of run.sh about waiting; what many waiters of one lock cost, and how they are served.
+# line: the part of run.sh about waiting: what many waiters cost, and how they are served.
 #
 # Each program is asked in the same way (crowd.c): how long does it take from the end of one command
 # to the start of the next, are those who came first served first, what does a waiter cost that only
@@ -19,7 +19,7 @@ waiters=${BENCH_WAITERS:-100}
 rest_s=${BENCH_REST:-10}
 waiting=$scratch/waiting    # the programs, like $programs
 few=10
-crowds="$((few / 2)) $few 150 300"
+many=300
 
 # waits NAME WORDS...: one that is in the list of waiting programs.
 waits() {
@@ -67,13 +67,11 @@ line_programs() {
 crowd() {
     (
         words=$2
-        waiters=$3
-        ms=$4
-        rest=$5
+        shift 2
         IFS=$tab
         set -f
         # shellcheck disable=SC2086 # splitting is the purpose
-        exec timeout -k 5 300 "$out/crowd" "$waiters" "$ms" "$rest" \
+        exec timeout -k 5 300 "$out/crowd" "$1" "$2" "$3" \
             "redis-cli -p $redis_port CONFIG RESETSTAT >$scratch/reset" "$scratch" $words 3<&-
     ) >"$scratch/crowd" 2>"$scratch/crowd.log" &
     current=$!
@@ -93,7 +91,9 @@ crowd() {
 # server also counts the commands that scripts call. No program has one of its own among them, but
 # that two set the key without a script.
 server_count() {
-    redis-cli -p "$redis_port" INFO commandstats | tr -d '\r' | awk -v name="$1" -v n="$2" '
+    waiter_s=$(crowd_number waiter_s)
+    redis-cli -p "$redis_port" INFO commandstats | tr -d '\r' >"$scratch/commandstats"
+    awk -v name="$1" -v n="$2" -v waiter_s="$waiter_s" '
         BEGIN { own = "^(eval|evalsha|blpop|auth|hello|select|ping|client|command|script)$" }
         !/^cmdstat_/ || /^cmdstat_(config|info)/ { next }
         {
@@ -106,8 +106,8 @@ server_count() {
         }
         END {
             if (requests)
-                printf "%s\t%d\t%d\t%d\n", name, n, requests, calls
-        }' >>"$out/server.tsv"
+                printf "%s\t%d\t%d\t%d\t%s\n", name, n, requests, calls, waiter_s
+        }' "$scratch/commandstats" >>"$scratch/server"
 }
 
 # crowd_number NAME: one of the numbers of the last crowd.
@@ -128,15 +128,33 @@ line_measure() {
         >>"$scratch/order"
 }
 
-# Here a turn takes no time: a waiter shows the server every few seconds that it is alive, and how
-# often that is has nothing to do with how many are served meanwhile.
+# server_crowd NAME WORDS WAITERS MS: a crowd, and what it asked.
+server_crowd() {
+    crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
+}
+
+# Two crowds for each answer; see server_summary.
 server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
-    for n in $crowds; do
-        [ "$1" = rlock ] || [ "$n" -le "$few" ] || continue
-        crowd "$1" "$2" "$n" 0 0 || return 0
-        server_count "$1" "$n"
-    done
+    server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
+    [ "$1" = rlock ] || return 0
+    server_crowd "$1" "$2" "$many" 0
+    server_crowd "$1" "$2" "$many" 5
+}
+
+# What one grant costs, from two crowds. Of different sizes: what each waiter more has cost, so that
+# the last of a crowd, behind whom there is nobody, don't count. Of the same size, but with longer
+# turns: what more was asked was for the time that passed, not for a grant, and is taken off.
+server_summary() {
+    awk -F '\t' '
+        BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }
+        NR % 2 { n = $2; requests = $3; commands = $4; waiter_s = $5; next }
+        $2 > n { print $1, $2, ($3 - requests) / ($2 - n), ($4 - commands) / ($2 - n), "" ; next }
+        {
+            passed = waiter_s / ($5 - waiter_s)
+            print $1, $2, (requests - ($3 - requests) * passed) / n,
+                (commands - ($4 - commands) * passed) / n, ($3 - requests) / ($5 - waiter_s)
+        }' "$scratch/server" >"$out/server.tsv"
 }
 
 # All hand-overs of a program are one sample, whichever crowd they were in (nearest rank).
@@ -172,7 +190,6 @@ line_measure_all() {
     compile crowd "$here/crowd.c" || die "$(cat "$scratch/compile.log")"
     printf 'name\tround\thandover_us\n' >"$out/line_samples.tsv"
     printf 'name\tpss_kB\tcpu_us_s\tcpu_max_us_s\n' >"$out/rest.tsv"
-    printf 'name\twaiters\trequests\tcommands\n' >"$out/server.tsv"
     line_programs
     say "at rest: $(wc -l <"$waiting") programs, $few waiters, $rest_s s"
     each rest_measure "$waiting"
@@ -182,7 +199,8 @@ line_measure_all() {
         round=$((round + 1))
         each line_measure "$waiting"
     done
-    say "requests for a grant: crowds of $crowds"
+    say "requests for a grant: $few waiters of each, $many of rlock"
     each server_measure "$waiting"
+    server_summary
     line_summary >"$out/line.tsv"
 }

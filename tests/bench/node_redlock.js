@@ -1,4 +1,4 @@
-// node_redlock: a turn under a lock of node-redlock, which retries for ever, else with its defaults.
+// node_redlock: a turn under a lock of node-redlock, with its defaults, but for ever.
 //
 //     node node_redlock.js MODULES PORT KEY LOG NUMBER GATE|MS
 //

@@ -74,20 +74,20 @@ function rest_row(name) {
     row(name, sprintf("%6.0f us/s %6.0f us/s", cpu[name], busiest[name]), "rest", cpu[name])
 }
 
-# What one more waiter costs, beside a crowd of half as many: so the first and the last of a crowd,
-# behind whom there is nobody, don't count. The crowds of a program come in pairs.
-function server_rows(    i, more, each, few, many) {
-    for (i = 2; i <= n_crowds; i += 2) {
-        more = crowd[i] - crowd[i - 1]
-        each = (asked[i] - asked[i - 1]) / more
-        row(crowds[i], sprintf("%8d %14.2f %14.2f", crowd[i], each,
-            (commands_in[i] - commands_in[i - 1]) / more), "server", each)
-        if (crowds[i] == "rlock" && few == "")
-            few = each
-        if (crowds[i] == "rlock")
-            many = each
+# The first of rlock's rows is the smallest crowd, the last the largest.
+function server_rows(    i, few, many) {
+    for (i = 1; i <= n_crowds; i++) {
+        row(crowds[i], sprintf("%8d %14.2f %14.2f", crowd[i], asked[i], commands_in[i]), "server",
+            asked[i])
+        if (crowds[i] == "rlock") {
+            few = few ? few : i
+            many = i
+        }
     }
-    row("rlock", sprintf("%8s %14.2f", "growth", many / few), "server growth", many / few)
+    row("rlock", sprintf("%8s %14.2f", "ratio", asked[many] / asked[few]), "server growth",
+        asked[many] / asked[few])
+    row("rlock", sprintf("%8s %14.2f  in a second, not for a grant", "each", beats[many]), "beat",
+        beats[many])
 }
 
 function waiting(    i) {
@@ -123,7 +123,7 @@ kind == "line" { handover_p99[$1] = $4 / 1000; inversions[$1] = $6; overtaken[$1
 kind == "line" { pairs[$1] = $8 }
 kind == "rest" { rests[++n_rests] = $1; waiter_kB[$1] = $2; cpu[$1] = $3; busiest[$1] = $4 }
 kind == "server" { crowds[++n_crowds] = $1; crowd[n_crowds] = $2 }
-kind == "server" { asked[n_crowds] = $3; commands_in[n_crowds] = $4 }
+kind == "server" { asked[n_crowds] = $3; commands_in[n_crowds] = $4; beats[n_crowds] = $5 }
 kind == "requests" { requests[$1] = $2; connections[$1] = $3; commands[$1] = $4 }
 
 END {
