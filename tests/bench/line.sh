@@ -26,15 +26,6 @@ waits() {
     (IFS=$tab; printf '%s\n' "$*") >>"$waiting"
 }
 
-# Both come from the registry, in these versions, and stay in build/.
-node_packages() {
-    modules=$PWD/$out/npm
-    [ -e "$modules/node_modules/redlock" ] && [ -e "$modules/node_modules/ioredis" ] && return
-    mkdir -p "$modules"
-    timeout 120 npm install --no-audit --no-fund --loglevel error --prefix "$modules" \
-        redlock@4.2.0 ioredis@6.0.0 >"$scratch/npm.log" 2>&1
-}
-
 line_programs() {
     turn=$out/turn
     compile turn -static -nostartfiles -fno-builtin -fno-stack-protector "$here/turn.c" ||
@@ -54,12 +45,10 @@ line_programs() {
     else
         left_out "redis-py Lock: needs python3-redis"
     fi
-    if ! has node || ! has npm; then
-        left_out "node-redlock: needs node and npm"
-    elif node_packages; then
-        waits node-redlock node "$here/node_redlock.js" "$modules" "$redis_port" line
+    if has node && [ -e build/node/node_modules/redlock ]; then
+        waits node-redlock node "$here/node_redlock.js" "$PWD/build/node" "$redis_port" line
     else
-        left_out "node-redlock: npm can't have it: $(tail -n 1 "$scratch/npm.log")"
+        left_out "node-redlock: needs node, and npm to have it by deps.sh bench"
     fi
 }
 

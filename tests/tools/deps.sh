@@ -40,7 +40,7 @@ bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
 bench  etcd                        etcd-server     etcd
 bench  etcdctl                     etcd-client     etcd          apk=etcd-ctl
-bench  python3:redis               python3-redis   python3-redis apk=py3-redis pacman=python-redis
+bench  python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
 bench  node                        nodejs          nodejs
 bench  npm                         npm             npm           dnf=nodejs-npm
 ci     clang                       clang           clang
@@ -72,7 +72,6 @@ find_manager() {
 
 is_there() {
     case $1 in
-        python3:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
         python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         *)
@@ -136,7 +135,7 @@ install() {
 
 # Clients that rlock is tested beside, in the versions that were tried.
 node_modules() {
-    case $groups in *test*) ;; *) return ;; esac
+    case $groups in *test* | *bench*) ;; *) return ;; esac
     cd "$(dirname "$0")/../.."
     [ ! -d build/node/node_modules/redlock ] || return 0
     mkdir -p build/node
