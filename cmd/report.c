@@ -64,19 +64,30 @@ void report_draw(int terminal, const char *bytes, size_t n)
     write_all(terminal, bytes, n);
 }
 
-void report_escape(char *out, size_t room, const char *bytes)
+static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
 {
     size_t used = 0;
     unsigned char c;
 
     while ((c = (unsigned char)*bytes) != '\0' && used + 8 < room) {
-        if (c >= ' ' && c < 0x7f && c != '\\')
+        if (c >= ' ' && c < 0x7f && (c != '\\' || !with_backslash))
             out[used++] = (char)c;
         else
             used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
         bytes++;
     }
     snprintf(out + used, room - used, "%s", *bytes == '\0' ? "" : "...");
+}
+
+void report_escape(char *out, size_t room, const char *bytes)
+{
+    escape(out, room, bytes, true);
+}
+
+/* What is ours to say; others' words in it were escaped when they were put in. */
+static void escape_text(char *out, size_t room, const char *text)
+{
+    escape(out, room, text == NULL ? "" : text, false);
 }
 
 static int64_t elapsed_ms(const struct report *report)
@@ -87,17 +98,15 @@ static int64_t elapsed_ms(const struct report *report)
 static size_t as_text(const struct report *report, const struct message *message, char *line)
 {
     char key[KEY_BYTES] = "";
-    char why[768] = "";
-    char hint[512] = "";
+    char why[768];
+    char hint[512];
     char time[32] = "";
     int n;
 
     if (report->key != NULL)
         report_escape(key, sizeof key, report->key);
-    if (message->why != NULL)
-        report_escape(why, sizeof why, message->why);
-    if (message->hint != NULL)
-        report_escape(hint, sizeof hint, message->hint);
+    escape_text(why, sizeof why, message->why);
+    escape_text(hint, sizeof hint, message->hint);
     if (report->level == REPORT_STEP)
         snprintf(time, sizeof time, " (%" PRId64 ".%03d s)", elapsed_ms(report) / 1000,
                  (int)(elapsed_ms(report) % 1000));

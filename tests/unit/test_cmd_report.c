@@ -81,6 +81,8 @@ static void test_say(void)
     said(line, sizeof line, &report, lost);
     is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
            "key, what, why and what to do, as one line");
+    said(line, sizeof line, &report, (struct message){.what = "busy", .why = "by caf\\xc3"});
+    is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "what was escaped is not escaped again");
     said(line, sizeof line, &report, (struct message){.what = "granted"});
     is_str(line, "rlock: a\\x0ab: granted\n", "no why and no hint, no punctuation");
     report.json = true;
