@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
 #define BLOCK_MAX_MS 60000
@@ -201,4 +202,12 @@ enum rlock_status answer_read_release(const struct reply *reply, struct answer *
         return unexpected(err);
     answer->kind = kinds[what + 1];
     return RLOCK_OK;
+}
+
+bool answer_is_soon(const struct reply *reply)
+{
+    size_t n;
+    const char *why = reply_text(reply_at(reply, 1), &n);
+
+    return why != NULL && strcmp(why, "soon") == 0;
 }

@@ -42,6 +42,9 @@ struct answer {
 typedef enum rlock_status answer_read(const struct reply *reply, struct answer *answer,
                                       struct rlock_error *err);
 
+/* answer_is_soon: of a wait for being woken: was it for the turn of somebody ahead of us? */
+bool answer_is_soon(const struct reply *reply);
+
 answer_read answer_read_grant;
 answer_read answer_read_renewal;
 answer_read answer_read_release;

@@ -79,25 +79,22 @@ static bool is_quiet(struct node *node)
 
 static enum rlock_status write_greeting(struct node *node, struct rlock_error *err)
 {
-    struct request auth = {.n = 0};
-    struct request choose = {.n = 0};
     enum rlock_status st = RLOCK_OK;
-    char db[12];
+    struct request request;
 
     node->greetings = 0;
     if (node->password != NULL) {
-        request_add(&auth, "AUTH");
+        request_begin(&request, "AUTH");
         if (node->url->user != NULL)
-            request_add(&auth, node->url->user);
-        request_add(&auth, node->password);
-        st = codec_encode(&auth, &node->greeting, &node->greeting_bytes, err);
+            request_add(&request, node->url->user);
+        request_add(&request, node->password);
+        st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
         node->greetings++;
     }
     if (st == RLOCK_OK && node->url->db != 0) {
-        snprintf(db, sizeof db, "%d", node->url->db);
-        request_add(&choose, "SELECT");
-        request_add(&choose, db);
-        st = codec_encode(&choose, &node->greeting, &node->greeting_bytes, err);
+        request_begin(&request, "SELECT");
+        request_add_format(&request, "%d", node->url->db);
+        st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
         node->greetings++;
     }
     return st;

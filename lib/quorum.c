@@ -350,8 +350,10 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
 
     /* the next attempt must not come late only because this wait was cut off */
     quorum->member[0].knows_clock = knew_clock;
-    if (st == RLOCK_STOPPED || quorum->member[0].state == RLOCK_OK)
+    if (st == RLOCK_STOPPED)
         return st;
+    if (quorum->member[0].state == RLOCK_OK)
+        return answer_is_soon(quorum->member[0].reply) ? RLOCK_PENDING : RLOCK_OK;
     if (strstr(quorum->member[0].err.text, "timeout is not an integer") != NULL)
         lease->whole_seconds = true;
     return fault(quorum, err);

@@ -38,7 +38,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
 
 /*
  * quorum_block: wait in line, on one primary, until woken or for `block_ms`.
- * RLOCK_OK, RLOCK_STOPPED or a fault: a hint in any case to ask again.
+ * RLOCK_OK, RLOCK_PENDING (woken, but for the turn of somebody ahead),
+ * RLOCK_STOPPED or a fault: a hint in any case to ask again.
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t block_ms,
                                struct rlock_until until, struct rlock_error *err);

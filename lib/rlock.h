@@ -52,7 +52,7 @@
 #define RLOCK_VERSION "0.1.0"
 
 #define RLOCK_KEY_MAX 65536 /* bytes in a key */
-#define RLOCK_KEYS_MAX 64   /* keys that are locked together */
+#define RLOCK_KEYS_MAX 32   /* keys that are locked together */
 #define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_TOKEN_BYTES 32

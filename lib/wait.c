@@ -17,6 +17,8 @@
 #define POLL_HIGH_MS 250
 #define RETRY_FIRST_MS 50
 #define RETRY_MAX_MS 250 /* less than a turn in line lasts, so that no restart costs a turn */
+#define SOON_MS 20
+#define SOON_MOST_MS 200 /* those ahead may be dead: we are to look within their time */
 #define STOPPED_MS 500   /* who was told to stop can wait no longer to take a request back */
 #define ANSWER_MS 200
 #define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
@@ -80,6 +82,26 @@ static struct rlock_until until_later(struct rlock_until until, int64_t ms)
     return until;
 }
 
+/*
+ * Woken, cut off or neither: each is a reason to ask again, and no more than
+ * that. For the turn of somebody ahead there is no hurry: a short turn will be
+ * over by then, and its owner is served by a server that has nothing else to do.
+ */
+static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
+{
+    struct rlock_until until = until_later(asking->ends, ANSWER_MS);
+    int64_t hurry_ms = 0;
+    enum rlock_status st;
+
+    do {
+        st = quorum_block(asking->quorum, asking->lease, block_ms, until, NULL);
+        if (st == RLOCK_PENDING && hurry_ms == 0)
+            hurry_ms = rlock_clock_ms() + SOON_MOST_MS;
+        block_ms = SOON_MS;
+    } while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < hurry_ms);
+    return st == RLOCK_PENDING ? RLOCK_OK : st;
+}
+
 static enum rlock_status pause_after(struct asking *asking, enum rlock_status st, int64_t block_ms)
 {
     asking->failures = st == RLOCK_BUSY ? 0 : asking->failures + 1;
@@ -89,9 +111,7 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
         return clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
     if (asking->ends.at_ms != RLOCK_NEVER && asking->ends.at_ms - rlock_clock_ms() < block_ms)
         block_ms = asking->ends.at_ms - rlock_clock_ms();
-    /* woken, cut off or neither: each is a reason to ask again, and no more than that */
-    st = quorum_block(asking->quorum, asking->lease, block_ms, until_later(asking->ends, ANSWER_MS),
-                      NULL);
+    st = block_in_line(asking, block_ms);
     if (st != RLOCK_OK && st != RLOCK_STOPPED)
         st = clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
     return st;

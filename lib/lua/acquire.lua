@@ -76,7 +76,7 @@ local function supersede(lock)
   redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
   if whose and whose ~= token then
     leave(lock, whose)
-    wake(lock, whose)
+    wake(lock, whose, 'turn')
   end
   return true
 end

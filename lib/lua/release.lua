@@ -72,7 +72,7 @@ for _, lock in ipairs(locks) do
   pass_on(lock)
   local first = lock.mode == 'done' and head(lock)
   if first then
-    wake(lock, first)
+    wake(lock, first, 'turn')
   end
 end
 return code

@@ -35,8 +35,9 @@ local function set_life(lock, token, ms)
   end
 end
 
-local function wake(lock, token)
-  redis.call('RPUSH', lock.wake .. token, '1')
+-- Who is woken for its turn comes at once; who is only to watch those ahead of it has a moment.
+local function wake(lock, token, why)
+  redis.call('RPUSH', lock.wake .. token, why)
   redis.call('PEXPIRE', lock.wake .. token, LIFE)
 end
 
@@ -53,7 +54,7 @@ local function hand_to(lock, token)
   end
   for place, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, WOKEN - 1)) do
     set_life(lock, waiter, place == 1 and CLAIM or CLAIM * 2)
-    wake(lock, waiter)
+    wake(lock, waiter, place == 1 and 'turn' or 'soon')
   end
 end
 
