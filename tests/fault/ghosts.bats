@@ -7,6 +7,7 @@
 load ../helpers/common
 load ../helpers/redis
 load ../helpers/fake
+load ../helpers/lua
 
 setup() {
     common_setup
@@ -17,10 +18,6 @@ setup() {
 }
 teardown() { common_teardown; }
 
-FENCE() { echo "rlock:fence:{$KEY}:$KEY"; }
-LINE() { echo "rlock:line:{$KEY}:$KEY"; }
-WAITERS() { echo "rlock:waiters:{$KEY}:$KEY"; }
-WAKE() { echo "rlock:wake:{$KEY}:$KEY"; } # a token follows
 is_free() { [[ $(redis_cli exists "${1:-$KEY}") == 0 ]]; }
 is_taken() { ! is_free "$@"; }
 any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
@@ -213,52 +210,6 @@ assert_ran_once() {
 
 # ---- the scripts alone ----
 
-# The text that is embedded: shared files stand where `-- with` names them. Comments, too, so that
-# the lines count as in the program.
-script() {
-    local line
-    while IFS= read -r line; do
-        if [[ $line == '-- with '* ]]; then
-            cat "$ROOT/lib/lua/${line#-- with }"
-        else
-            printf '%s\n' "$line"
-        fi
-    done <"$ROOT/lib/lua/$1.lua"
-}
-
-lua() { # NAME ARGUMENT...
-    local name=$1
-    shift
-    redis_cli eval "$(script "$name")" 6 "$KEY" "$(FENCE)" "$(LINE)" "$(WAITERS)" \
-        "rlock:holders:{$KEY}:$KEY" "rlock:cards:{$KEY}:$KEY" "$@" | tr '\n' ' '
-}
-
-mine=0123456789abcdef0123456789abcdef
-yours=fedcba9876543210fedcba9876543210
-third=33333333333333333333333333333333
-
-# The one who asks stands in no line, unless QUEUE is set: fifo, newest, none or try.
-acquire() { # TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]
-    lua acquire "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" x ''
-}
-renew() { lua renew "${4:-0}" pid=1 x 0 "$1" "${3:-30000}" "$2"; } # TOKEN FENCE [TTL [LIMIT]]
-release() { lua release "$1 " "$2" '' ''; }                        # TOKEN FENCE
-undo() { lua release "$1 v1 try=$2 " '' '' ''; }                   # TOKEN ATTEMPT
-leave() { lua release "$1 " '' "$1" ''; }                          # TOKEN
-fence() { redis_cli get "$(FENCE)"; }
-server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
-
-# Everything that is in the database, with what is left of its life in units of 10 s.
-contents() {
-    redis_cli eval 'local all = {}
-        for _, key in ipairs(redis.call("KEYS", "*")) do
-            table.insert(all, key .. " " .. math.ceil(redis.call("PTTL", key) / 10000) .. " " ..
-                string.gsub(redis.call("DUMP", key), "[^%w]", "."))
-        end
-        table.sort(all)
-        return all' 0
-}
-
 @test "lua: acquire is granted again for a later attempt of the same owner, not for an earlier" {
     local first
     assert_match "$(acquire $mine 2)" '^1 [0-9]+ [0-9]+ $'
@@ -398,14 +349,6 @@ assert_expiries() {
     redis_cli del "$(FENCE)" # data lost: then time itself is the fence
     acquire $mine 1
     assert_between "$(fence)" $(($(server_ms) * 1000 - 60000000)) $(($(server_ms) * 1000 + 2000000))
-}
-
-endless() {
-    redis_cli eval 'local all = {}
-        for _, key in ipairs(redis.call("KEYS", "*")) do
-            if redis.call("PTTL", key) == -1 then table.insert(all, key) end
-        end
-        return all' 0
 }
 
 @test "lua: who waits leaves the lock as it is, all that it writes expires, and is gone with it" {

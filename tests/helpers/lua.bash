@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# lua: the scripts alone, each reply as one line of words; needs common and redis.
+#
+#     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    beside the line, unless QUEUE is set: fifo,
+#                                                     newest, none or try; WANT: x, s or a number;
+#                                                     ONCE=1; OUTER: tokens
+#     renew TOKEN FENCE [TTL [LIMIT]]                 the same WANT; SLOT
+#     release TOKEN FENCE [ENDING MS]
+#     undo TOKEN ATTEMPT / leave TOKEN
+#     fence [KEY]                                     the last one
+#     helper KIND [KEY]                               the name of a helper key
+#     contents / endless                              all keys; those without an expiry
+#
+# LOCKS names the keys where they are others than KEY; mine, yours and third are tokens.
+
+mine=0123456789abcdef0123456789abcdef
+yours=fedcba9876543210fedcba9876543210
+third=33333333333333333333333333333333
+export mine yours third
+
+# The text that is embedded: shared files stand where `-- with` names them. Comments, too, so that
+# the lines count as in the program.
+script() {
+    local line
+    while IFS= read -r line; do
+        if [[ $line == '-- with '* ]]; then
+            cat "$ROOT/lib/lua/${line#-- with }"
+        else
+            printf '%s\n' "$line"
+        fi
+    done <"$ROOT/lib/lua/$1.lua"
+}
+
+helper() { echo "rlock:$1:{${2:-$KEY}}:${2:-$KEY}"; }
+FENCE() { helper fence; }
+LINE() { helper line; }
+WAITERS() { helper waiters; }
+
+lua() { # NAME ARGUMENT...
+    local name=$1 key keys=()
+    shift
+    for key in "${LOCKS[@]:-$KEY}"; do
+        keys+=("$key" "rlock:"{fence,line,waiters,holders,cards}":{$key}:$key")
+    done
+    redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" | tr '\n' ' '
+}
+
+acquire() {
+    # shellcheck disable=SC2086 # words
+    lua acquire "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" "${WANT:-x}" \
+        "${ONCE:-}" ${OUTER:-}
+}
+
+renew() {
+    local key each=()
+    for key in "${LOCKS[@]:-$KEY}"; do each+=("$1" "${3:-30000}" "$2"); done
+    lua renew "${4:-0}" pid=1 "${WANT:-x}" "${SLOT:-0}" "${each[@]}"
+}
+
+release() { lua release "$1 " "$2" '' "${3:-}" "${4:-0}" pid=1; }
+undo() { lua release "$1 v1 try=$2 " '' '' ''; }
+leave() { lua release "$1 " '' "$1" ''; }
+fence() { redis_cli get "$(helper fence "${1:-$KEY}")"; }
+server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
+
+# Everything that is in the database, with what is left of its life in units of 10 s.
+contents() {
+    redis_cli eval 'local all = {}
+        for _, key in ipairs(redis.call("KEYS", "*")) do
+            table.insert(all, key .. " " .. math.ceil(redis.call("PTTL", key) / 10000) .. " " ..
+                string.gsub(redis.call("DUMP", key), "[^%w]", "."))
+        end
+        table.sort(all)
+        return all' 0
+}
+
+endless() {
+    redis_cli eval 'local all = {}
+        for _, key in ipairs(redis.call("KEYS", "*")) do
+            if redis.call("PTTL", key) == -1 then table.insert(all, key) end
+        end
+        return all' 0
+}
