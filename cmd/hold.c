@@ -429,6 +429,8 @@ static enum rlock_ending ending_of(const struct holding *h, enum verdict verdict
     int64_t rest_ms = h->plan->granted_ms + options->min_hold_ms - rlock_clock_ms();
 
     *stay_ms = rest_ms;
+    if (h->last.says == WARD_FAILED && !h->guard_failed)
+        return RLOCK_ENDS_FREE; /* nothing ran */
     if (verdict == VERDICT_GRANTED && options->once_ms > 0 && h->last.status == 0) {
         *stay_ms = options->once_ms > rest_ms ? options->once_ms : rest_ms;
         return RLOCK_ENDS_DONE;

@@ -114,6 +114,8 @@ for _, lock in ipairs(ours) do
       lock.is_ours = false
       if is_its_turn then
         hand_to(lock, first)
+      else
+        probe(lock, first)
       end
     end
   end
@@ -128,9 +130,12 @@ local function block_ms(lock, place, left)
   if place == 1 then
     return left >= 0 and math.min(200, left + 2) or 200
   end
-  local _, is_its_turn = next_turn(lock)
-  if place == 0 or place > WOKEN or not (lock.turn or is_its_turn) then
+  local first, is_its_turn = next_turn(lock)
+  if place == 0 or place > WOKEN then
     return 2500
+  end
+  if not (lock.turn or is_its_turn) then
+    return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2500
   end
   local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do
@@ -161,8 +166,12 @@ if busy then
     end
   end
   for _, lock in ipairs(stands and ours or {}) do
-    if lock.is_ours and not lock.several then -- ours, as soon as the others are
+    if lock.is_ours and not lock.several and head(lock) == token then -- as soon as the others are
       redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
+    elseif lock.is_ours and lock.held and not lock.several then -- one is back that is ahead of us
+      redis.call('DEL', lock.key)
+      look(lock)
+      pass_on(lock)
     end
   end
   if busy.turn and redis.call('PTTL', busy.key) > CLAIM then -- the clock was set back
@@ -180,7 +189,8 @@ if busy then
 end
 
 -- The hybrid clock: greater than every fence before it, also after the data were lost.
-local last = us - 1
+-- Who runs under outer locks alone has their fence.
+local last = #ours > 0 and us - 1 or 1
 for _, lock in ipairs(locks) do
   last = math.max(last, tonumber(redis.call('GET', lock.fence) or '0') or 0)
 end
@@ -211,8 +221,6 @@ for _, lock in ipairs(ours) do
   if want ~= 'x' then
     if not lock.several then
       redis.call('SET', lock.key, marker(want), exists, 'PX', ARGV[4])
-    end
-    if not lock.held then
       redis.call('DEL', lock.holders, lock.cards)
     end
     redis.call('ZADD', lock.holders, whole(now + ttl), token)
@@ -224,7 +232,7 @@ for _, lock in ipairs(ours) do
     redis.call('SET', lock.key, token .. ' ' .. value, exists, 'PX', ARGV[4])
   end
   redis.call('SET', lock.fence, fence, 'PX', whole(math.max(604800000, ttl * 10)))
-  if want == 'x' and not lock.held then -- not first: a server without memory would let us go on
+  if want == 'x' then -- not first: a server without memory would let us go on
     redis.call('DEL', lock.holders, lock.cards)
   end
   if ticket then

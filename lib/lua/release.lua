@@ -19,6 +19,7 @@ end
 
 -- Nobody's entry takes the place of ours among several; alone, a marker does.
 local function stay(lock)
+  keep_going(lock, ARGV[5])
   if lock.several then
     local card = string.gsub(card_of(lock, token), ' ttl=%d+', ' ttl=' .. ARGV[5])
     redis.call('ZADD', lock.holders, whole(now + ARGV[5]), '-' .. token)
@@ -26,6 +27,13 @@ local function stay(lock)
   else
     local value = NOBODY .. ' v1 mode=' .. ARGV[4] .. ' ' .. ARGV[6] .. ' since=' .. now
     redis.call('SET', lock.key, value, 'XX', 'PX', ARGV[5])
+  end
+end
+
+-- What is done already all who wait are to know, and as many as is quickly done at once.
+local function tell(lock)
+  for _, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, 999)) do
+    wake(lock, waiter, 'turn')
   end
 end
 
@@ -54,6 +62,9 @@ for _, lock in ipairs(locks) do
   if is_ours(lock) then
     give_back(lock)
     look(lock)
+    if lock.mode == 'done' then
+      tell(lock)
+    end
   elseif lock.held and not lock.several then
     code = 0
   else
@@ -68,11 +79,6 @@ for _, lock in ipairs(locks) do
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
   end
-  -- Who leaves may have been the one that was woken. What is done already all are to know.
-  pass_on(lock)
-  local first = lock.mode == 'done' and head(lock)
-  if first then
-    wake(lock, first, 'turn')
-  end
+  pass_on(lock) -- who leaves may have been the one that was woken
 end
 return code

@@ -65,6 +65,16 @@ local function next_turn(lock)
   return first, want and is_open(lock, first, want)
 end
 
+-- The first can't have the lock as it stands, but who asks could. While it lives, it looks every
+-- 200 ms once it knows that it is the first: if it was silent for longer, it is to show that.
+local function probe(lock, first)
+  local left = life(lock, first)
+  if left > CLAIM and LIFE - left > CLAIM then
+    set_life(lock, first, CLAIM)
+    wake(lock, first, 'turn')
+  end
+end
+
 local function pass_on(lock)
   local first, is_its_turn = next_turn(lock)
   if is_its_turn and not lock.turn then

@@ -54,6 +54,11 @@ local function set_end(lock)
   redis.call('PEXPIRE', lock.cards, left)
 end
 
+-- A server that is out of memory lets a script go on that has written already, and allows this.
+local function keep_going(lock, ttl)
+  redis.call('PEXPIRE', lock.key, whole(ttl))
+end
+
 -- Leases that are over end. One that ends later than it can is from before the clock was set back.
 local function prune(lock)
   local over = redis.call('ZRANGEBYSCORE', lock.holders, '-inf', whole(now), 'LIMIT', 0, 1000)
@@ -66,6 +71,7 @@ local function prune(lock)
     if not ttl or last[2] - now <= ttl + 1000 then
       return
     end
+    keep_going(lock, ttl)
     redis.call('ZADD', lock.holders, whole(now + ttl), last[1])
     set_end(lock)
   end
@@ -83,7 +89,7 @@ local function look(lock)
     return
   end
   lock.turn = string.match(held, '^(%x+) v1 try=0 ')
-  local mode = string.match(held, '^0+ v1 mode=(%a+) ')
+  local mode = string.match(held, '^' .. NOBODY .. ' v1 mode=(%a+) ')
   if mode == 'shared' or mode == 'slots' then
     prune(lock)
     lock.mode, lock.several = mode, redis.call('ZCARD', lock.holders)
@@ -108,10 +114,9 @@ local function is_open(lock, token, want)
 end
 
 local function extend(lock, token, ttl)
+  keep_going(lock, ttl)
   if lock.several then
     redis.call('ZADD', lock.holders, whole(now + ttl), token)
     set_end(lock)
-  else
-    redis.call('PEXPIRE', lock.key, whole(ttl))
   end
 end

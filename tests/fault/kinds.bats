@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# kinds: the scripts alone, where a lock is shared, has slots, is one of several, is under an outer
+# rlock, rests or was done.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/lua
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    redis_cli flushall >/dev/null
+    SLOWLY=1
+}
+teardown() {
+    redis_cli config set maxmemory 0 >/dev/null
+    common_teardown
+}
+
+holders() { redis_cli zrange "$(helper holders)" 0 -1 | xargs; }
+reserved_for() { assert_match "$(redis_cli get "${2:-$KEY}")" "^$1 v1 try=0 "; } # TOKEN [KEY]
+
+# waits TOKEN WANT [TICKET]: asks and stands in line; sets ticket.
+waits() {
+    local answer
+    answer=$(QUEUE=fifo WANT=$2 acquire "$1" 1 30000 0 "${3:-}")
+    assert_match "$answer" '^0 '
+    ticket=$(grep -oE '[0-9]{16}' <<<"$answer")
+}
+
+# is_quiet TOKEN MS: its last sign of life was so long ago.
+is_quiet() {
+    redis_cli eval 'local t = redis.call("TIME")
+        local rest = string.match(redis.call("HGET", KEYS[1], ARGV[1]), " .*")
+        return redis.call("HSET", KEYS[1], ARGV[1],
+            math.floor(t[1] * 1000 + t[2] / 1000) - ARGV[2] .. rest)' \
+        1 "$(helper waiters)" "$1" "$2"
+}
+
+@test "lua: who lost a shared lock to a DEL isn't back among its holders, whoever comes next" {
+    local next
+    for next in s x; do
+        redis_cli flushall
+        WANT=s acquire $mine 1
+        redis_cli set "$KEY" foreign
+        waits $yours $next
+        redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000 # as after a DEL
+        assert_match "$(QUEUE=fifo WANT=$next acquire $yours 2 30000 0 "$ticket")" '^1 '
+        release $yours "$(fence)"
+        assert_match "$(WANT=s acquire $third 2)" '^1 '
+        assert_eq "$(holders)" $third "holders after $next"
+        assert_match "$(WANT=s renew $mine "$(fence)0")" '^-1 '
+    done
+}
+
+@test "lua: a server without memory renews shared locks and slots, too, and keeps done and rest" {
+    local ending
+    WANT=s acquire $mine 1 90000
+    LOCKS=("$KEY:slots")
+    WANT=3 acquire $mine 1 90000
+    for ending in 'done' rest; do
+        LOCKS=("$KEY:$ending")
+        acquire $mine 1
+    done
+    redis_cli config set maxmemory 1
+    LOCKS=()
+    redis_cli pexpire "$KEY" 30000
+    assert_match "$(WANT=s acquire $yours 1)" 'OOM'
+    assert_match "$(WANT=s renew $mine 1 90000)" '^1 '
+    assert_between "$(redis_cli pttl "$KEY")" 70000 90000
+    LOCKS=("$KEY:slots")
+    assert_match "$(WANT=3 renew $mine 1 90000)" '^1 '
+    for ending in 'done' rest; do
+        LOCKS=("$KEY:$ending")
+        assert_match "$(release $mine 1 $ending 50000)" '^1 '
+        assert_match "$(redis_cli get "$KEY:$ending")" "^0{32} v1 mode=$ending pid=1 since="
+        assert_between "$(redis_cli pttl "$KEY:$ending")" 30000 50000
+    done
+    LOCKS=("$KEY:slots")
+    assert_match "$(release $mine 1 rest 50000)" '^1 '
+    assert_eq "$(redis_cli zrange "$(helper holders "$KEY:slots")" 0 -1)" "-$mine"
+}
+
+@test "lua: a dead writer in front of readers goes after half a second, one that lives stays" {
+    WANT=s acquire $mine 1
+    waits $yours x
+    assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
+    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 0 # it was there a moment ago
+    is_quiet $yours 6000
+    assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
+    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 1
+    is_quiet $yours 72000
+    assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* [0-9]{1,4} [0-9]{16} 2 1 $'
+    # the same, as it is, for one who asks without standing in line
+    leave $yours
+    leave $third
+    SLOWLY=
+    waits $yours x
+    is_quiet $yours 600
+    [[ $(WANT=s acquire $third 9) == '0 '* ]]
+    eventually 2 granted_shared $third
+    assert_eq "$(redis_cli zcard "$(LINE)")" 0
+}
+granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
+
+@test "lua: of several keys, what is kept for one is given to who was ahead of it and is back" {
+    local a=$KEY:a b=$KEY:b first
+    LOCKS=("$b")
+    acquire $third 1
+    LOCKS=("$a" "$b")
+    waits $mine x
+    first=$ticket
+    waits $yours x
+    redis_cli zrem "$(helper line "$a")" $mine # it was stopped for too long
+    redis_cli del "$a"
+    waits $yours x "$ticket"
+    reserved_for $yours "$a"
+    waits $mine x "$first"
+    waits $yours x "$ticket"
+    reserved_for $mine "$a"
+    LOCKS=("$b")
+    release $third "$(fence "$b")"
+    LOCKS=("$a" "$b")
+    assert_match "$(QUEUE=fifo acquire $mine 3 30000 0 "$first")" '^1 '
+}
+
+@test "lua: a value like a marker, but not one of ours, is left alone" {
+    local value
+    for value in '0 v1 mode=shared since=1' '000 v1 mode=slots ' "00$mine v1 mode=shared "; do
+        redis_cli set "$KEY" "$value"
+        for WANT in x s 3; do
+            assert_match "$(acquire $mine 1)" '^0 '
+            assert_match "$(renew $mine 1)" '^0 '
+            assert_eq "$(release $mine 1)" '0 '
+        done
+        assert_eq "$(redis_cli get "$KEY")" "$value"
+    done
+}
+
+@test "lua: once done, all in line are told at once, whoever stands in front" {
+    local each
+    acquire $mine 1
+    waits $third x
+    ONCE=1 waits $yours x
+    is_quiet $third 5000
+    assert_match "$(release $mine "$(fence)" 'done' 60000)" '^1 '
+    for each in $third $yours; do
+        assert_eq "$(redis_cli exists "$(helper wake)$each")" 1
+    done
+    assert_match "$(QUEUE=fifo ONCE=1 acquire $yours 2 30000 0 "$ticket")" \
+        '^3 [0-9]+ [0-9]+ 0{32} v1 mode=done pid=1 since=[0-9]+ $'
+    leave $yours
+    assert_match "$(acquire $yours 3)" '^0 '
+}
+
+@test "lua: under an outer lock: its fence, its ttl, and its lease is extended" {
+    local last
+    acquire $mine 1 60000
+    last=$(fence)
+    redis_cli pexpire "$KEY" 20000
+    assert_match "$(OUTER="$third $mine" acquire $yours 1 90000)" "^1 [0-9]+ $last 0 2:$last:60000 $"
+    assert_between "$(redis_cli pttl "$KEY")" 50000 60000
+    assert_eq "$(fence)" "$last"
+    # as what is partly its own has a fence greater than both
+    LOCKS=("$KEY" "$KEY:2")
+    assert_match "$(OUTER=$mine acquire $yours 1)" \
+        "^1 [0-9]+ [0-9]+ 0 1:$last:60000 0:[0-9]+:30000 $"
+    ((last < $(fence "$KEY:2")))
+    assert_eq "$(fence)" "$last"
+    release $yours "$(fence "$KEY:2")"
+    assert_eq "$(redis_cli exists "$KEY:2")" 0
+    assert_match "$(redis_cli get "$KEY")" "^$mine "
+}
+
+@test "lua: a token that holds nothing is no outer one: forged, of a turn, of a marker, of a rest" {
+    local nobody=00000000000000000000000000000000
+    acquire $mine 1
+    assert_match "$(OUTER="$third $nobody" acquire $yours 1)" '^0 '
+    waits $third x
+    release $mine "$(fence)"
+    reserved_for $third
+    assert_match "$(OUTER="$third $mine" acquire $yours 1)" '^0 '
+    redis_cli flushall
+    WANT=2 acquire $mine 1
+    WANT=2 acquire $third 1
+    WANT=2 release $third "$(fence)" rest 60000
+    assert_match "$(WANT=2 OUTER="$third $nobody" acquire $yours 1)" '^0 '
+    assert_match "$(WANT=2 OUTER=$mine acquire $yours 1)" '^1 '
+    assert_match "$(OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
+    assert_match "$(WANT=s OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
+}
