@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# several: more keys than one are had together or not at all.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/kinds
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() { kinds_setup; }
+teardown() { common_teardown; }
+
+@test "8 processes, each with 2 of 5 keys at random, in any order: none overlaps, none is stuck" {
+    local each turns=0 overlaps=0 n o turns_each
+    turns_each=$(few 200 20)
+    loop_file <<'END'
+a=$((RANDOM % 5)) b=$(((a + 1 + RANDOM % 4) % 5))
+"$RLOCK" -k "$KEY:$a" -k "$KEY:$b" -- "$TOOLS/guarded" 0 "x:$DIR/$a" "x:$DIR/$b" || exit
+END
+    for each in {1..8}; do start "p$each" bash "$DIR/loop" "$turns_each"; done
+    for each in {1..8}; do
+        finish "p$each" 120
+        assert_status 0
+    done
+    for each in {0..4}; do
+        read -r n _ o <<<"$("$TOOLS/guarded" show "$DIR/$each")"
+        turns=$((turns + n)) overlaps=$((overlaps + o))
+    done
+    assert_eq "$overlaps overlaps, $turns turns" "0 overlaps, $((8 * turns_each * 2)) turns"
+    assert_only_fences
+}
+
+@test "all are taken by one script, and given back by one" {
+    redis_monitor "$DIR/monitor"
+    run -0 rlock -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- "$TOOLS/hold_clock"
+    eventually 5 file_has "$DIR/monitor" ' lua\] "(DEL|del)" .*:c"'
+    assert_eq "$(grep -c '"EVAL"' "$DIR/monitor")" 2 'scripts'
+    assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVAL"\|^OK$\|"MONITOR"')" 0 'others'
+}
+
+@test "one is busy: it is named, -n ends with 75, the others are not taken" {
+    hold other -k "$KEY:b" --label here
+    run -75 --separate-stderr rlock -n -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- true
+    assert_line "^rlock: .*: busy: $KEY:b is held by sh of .*\(here\)"
+    gone "$KEY:a"
+    gone "$KEY:c"
+    assert_eq "$(redis_cli --scan --pattern 'rlock:line*')" ''
+    let_go other
+}
+
+@test "who waits for one has the others kept, and gets all at once when that one is free" {
+    hold other -k "$KEY:b"
+    start both "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- sh -c 'echo "$RLOCK_KEY"; echo "$RLOCK_TOKEN"'
+    eventually 5 in_line 1 "$KEY:a"
+    run -75 rlock -q -n -k "$KEY:a" -- true
+    let_go other
+    finish both
+    assert_status 0
+    assert_match "$output" "^$KEY:a"$'\n'"$KEY:b"$'\n[0-9a-f]{32}$'
+    assert_only_fences
+}
+
+@test "in whatever order they are named, they are had first come, first served" {
+    local each
+    hold other -k "$KEY:b"
+    for each in 1 2 3 4 5 6; do
+        start "w$each" "$RLOCK" -k "$KEY:$( ((each % 2)) && echo a || echo b)" \
+            -k "$KEY:$( ((each % 2)) && echo b || echo a)" -- sh -c "echo $each >>'$DIR/served'"
+        eventually 5 in_line "$each" "$KEY:a"
+        eventually 5 in_line "$each" "$KEY:b"
+    done
+    let_go other
+    for each in 1 2 3 4 5 6; do
+        finish "w$each"
+        assert_status 0
+    done
+    assert_eq "$(xargs <"$DIR/served")" '1 2 3 4 5 6'
+    assert_only_fences
+}
+
+@test "a dead waiter for several keeps a free one from nobody for longer than a second" {
+    local from
+    hold other -k "$KEY:b"
+    start dead "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- true
+    eventually 5 in_line 1 "$KEY:a"
+    start next "$RLOCK" -k "$KEY:a" -- "$TOOLS/hold_clock"
+    eventually 5 in_line 2 "$KEY:a"
+    from=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/dead")"
+    finish next
+    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the next has it'
+    let_go other
+}
+
+@test "a killed holder's keys are free after its TTL, all of them" {
+    local from
+    hold dead -k "$KEY:a" -k "$KEY:b" -t 1
+    from=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/dead")"
+    run -0 rlock -k "$KEY:b" -- "$TOOLS/hold_clock"
+    assert_between $((output - from)) 500 $((1400 + SLACK)) ms
+    run -0 rlock -n -k "$KEY:a" -- true
+    assert_only_fences
+}
+
+@test "one of them is lost: the command is ended, 76, and the others are given back" {
+    hold one -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -t 1
+    redis_cli set "$KEY:b" other px 60000 >/dev/null
+    finish one
+    assert_status 76
+    gone "$KEY:a"
+    gone "$KEY:c"
+    assert_eq "$(value "$KEY:b")" other
+    # one that vanished is put back with the others
+    hold two -k "$KEY:a" -k "$KEY:c" -t 1
+    redis_cli del "$KEY:c" >/dev/null
+    eventually 5 exists "$KEY:c"
+    let_go two
+    assert_status 0
+    assert_match "$stderr" ': restored:'
+    redis_cli del "$KEY:b" >/dev/null
+    assert_only_fences
+}
