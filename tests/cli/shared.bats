@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# shared: many hold a lock together, or one holds it alone.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/kinds
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() { kinds_setup; }
+teardown() { common_teardown; }
+
+holders() { redis_cli zcard "rlock:holders:{$KEY}:$KEY"; }
+holds() { [[ $(holders) == "$1" ]]; }
+
+# For each turn of a writer, how many others were granted the lock from the moment that it was
+# started until it had it: its loop notes when it started, and a fence is when it was granted.
+most_before_a_writer() {
+    cat "$DIR"/*.out | awk '{ at[NR] = $3 } $1 == "x" { from[NR] = $2 }
+        END { for (w in from) { n = 0
+                  for (i in at) n += at[i] > from[w] && at[i] < at[w]
+                  if (n > most) most = n }
+              print most + 0 }'
+}
+
+@test "20 readers and 5 writers: a writer is alone, readers aren't, and no writer waits for long" {
+    local each turns most before overlaps
+    turns=$(few 100 10)
+    # shellcheck disable=SC2016
+    loop_file <<'END'
+export TURN_NOTE="$2 ${EPOCHREALTIME/./}"
+"$RLOCK" "-$2" -k "$KEY" -- "$TOOLS/guarded" 1 "$2:$DIR/guarded" || exit
+END
+    for each in {1..20}; do start "s$each" bash "$DIR/loop" "$turns" s; done
+    for each in {1..5}; do start "x$each" bash "$DIR/loop" "$turns" x; done
+    for each in s{1..20} x{1..5}; do
+        finish "$each" 150
+        assert_status 0
+    done
+    read -r each most overlaps <<<"$("$TOOLS/guarded" show "$DIR/guarded")"
+    assert_eq "$overlaps overlaps, $each turns of writers" "0 overlaps, $((5 * turns)) turns of writers"
+    assert_between "$most" 2 20 'readers at a time'
+    before=$(most_before_a_writer)
+    echo "# readers at a time: $most; grants before a writer's: $before" >&3
+    # 24 can be ahead of it in line, and a few more come before it has its place
+    is_sanitized || assert_between "$before" 1 75 "grants before a writer's"
+    assert_only_fences
+}
+
+@test "readers behind a writer that waits wait, too; then all of them have it together" {
+    local each
+    hold first -k "$KEY" -s
+    run -0 rlock -n -k "$KEY" -s -- true
+    run -75 rlock -q -n -k "$KEY" -- true
+    start writer "$RLOCK" -k "$KEY" -- sh -c 'echo writer >>"$DIR/served"; sleep 0.1'
+    eventually 5 in_line 1
+    for each in 1 2 3; do
+        start "r$each" "$RLOCK" -k "$KEY" -s -- sh -c 'echo reader >>"$DIR/served"; read -r _ <"$DIR/end"'
+        eventually 5 in_line $((each + 1))
+    done
+    run -75 rlock -q -n -k "$KEY" -s -- true
+    never 1 test -e "$DIR/served" # longer than a turn in line lasts
+    mkfifo "$DIR/end"
+    let_go first
+    finish writer
+    eventually 5 holds 3
+    run -75 rlock -q -n -k "$KEY" -- true
+    exec {end}<>"$DIR/end"
+    printf '\n\n\n' >&"$end"
+    for each in 1 2 3; do
+        finish "r$each"
+        assert_status 0
+    done
+    exec {end}>&-
+    assert_eq "$(xargs <"$DIR/served")" 'writer reader reader reader'
+    assert_only_fences
+}
+
+@test "a dead writer in front of readers costs them no more than a second" {
+    local from
+    hold first -k "$KEY" -s
+    start writer "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    start reader "$RLOCK" -k "$KEY" -s -- "$TOOLS/hold_clock"
+    eventually 5 in_line 2
+    never 1 dead "$pid"
+    from=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/writer")"
+    finish reader
+    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the reader has it'
+    let_go first
+    assert_only_fences
+}
+
+@test "a foreign SET NX is kept out as long as anybody holds it, and keeps out" {
+    local how
+    for how in -s --slots=2; do
+        hold one -k "$KEY" $how -t 1
+        hold two -k "$KEY" $how -t 1
+        let_go one
+        sleep 1.2 # beyond the first lease
+        assert_eq "$(redis_cli set "$KEY" foreign nx px 60000)" ''
+        assert_match "$(value "$KEY")" '^0{32} v1 mode=(shared|slots) since='
+        assert_between "$(ttl_ms "$KEY")" 1 1000
+        let_go two
+        assert_status 0
+        assert_eq "$(redis_cli set "$KEY" foreign nx px 60000)" OK
+        run -75 rlock -q -n -k "$KEY" $how -- true
+        start waiter "$RLOCK" -k "$KEY" $how -- true
+        eventually 5 in_line 1
+        redis_cli del "$KEY" >/dev/null
+        finish waiter
+        assert_status 0
+    done
+    assert_only_fences
+}
+
+@test "a killed reader's share ends with its TTL, and nobody else's does" {
+    local from
+    hold short -k "$KEY" -s -t 1
+    hold long -k "$KEY" -s -t 3
+    from=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/short")"
+    start writer "$RLOCK" -k "$KEY" -t 30 -- "$TOOLS/hold_clock"
+    eventually 3 holds 1
+    assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) 'ms until its share was free'
+    never 1 dead "$pid"
+    from=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/long")"
+    finish writer
+    assert_between $((output - from)) 1500 $((3300 + SLACK)) 'ms until all was free'
+    assert_only_fences
+}
+
+@test "each reader renews its own lease; ended by TERM it gives its share back at once" {
+    hold one -k "$KEY" -s -t 1 --report "$DIR/report"
+    hold two -k "$KEY" -s -t 1
+    hold three -k "$KEY" -s -t 60
+    never 2 redis_cli_says '' zscore "rlock:holders:{$KEY}:$KEY" "$(env_of one RLOCK_TOKEN)"
+    kill -TERM "$(<"$DIR/pids/two")"
+    finish two
+    assert_status 143
+    holds 2
+    let_go three
+    assert_between "$(ttl_ms "$KEY")" 1 1000 # no longer than the one that is left
+    let_go one
+    assert_status 0
+    assert_match "$(<"$DIR/report")" '"verdict":"granted".*"renewals":[3-9]'
+    assert_only_fences
+}
+redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
+
+@test "the lock is overwritten or deleted: all who shared it are ended, and have lost it" {
+    local each
+    for each in one two three; do hold "$each" -k "$KEY" -s -t 1; done
+    redis_cli set "$KEY" foreign px 60000 >/dev/null
+    for each in one two three; do
+        finish "$each"
+        assert_status 76
+    done
+    assert_eq "$(value "$KEY")" foreign
+    redis_cli del "$KEY" >/dev/null
+    eventually 2 assert_only_fences # what they left ends with the lease that they had
+}
