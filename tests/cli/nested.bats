@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# nested: an rlock under another one never waits for itself.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/kinds
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() { kinds_setup; }
+teardown() { common_teardown; }
+
+# shellcheck disable=SC2016
+seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
+
+@test "three deep: the innermost runs under the lease of the outermost" {
+    run -7 rlock -k "$KEY" -t 30 -w 5 -c "$seen; \"$RLOCK\" -k '$KEY' -w 5 -c '$seen;
+        \"$RLOCK\" -k \"$KEY\" -n -c \"${seen//[\"\$]/\\&}; exit 7\"'"
+    assert_eq "${#lines[@]}, ${lines[1]}, ${lines[2]}" "3, ${lines[0]}, ${lines[0]}"
+    assert_match "${lines[0]}" "^[0-9a-f]{32} [0-9]{16} 30000$"
+    assert_only_fences
+}
+
+@test "three deep with RLOCK_TOKEN alone left of the environment, and with other TTLs" {
+    cat >"$DIR/inner" <<END
+$seen
+case \$1 in
+    1) exec "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1m -n -- sh "$DIR/inner" 2 ;;
+    2) exec env -i RLOCK_TOKEN="\$RLOCK_TOKEN" "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1 -n -- sh "$DIR/inner" 3 ;;
+    3) exit 8 ;;
+esac
+END
+    run -8 rlock -k "$KEY" -t 3 -- sh "$DIR/inner" 1
+    assert_match "${lines[0]}" ' 3000$'
+    assert_eq "${#lines[@]}, ${lines[1]}" "3, ${lines[0]}"
+    assert_eq "${lines[2]}" "${lines[0]% *} 1000" # the shorter one
+    assert_only_fences
+}
+
+# outer OPTION...: an rlock, as `outer`, and in it another one; both wait for a line in $DIR/end.
+outer() {
+    rm -f "$DIR/end"
+    mkfifo "$DIR/end"
+    start outer "$RLOCK" -k "$KEY" -t 1 "$@" -- sh -c '
+        "$RLOCK" -k "$KEY" -t 1 -- sh -c "echo running; read -r _ <\"$DIR/end\""
+        echo "inner $?"; read -r _ <"$DIR/end"'
+    eventually 5 file_has "$DIR/outer.out" running
+}
+
+@test "the inner one leaves the lock at its end, and is ended when it is lost" {
+    outer
+    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    eventually 5 file_has "$DIR/outer.out" '^inner 0$'
+    exists "$KEY"
+    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    finish outer
+    assert_status 0
+    assert_only_fences
+
+    outer --on-lost ignore
+    redis_cli set "$KEY" other px 60000 >/dev/null
+    eventually 5 file_has "$DIR/outer.out" '^inner 76$'
+    assert_eq "$(value "$KEY")" other
+    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    finish outer
+    assert_status 76
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "the inner one keeps the outer lease alive while the outer one is stopped" {
+    outer --on-lost ignore
+    kill -STOP "$pid"
+    never 2 gone "$KEY"
+    kill -CONT "$pid"
+    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    eventually 5 file_has "$DIR/outer.out" '^inner 0$'
+    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    finish outer
+    assert_status 76 # what it had was not confirmed to it
+    assert_only_fences
+}
+
+@test "a forged token is not believed, nor one whose lock was given back" {
+    local token forged
+    token=$(rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"')
+    hold other -k "$KEY"
+    for forged in "$token" 00000000000000000000000000000000 0123456789abcdef0123456789abcdef \
+        "$(tr '[:lower:]' '[:upper:]' <<<"$(env_of other RLOCK_TOKEN)")" \
+        "$(env_of other RLOCK_TOKEN)0" '*' "$(printf '%5000s' '' | tr ' ' a)" ' '; do
+        RLOCK_TOKEN=$forged RLOCK_OUTER_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
+    done
+    # what is in line for its turn holds nothing
+    start waiter "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    forged=$(redis_cli zrange "rlock:line:{$KEY}:$KEY" 0 -1)
+    RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
+    # the right one is
+    RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true
+    exists "$KEY"
+    let_go other
+    finish waiter
+    assert_status 0
+    # nor after the end of the outer one, by what it left behind
+    RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"'
+    [[ $output != "$(env_of other RLOCK_TOKEN)" ]]
+    assert_only_fences
+}
+
+@test "of several keys the outer ones are had, the others are taken and given back" {
+    # shellcheck disable=SC2016
+    run -0 rlock -k "$KEY:a" -k "$KEY:b" -- sh -c '
+        echo "$RLOCK_TOKEN $RLOCK_FENCE"
+        "$RLOCK" -n -k "$KEY:b" -k "$KEY:c" -- sh -c "
+            echo \"\$RLOCK_TOKEN \$RLOCK_FENCE\"
+            \"\$RLOCK\" -n -k \"\$KEY:a\" -k \"\$KEY:c\" -- sh -c \"exit 0\" && echo both"
+        "$RLOCK" -n -k "$KEY:c" -- true && echo free'
+    assert_eq "${lines[2]} ${lines[3]}" 'both free'
+    [[ ${lines[0]% *} != "${lines[1]% *}" ]]
+    ((${lines[0]#* } < ${lines[1]#* })) # it is a grant of its own
+    assert_only_fences
+    hold other -k "$KEY:c"
+    run -75 --separate-stderr rlock -k "$KEY:a" -- "$RLOCK" -n -k "$KEY:a" -k "$KEY:c" -- true
+    assert_match "$stderr" "busy: $KEY:c is held by "
+    let_go other
+    assert_only_fences
+}
+
+@test "shared and slots under what is held alone, not the other way round" {
+    run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -s -- true
+    run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" --slots 2 -- sh -c 'echo "$RLOCK_SLOT"'
+    assert_eq "$output" 0
+    run -0 rlock -k "$KEY" -s -- "$RLOCK" -n -k "$KEY" -s -- true
+    hold first -k "$KEY:2" --slots 3
+    run -0 rlock -k "$KEY:2" --slots 3 -- "$RLOCK" -n -k "$KEY:2" --slots 3 -- \
+        sh -c 'echo "$RLOCK_SLOT"'
+    assert_eq "$output" 1 # the same slot, not another one
+    let_go first
+    for how in -x --slots=2; do
+        run -64 --separate-stderr rlock -k "$KEY" -s -- "$RLOCK" -k "$KEY" $how -- touch "$DIR/ran"
+        assert_match "$stderr" ': usage: .*another mode'
+    done
+    run -64 rlock -k "$KEY" --slots 2 -- "$RLOCK" -k "$KEY" -x -- touch "$DIR/ran"
+    [[ ! -e $DIR/ran ]]
+    assert_only_fences
+}
+
+@test "an inner reader goes past a writer that waits, as its outer reader is in already" {
+    hold other -k "$KEY" -s
+    start writer "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -n -k "$KEY" -s -- true
+    in_line 1
+    let_go other
+    finish writer
+    assert_status 0
+    assert_only_fences
+}
+
+@test "by --once and --min-hold the outer one decides, as the lock is its own" {
+    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --once 1h -- true
+    assert_only_fences
+    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --min-hold 1h -- true
+    assert_only_fences
+}

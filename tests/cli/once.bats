@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# once: what was done is not done again, and what ended soon keeps its lock for a while.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/kinds
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    kinds_setup
+    need python3
+}
+teardown() { common_teardown; }
+
+# jobs N OPTION... -- COMMAND...: so many at the same moment, each with --json.
+jobs() {
+    local n=$1 each
+    shift
+    for ((each = 1; each <= n; each++)); do
+        start "j$each" "$RLOCK" --json -k "$KEY" --report "$DIR/report.$each" "$@"
+    done
+}
+
+# count FILES REGEX: how many of the files have it.
+count() { cat "$DIR"/$1 | grep -cE "$2"; }
+
+# ---- once ----
+
+@test "50 at the same moment: one runs the command, all end with 0 and know who did it and when" {
+    local n each
+    n=$(few 50 20)
+    redis_cli set "$KEY" other px 60000 >/dev/null
+    # shellcheck disable=SC2016
+    jobs "$n" --once 1h --label one -- sh -c 'echo $PPID >>"$DIR/ran"; sleep 0.1'
+    eventually 10 in_line "$n"
+    redis_cli del "$KEY" >/dev/null
+    for ((each = 1; each <= n; each++)); do
+        finish "j$each"
+        assert_status 0
+    done
+    assert_eq "$(wc -l <"$DIR/ran")" 1 runs
+    assert_eq "$(count 'report.*' '"verdict":"granted","status":0')" 1 granted
+    assert_eq "$(count 'report.*' '"verdict":"done","status":0')" $((n - 1)) 'done'
+    assert_between "$(ttl_ms "$KEY")" 3500000 3600000
+    python3 - "$DIR"/j*.err "$(value "$KEY")" <<'END'
+import json, re, sys
+mark = dict(word.split("=", 1) for word in sys.argv.pop().split() if "=" in word)
+told = [json.loads(line) for name in sys.argv[1:] for line in open(name)]
+assert all(o["event"] == "done" for o in told), told
+assert {o["at_ms"] for o in told} == {int(mark["since"])}, mark
+assert {o["who"] for o in told} == {"sh of %s@%s, pid %s (one)" % (
+    mark["user"], mark["host"], mark["pid"])}, told
+END
+    run -0 --separate-stderr rlock -k "$KEY" --once 1s -n -- touch "$DIR/again"
+    assert_line "^rlock: $KEY: done: by sh of .* \(one\), at 20[0-9-]*T[0-9:]*Z"
+    [[ ! -e $DIR/again ]]
+    run -75 rlock -q -n -k "$KEY" -- true # to all others it is taken
+}
+
+@test "the first ones fail: one at a time tries, until one succeeds; nobody runs after that" {
+    local n each
+    n=$(few 20 10)
+    # shellcheck disable=SC2016
+    jobs "$n" --once 1h -- sh -c '"$TOOLS/guarded" 20 "x:$DIR/alone"
+        echo >>"$DIR/ran"; [ "$(wc -l <"$DIR/ran")" -ge 4 ] || exit 9'
+    for ((each = 1; each <= n; each++)); do finish "j$each"; done
+    assert_eq "$(count 'report.*' '"verdict":"granted","status":9')" 3 failed
+    assert_eq "$(count 'report.*' '"verdict":"granted","status":0')" 1 succeeded
+    assert_eq "$(count 'report.*' '"verdict":"done","status":0')" $((n - 4)) 'done'
+    assert_eq "$("$TOOLS/guarded" show "$DIR/alone")" '4 1 0'
+}
+
+@test "all who wait for it are told at once, also behind one that isn't to be told" {
+    local each from
+    hold worker -k "$KEY" --once 1m
+    start plain "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    jobs 20 --once 1m -- true
+    eventually 10 in_line 21
+    from=$(now_ms)
+    let_go worker
+    for each in {1..20}; do
+        finish "j$each"
+        assert_status 0
+    done
+    is_sanitized || assert_between $(($(now_ms) - from)) 0 $((1000 + SLACK)) 'ms until all have ended'
+    assert_eq "$(count 'report.*' '"verdict":"done"')" 20 'done'
+    in_line 1
+    redis_cli del "$KEY" >/dev/null
+    finish plain
+    assert_status 0
+    assert_only_fences
+}
+
+@test "only status 0 is success: not a signal, not a loss, not --max-hold, not a missing command" {
+    run -137 rlock -k "$KEY" --once 1m -- sh -c 'kill -9 $$'
+    run -124 rlock -q -k "$KEY" --once 1m --max-hold 0.1 -- sleep 20
+    run -127 rlock -q -k "$KEY" --once 1m --min-hold 1m -- "$DIR/none"
+    run -76 rlock -q -k "$KEY" --once 1m -c "$(asking) del '$KEY'"
+    hold worker -k "$KEY" --once 1m
+    kill -TERM "$(<"$DIR/pids/worker")"
+    finish worker
+    assert_status 143
+    assert_only_fences
+    run -0 rlock -k "$KEY" --once 1s -- true
+    run -0 --separate-stderr rlock -k "$KEY" -w 10 -- touch "$DIR/ran"
+    [[ -e $DIR/ran ]] # when the mark had expired
+}
+
+# ---- minimum hold ----
+
+# rests OPTION...: a command of 10 ms with --min-hold 2, after which rlock ends at once, and
+# another one that waits; sets RESTED.
+rests() {
+    local from
+    from=$(now_ms)
+    run -3 --separate-stderr rlock -k "$KEY" --min-hold 2 "$@" -- sh -c 'sleep 0.01; exit 3'
+    is_sanitized || assert_between $(($(now_ms) - from)) 10 $((500 + SLACK)) 'ms until rlock ended'
+    start next "$RLOCK" -k "$KEY" "$@" -- "$TOOLS/hold_clock"
+    finish next
+    assert_status 0
+    # shellcheck disable=SC2034
+    RESTED=$((output - from))
+}
+
+@test "--min-hold: rlock ends with its command, the key stays, the next one waits" {
+    local ttl
+    for ttl in 1 30; do
+        rests -t "$ttl"
+        assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the next one had it'
+    done
+    run -0 rlock -k "$KEY" --min-hold 2 -- sleep 0.01
+    assert_between "$(ttl_ms "$KEY")" $((1900 - SLACK)) 2000 'ms that are left'
+    eventually 4 assert_only_fences
+}
+
+@test "--min-hold of a slot keeps that slot, of a reader keeps writers out" {
+    hold other -k "$KEY" --slots 2
+    rests --slots 2
+    assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the slot was free'
+    let_go other
+    rests -s
+    assert_between "$RESTED" 10 1900 'ms until another reader had it'
+    run -75 rlock -q -n -k "$KEY" -- true
+    start next "$RLOCK" -k "$KEY" -- true
+    finish next
+    assert_status 0
+    assert_only_fences
+}
+
+@test "--min-hold keeps the lock also after a signal; not after a loss or KILL, nor for nothing" {
+    hold job -k "$KEY" --min-hold 1m
+    kill -TERM "$(<"$DIR/pids/job")"
+    finish job
+    assert_status 143
+    assert_match "$(value "$KEY")" '^0{32} v1 mode=rest .*command=sh '
+    assert_between "$(ttl_ms "$KEY")" 50000 60000
+    redis_cli set "$KEY" other px 60000 >/dev/null
+    hold job -k "$KEY:2" --min-hold 1m -t 1
+    redis_cli set "$KEY:2" other px 60000 >/dev/null
+    finish job
+    assert_status 76
+    assert_eq "$(value "$KEY:2")" other
+    hold job -k "$KEY:3" --min-hold 1m -t 1
+    kill -KILL "$(<"$DIR/pids/job")"
+    eventually 3 gone "$KEY:3"
+    run -127 rlock -q -k "$KEY:4" --min-hold 1m -- "$DIR/none"
+    gone "$KEY:4"
+    run -0 rlock -k "$KEY:5" --min-hold 0.1 -- sleep 0.2
+    gone "$KEY:5"
+}
