@@ -30,6 +30,7 @@ test   script                      bsdutils        util-linux    apk=util-linux-
 test   openssl                     openssl         openssl
 test   strace                      strace          strace
 test   python3                     python3         python3       zypper=python3-base
+test   sqlite3                     sqlite3         sqlite        zypper=sqlite3
 test   perl                        perl-base       perl
 test   python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
 test   node                        nodejs          nodejs

@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# fencing: the store of the manual's example takes nothing from a holder that was overtaken.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/kinds
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    kinds_setup
+    need sqlite3 mandoc
+    cd "$DIR" || return
+    example 1 | sqlite3 report.db
+    example 2 >publish
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\necho "by $RLOCK_FENCE"\n' >make-report
+    chmod +x publish make-report
+    sqlite3 report.db "INSERT INTO report (name) VALUES ('nightly')"
+}
+teardown() { common_teardown; }
+
+# example N: the n-th display of the manual's section about fencing, as a reader would copy it.
+example() {
+    awk -v n="$1" '/^\.Ss / { inside = $2 == "Fencing" }
+        /^\.Ed/ { shown = 0 }
+        shown && i == n
+        inside && /^\.Bd/ { shown = 1; i++ }' "$ROOT/man/rlock.1" | sed 's/^\\&//; s/\\e/\\/g'
+}
+
+stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
+
+@test "manual: a store with fences takes what the holder writes" {
+    run -0 rlock -k report:nightly -- ./publish
+    assert_eq "$output" ''
+    assert_match "$(sqlite3 report.db 'SELECT body, fence FROM report')" '^by ([0-9]{16})'$'\n?\|'
+    run -0 rlock -k report:nightly -- ./publish
+}
+
+@test "manual: a store with fences takes nothing from a holder that was overtaken" {
+    local old new more
+    hold old -k report:nightly -t 30 --on-lost ignore
+    old=$(env_of old RLOCK_FENCE)
+    redis_cli del report:nightly >/dev/null # nobody can see that it still runs
+    hold new -k report:nightly
+    new=$(env_of new RLOCK_FENCE)
+    ((old < new))
+    RLOCK_FENCE=$old run -0 ./publish
+    RLOCK_FENCE=$new run -0 ./publish
+    RLOCK_FENCE=$old run -1 ./publish
+    assert_eq "$output" 'somebody with a newer lock has written already'
+    assert_eq "$(stored "$new")" "by $new"
+    # and what follows the first write
+    more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock.1")
+    for RLOCK_FENCE in "$old:0" "$new:1"; do
+        assert_eq "$(sqlite3 report.db "UPDATE report SET body = 'more'
+            ${more/\$RLOCK_FENCE/${RLOCK_FENCE%:*}}; SELECT changes()")" "${RLOCK_FENCE#*:}"
+    done
+    let_go new
+}
