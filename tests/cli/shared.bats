@@ -56,7 +56,9 @@ END
     start writer "$RLOCK" -k "$KEY" -- sh -c 'echo writer >>"$DIR/served"; sleep 0.1'
     eventually 5 in_line 1
     for each in 1 2 3; do
-        start "r$each" "$RLOCK" -k "$KEY" -s -- sh -c 'echo reader >>"$DIR/served"; read -r _ <"$DIR/end"'
+        # shellcheck disable=SC2016
+        start "r$each" "$RLOCK" -k "$KEY" -s -- \
+            sh -c 'echo reader >>"$DIR/served"; read -r _ <"$DIR/end"'
         eventually 5 in_line $((each + 1))
     done
     run -75 rlock -q -n -k "$KEY" -s -- true

@@ -22,7 +22,7 @@ few() { if is_sanitized; then echo "${2:-$1}"; else echo "$1"; fi; }
 
 loop_file() {
     # shellcheck disable=SC2016
-    { echo 'for ((i = 0; i < $1; i++)); do' && cat && echo done; } >"$DIR/loop"
+    { echo 'for ((i = 0; i < $1; i++)); do' && cat && echo 'done'; } >"$DIR/loop"
 }
 
 in_line() { [[ $(redis_cli zcard "rlock:line:{${2:-$KEY}}:${2:-$KEY}") == "$1" ]]; }
