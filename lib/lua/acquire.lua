@@ -235,7 +235,7 @@ for _, lock in ipairs(ours) do
   if want == 'x' then -- not first: a server without memory would let us go on
     redis.call('DEL', lock.holders, lock.cards)
   end
-  if ticket then
+  if ticket or attempt > 1 then -- an earlier one may have put us in line, and not told
     leave(lock, token)
     if string.match(redis.call('HGET', lock.waiters, 'newest') or '', ' (%x+)') == token then
       redis.call('HDEL', lock.waiters, 'newest')

@@ -27,7 +27,8 @@ seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
 $seen
 case \$1 in
     1) exec "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1m -n -- sh "$DIR/inner" 2 ;;
-    2) exec env -i RLOCK_TOKEN="\$RLOCK_TOKEN" "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1 -n -- sh "$DIR/inner" 3 ;;
+    2) exec env -i RLOCK_TOKEN="\$RLOCK_TOKEN" \\
+        "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1 -n -- sh "$DIR/inner" 3 ;;
     3) exit 8 ;;
 esac
 END

@@ -85,7 +85,7 @@ END
         finish "j$each"
         assert_status 0
     done
-    is_sanitized || assert_between $(($(now_ms) - from)) 0 $((1000 + SLACK)) 'ms until all have ended'
+    is_sanitized || assert_between $(($(now_ms) - from)) 0 $((1000 + SLACK)) 'ms for all of them'
     assert_eq "$(count 'report.*' '"verdict":"done"')" 20 'done'
     in_line 1
     redis_cli del "$KEY" >/dev/null

@@ -39,7 +39,7 @@ END
         assert_status 0
     done
     read -r each most overlaps <<<"$("$TOOLS/guarded" show "$DIR/guarded")"
-    assert_eq "$overlaps overlaps, $each turns of writers" "0 overlaps, $((5 * turns)) turns of writers"
+    assert_eq "$overlaps overlaps, $each turns" "0 overlaps, $((5 * turns)) turns" 'of writers'
     assert_between "$most" 2 20 'readers at a time'
     before=$(most_before_a_writer)
     echo "# readers at a time: $most; grants before a writer's: $before" >&3

@@ -18,8 +18,8 @@ holds() { [[ $(holders) == "$1" ]]; }
     local each turns many most overlaps total=0
     turns=$(few 8 3) many=$(few 50 20)
     loop_file <<'END'
-"$RLOCK" -k "$KEY" --slots 4 -- sh -c 'exec "$TOOLS/guarded" 2 "s:$DIR/all" "x:$DIR/slot.$RLOCK_SLOT"' ||
-    exit
+"$RLOCK" -k "$KEY" --slots 4 -- \
+    sh -c 'exec "$TOOLS/guarded" 2 "s:$DIR/all" "x:$DIR/slot.$RLOCK_SLOT"' || exit
 END
     for ((each = 1; each <= many; each++)); do start "p$each" bash "$DIR/loop" "$turns"; done
     for ((each = 1; each <= many; each++)); do

@@ -159,7 +159,8 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     acquire $mine 1 60000
     last=$(fence)
     redis_cli pexpire "$KEY" 20000
-    assert_match "$(OUTER="$third $mine" acquire $yours 1 90000)" "^1 [0-9]+ $last 0 2:$last:60000 $"
+    assert_match "$(OUTER="$third $mine" acquire $yours 1 90000)" \
+        "^1 [0-9]+ $last 0 2:$last:60000 $"
     assert_between "$(redis_cli pttl "$KEY")" 50000 60000
     assert_eq "$(fence)" "$last"
     # as what is partly its own has a fence greater than both
@@ -189,4 +190,14 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(WANT=2 OUTER=$mine acquire $yours 1)" '^1 '
     assert_match "$(OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
     assert_match "$(WANT=s OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
+}
+
+@test "lua: who was put in line without being told has left it when it is granted" {
+    acquire $yours 1
+    QUEUE=fifo acquire $mine 1 # its reply is lost
+    release $yours "$(fence)"
+    reserved_for $mine
+    assert_match "$(QUEUE=fifo acquire $mine 2)" '^1 '
+    release $mine "$(fence)"
+    assert_eq "$(redis_cli keys '*')" "$(helper fence)"
 }
