@@ -207,7 +207,8 @@ manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
     "$RLOCK" -u local: -k "$KEY" -- \
         "$RLOCK" -u local: -k "$KEY" -n -E 0 --json -- true 2>>"$DIR/json"
     "$RLOCK" -u local: -k "$KEY:2" -c \
-        "for _ in 1 2; do '$RLOCK' -u local: -k '$KEY' --once 1m --json -- true; done" 2>>"$DIR/json"
+        "for _ in 1 2; do '$RLOCK' -u local: -k '$KEY' --once 1m --json -- true; done" \
+        2>>"$DIR/json"
     agree json_members manual_json
 }
 
