@@ -128,6 +128,7 @@ END
     eventually 3 holds 1
     assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) 'ms until its share was free'
     never 1 dead "$pid"
+    assert_eq "$(<"$DIR/long.err")" '' # the key didn't end with the share
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/long")"
     finish writer
