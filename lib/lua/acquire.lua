@@ -65,6 +65,12 @@ local function draw_ticket()
   end
 end
 
+-- Each key gets its expiry at once: the next one may turn out to be of another type.
+local function note(lock, field, value)
+  redis.call('HSET', lock.waiters, field, value)
+  redis.call('PEXPIRE', lock.waiters, LIFE * 4)
+end
+
 -- Of those who wait by "newest" one stays. Returns false if that isn't us.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
@@ -73,7 +79,7 @@ local function supersede(lock)
     leave(lock, token)
     return false
   end
-  redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
+  note(lock, 'newest', whole(ticket) .. ' ' .. token)
   if whose and whose ~= token then
     leave(lock, whose)
     wake(lock, whose, 'turn')
@@ -92,10 +98,9 @@ local function stand_in_line()
     if waits == 'newest' and not supersede(lock) then
       return false
     end
+    note(lock, token, now .. ' ' .. want .. ' ' .. card)
     redis.call('ZADD', lock.line, whole(ticket), token)
-    redis.call('HSET', lock.waiters, token, now .. ' ' .. want .. ' ' .. card)
     redis.call('PEXPIRE', lock.line, LIFE * 4)
-    redis.call('PEXPIRE', lock.waiters, LIFE * 4)
   end
   return true
 end

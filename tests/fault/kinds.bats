@@ -201,3 +201,22 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     release $mine "$(fence)"
     assert_eq "$(redis_cli keys '*')" "$(helper fence)"
 }
+
+@test "lua: a helper key of another type, whichever: nothing is left without an expiry" {
+    local kind before
+    for kind in line waiters holders cards; do
+        for QUEUE in fifo newest; do
+            for WANT in x s 2; do
+                redis_cli flushall
+                redis_cli set "$KEY" other px 60000
+                redis_cli set "$(helper $kind)" other px 60000
+                acquire $mine 1
+                acquire $yours 1 30000 0 1795277769123456
+                redis_cli del "$KEY"
+                acquire $third 1
+                release $third "$(fence)"
+                assert_eq "$(endless)" '' "with $kind, $QUEUE and $WANT"
+            done
+        done
+    done
+}
