@@ -66,10 +66,11 @@ local function next_turn(lock)
 end
 
 -- The first can't have the lock as it stands, but who asks could. While it lives, it looks every
--- 200 ms once it knows that it is the first: if it was silent for longer, it is to show that.
+-- 200 ms once it knows that it is the first: if it was silent for longer, or since before the clock
+-- was set back, it is to show that.
 local function probe(lock, first)
   local left = life(lock, first)
-  if left > CLAIM and LIFE - left > CLAIM then
+  if left > CLAIM and (LIFE - left > CLAIM or left > LIFE) then
     set_life(lock, first, CLAIM)
     wake(lock, first, 'turn')
   end

@@ -88,7 +88,7 @@ local function look(lock)
   if not held then
     return
   end
-  lock.turn = string.match(held, '^(%x+) v1 try=0 ')
+  lock.turn = string.match(held, '^(' .. string.rep('%x', 32) .. ') v1 try=0 ')
   local mode = string.match(held, '^' .. NOBODY .. ' v1 mode=(%a+) ')
   if mode == 'shared' or mode == 'slots' then
     prune(lock)
