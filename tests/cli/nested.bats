@@ -39,22 +39,24 @@ END
     assert_only_fences
 }
 
-# outer OPTION...: an rlock, as `outer`, and in it another one; both wait for a line in $DIR/end.
+# outer OPTION...: an rlock, as `outer`, and in it another one; each waits until it is told to end.
 outer() {
-    rm -f "$DIR/end"
-    mkfifo "$DIR/end"
+    rm -f "$DIR"/*.end
+    mkfifo "$DIR/inner.end" "$DIR/outer.end"
     start outer "$RLOCK" -k "$KEY" -t 1 "$@" -- sh -c '
-        "$RLOCK" -k "$KEY" -t 1 -- sh -c "echo running; read -r _ <\"$DIR/end\""
-        echo "inner $?"; read -r _ <"$DIR/end"'
+        "$RLOCK" -k "$KEY" -t 1 -- sh -c "echo running; read -r _ <\"$DIR/inner.end\""
+        echo "inner $?"; read -r _ <"$DIR/outer.end"'
     eventually 5 file_has "$DIR/outer.out" running
 }
 
+end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
+
 @test "the inner one leaves the lock at its end, and is ended when it is lost" {
     outer
-    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    end inner
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
     exists "$KEY"
-    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    end outer
     finish outer
     assert_status 0
     assert_only_fences
@@ -63,7 +65,7 @@ outer() {
     redis_cli set "$KEY" other px 60000 >/dev/null
     eventually 5 file_has "$DIR/outer.out" '^inner 76$'
     assert_eq "$(value "$KEY")" other
-    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    end outer
     finish outer
     assert_status 76
     assert_eq "$(value "$KEY")" other
@@ -74,9 +76,9 @@ outer() {
     kill -STOP "$pid"
     never 2 gone "$KEY"
     kill -CONT "$pid"
-    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    end inner
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
-    timeout 10 tee "$DIR/end" <<<'' >/dev/null
+    end outer
     finish outer
     assert_status 76 # what it had was not confirmed to it
     assert_only_fences
