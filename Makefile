@@ -178,7 +178,8 @@ tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
 bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 
-.PHONY: check check-unit check-cli check-fault check-interop check-docs lint asan tsan ubsan bench
+.PHONY: check check-unit check-cli check-fault check-interop check-threads check-docs
+.PHONY: lint asan tsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
 	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop) check-unit check-cli check-fault
 
@@ -193,6 +194,13 @@ check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 
 check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
 	$(call bats,tests/interop)
+
+# Where the keeper renews, names are looked up or many wait: what ThreadSanitizer is asked about.
+THREADED := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
+            $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
+
+check-threads: $(B)/rlock $(TOOLS)  ## those of cli and fault in which more than one thread has work
+	$(call bats,$(THREADED))
 
 check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 	$(call bats,tests/cli/docs.bats)
