@@ -200,6 +200,7 @@ static void take_event(struct holding *h, const struct rlock_event *event)
         snprintf(h->trouble, sizeof h->trouble, "%s", event->text);
         say(h, REPORT_NOTICE, "renewal-failed", event->text);
         break;
+    case RLOCK_KEPT_RELEASED:
     case RLOCK_KEPT_LOST:
         lose(h, event->text);
         break;
@@ -446,6 +447,7 @@ static enum verdict release(struct holding *h, enum verdict verdict)
     int64_t stay_ms;
     enum rlock_ending ending = ending_of(h, verdict, &stay_ms);
     enum rlock_status st;
+    bool is_gone;
 
     rlock_unkeep(h->plan->lock);
     h->events = -1;
@@ -453,10 +455,11 @@ static enum verdict release(struct holding *h, enum verdict verdict)
         until.at_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
     st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);
     /* gone after its end is as it should be: by then the command had ended */
-    if (st == RLOCK_LOST && !h->is_lost && rlock_clock_ms() < h->end_ms)
+    is_gone = st == RLOCK_LOST || st == RLOCK_GONE;
+    if (is_gone && !h->is_lost && rlock_clock_ms() < h->end_ms)
         return report_fault(h->plan->report, VERDICT_LOST,
                             "at the end the lock was gone from the server, or another's", 0);
-    if (st != RLOCK_OK && st != RLOCK_LOST)
+    if (st != RLOCK_OK && !is_gone)
         report_say(h->plan->report, REPORT_NOTICE,
                    (struct message){.what = "not-released",
                                     .why = err.text,

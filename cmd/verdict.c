@@ -40,6 +40,8 @@ enum verdict verdict_of(enum rlock_status status)
     case RLOCK_STOPPED:
         return VERDICT_INTERRUPTED;
     case RLOCK_LOST:
+    case RLOCK_GONE:
+    case RLOCK_RELEASED:
         return VERDICT_LOST;
     case RLOCK_SUPERSEDED:
         return VERDICT_SUPERSEDED;

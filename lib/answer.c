@@ -11,7 +11,7 @@
 
 #define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
 #define BLOCK_MAX_MS 60000
-#define CODE_FIRST (-4) /* of those that the scripts return */
+#define CODE_FIRST (-5) /* of those that the scripts return */
 #define CODE_LAST 3
 
 static enum rlock_status unexpected(struct rlock_error *err)
@@ -133,9 +133,9 @@ static enum rlock_status read_granted(const struct reply *reply, struct answer *
 static enum rlock_status read_answer(const struct reply *reply, struct answer *answer,
                                      struct rlock_error *err)
 {
-    static const enum answer_kind kinds[] = {ANSWER_OTHER_MODE, ANSWER_SUPERSEDED, ANSWER_LATE,
-                                             ANSWER_GONE,       ANSWER_HELD,       ANSWER_GRANTED,
-                                             ANSWER_RESTORED,   ANSWER_DONE};
+    static const enum answer_kind kinds[] = {ANSWER_RELEASED, ANSWER_OTHER_MODE, ANSWER_SUPERSEDED,
+                                             ANSWER_LATE,     ANSWER_GONE,       ANSWER_HELD,
+                                             ANSWER_GRANTED,  ANSWER_RESTORED,   ANSWER_DONE};
     int64_t code = reply_int(reply_at(reply, 0));
 
     *answer = (struct answer){.kind = ANSWER_GRANTED};
@@ -169,6 +169,7 @@ enum rlock_status answer_read_grant(const struct reply *reply, struct answer *an
             return unexpected(err);
         answer->obstacle.key = (size_t)key - 1;
         return RLOCK_OK;
+    case ANSWER_RELEASED:
     case ANSWER_RESTORED:
         return unexpected(err);
     case ANSWER_DONE:
@@ -180,6 +181,11 @@ enum rlock_status answer_read_grant(const struct reply *reply, struct answer *an
     return RLOCK_OK;
 }
 
+static bool is_renewed(const struct answer *answer)
+{
+    return answer->kind == ANSWER_GRANTED || answer->kind == ANSWER_RESTORED;
+}
+
 enum rlock_status answer_read_renewal(const struct reply *reply, struct answer *answer,
                                       struct rlock_error *err)
 {
@@ -188,7 +194,12 @@ enum rlock_status answer_read_renewal(const struct reply *reply, struct answer *
     if (st == RLOCK_OK && (answer->kind == ANSWER_SUPERSEDED || answer->kind == ANSWER_DONE ||
                            answer->kind == ANSWER_OTHER_MODE))
         return unexpected(err);
-    return st;
+    if (st != RLOCK_OK || !is_renewed(answer) || reply_count(reply) == 2)
+        return st;
+    answer->left_ms = reply_int(reply_at(reply, 2));
+    if (!reply_is_int(reply_at(reply, 2)) || answer->left_ms < 1 || answer->left_ms > LEFT_MAX_MS)
+        return unexpected(err);
+    return RLOCK_OK;
 }
 
 enum rlock_status answer_read_release(const struct reply *reply, struct answer *answer,

@@ -16,6 +16,7 @@ enum answer_kind {
     ANSWER_GONE, /* nobody's */
     ANSWER_LATE, /* not executed: it came too late */
     ANSWER_SUPERSEDED,
+    ANSWER_RELEASED,  /* by its token, from elsewhere */
     ANSWER_OTHER_MODE /* an outer lock is held in a way that doesn't cover this one */
 };
 
@@ -30,6 +31,7 @@ struct answer {
     enum answer_kind kind;
     int64_t server_ms; /* 0: not told */
     uint64_t fence;    /* of a grant */
+    int64_t left_ms;   /* of a renewal: until the first of the leases ends; 0: not told */
     int64_t slot;
     size_t n_holdings; /* 0: all are ours, as asked for */
     struct holding holding[RLOCK_KEYS_MAX];

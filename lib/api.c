@@ -77,6 +77,18 @@ void rlock_unkeep(struct rlock *lock)
     keeper_stop(&lock->keeper);
 }
 
+enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_until until,
+                              int64_t *end_ms, struct rlock_error *err)
+{
+    size_t i;
+
+    if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
+        return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
+    for (i = 0; i < lock->lease.n; i++)
+        lock->lease.lock[i].ttl_ms = ttl_ms;
+    return wait_renew(&lock->quorum, &lock->lease, until, end_ms, err);
+}
+
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
 {

@@ -48,7 +48,8 @@ void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
     at += put_word(at, "pid", pid);
     at += put_word(at, "user", holder->user);
     at += put_word(at, "command", holder->command);
-    put_word(at, "label", holder->label);
+    at += put_word(at, "label", holder->label);
+    put_word(at, "kept", holder->is_kept ? "1" : NULL);
     if (card[0] == ' ')
         memmove(card, card + 1, strlen(card));
 }

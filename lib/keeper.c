@@ -81,8 +81,8 @@ static void *keep(void *arg)
             next = until_at(stop, next_renewal(keeper));
             continue;
         }
-        if (st == RLOCK_LOST) {
-            tell(keeper, RLOCK_KEPT_LOST, 0, err.text);
+        if (st == RLOCK_LOST || st == RLOCK_RELEASED) {
+            tell(keeper, st == RLOCK_LOST ? RLOCK_KEPT_LOST : RLOCK_KEPT_RELEASED, 0, err.text);
             break;
         }
         if (st != RLOCK_PENDING && !told)

@@ -76,6 +76,20 @@ static bool is_token(const char *text)
            strspn(text, "0123456789abcdef") == RLOCK_TOKEN_BYTES;
 }
 
+/* A token of our own, or that of a lease which was granted elsewhere. */
+static enum rlock_status set_token(struct lease *lease, const struct rlock_config *config,
+                                   struct rlock_error *err)
+{
+    if (config->token == NULL)
+        return random_token(lease->token, err);
+    if (!is_token(config->token))
+        return err_set(err, RLOCK_LOST, 0, "no lock has such a token: it is %d hexadecimal digits",
+                       RLOCK_TOKEN_BYTES);
+    memcpy(lease->token, config->token, sizeof lease->token);
+    lease->is_adopted = true;
+    return RLOCK_OK;
+}
+
 static enum rlock_status keep_outer(struct lease *lease, const struct rlock_config *config,
                                     struct rlock_error *err)
 {
@@ -136,10 +150,11 @@ enum rlock_status lease_open(struct lease *lease, const struct rlock_config *con
 
     *lease = (struct lease){.ttl_ms = config->timing.ttl_ms,
                             .queue = config->queue,
+                            .is_kept = config->holder.is_kept,
                             .unless_done = config->unless_done};
     st = set_mode(lease, config, err);
     if (st == RLOCK_OK)
-        st = random_token(lease->token, err);
+        st = set_token(lease, config, err);
     if (st == RLOCK_OK)
         st = keep_outer(lease, config, err);
     if (st == RLOCK_OK)
@@ -186,6 +201,16 @@ bool lease_is_ours(const struct lease *lease)
 
     for (i = 0; i < lease->n; i++)
         if (lease->lock[i].outer == 0)
+            return true;
+    return false;
+}
+
+bool lease_has_outer(const struct lease *lease)
+{
+    size_t i;
+
+    for (i = 0; i < lease->n; i++)
+        if (lease->lock[i].outer > 0)
             return true;
     return false;
 }
@@ -304,7 +329,7 @@ void lease_ask_release(const struct lease *lease, struct request *request,
     begin(lease, request, SCRIPT_RELEASE, true);
     add_prefix(request, lease, false);
     request_add_format(request, "%" PRIu64, fence_of(lease));
-    request_add(request, "");
+    request_add(request, lease->is_kept ? lease->token : "");
     request_add(request, endings[lease->ending]);
     request_add_format(request, "%" PRId64, lease->stay_ms);
     request_add(request, lease->card);

@@ -23,6 +23,8 @@ struct lease {
     struct lease_lock *lock;
     size_t n;
     char token[RLOCK_TOKEN_BYTES + 1];
+    bool is_adopted; /* it came from elsewhere, and so no fence with it */
+    bool is_kept;    /* who releases it by its token leaves word of that */
     char (*outer)[RLOCK_TOKEN_BYTES + 1];
     size_t n_outer;
     char card[CARD_BYTES];
@@ -50,6 +52,9 @@ void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence
 
 /* lease_is_ours: is any of it ours, and to be given back? */
 bool lease_is_ours(const struct lease *lease);
+
+/* lease_has_outer: is any of it the lease of a lock that we are under? */
+bool lease_has_outer(const struct lease *lease);
 
 /* lease_token: that under which it is held: ours, or the outer one that holds all of it. */
 const char *lease_token(const struct lease *lease);

@@ -191,10 +191,12 @@ struct tally {
     size_t gone;
     size_t late;
     size_t superseded;
+    size_t released;
     size_t done;
     size_t other_mode;
     int64_t asked_ms;      /* the earliest of those who granted */
     uint64_t fence;        /* the greatest */
+    int64_t left_ms;       /* the least; 0: not told */
     struct answer granted; /* the last of those who granted */
     struct answer held_by; /* the last of those where something is in the way */
 };
@@ -205,6 +207,8 @@ static void add_grant(struct tally *tally, const struct member *member, const st
         tally->asked_ms = member_asked_ms(member);
     if (answer->fence > tally->fence)
         tally->fence = answer->fence;
+    if (tally->left_ms == 0 || answer->left_ms < tally->left_ms)
+        tally->left_ms = answer->left_ms;
     tally->granted = *answer;
 }
 
@@ -230,6 +234,9 @@ static void add(struct tally *tally, const struct member *member, const struct a
         break;
     case ANSWER_SUPERSEDED:
         tally->superseded++;
+        break;
+    case ANSWER_RELEASED:
+        tally->released++;
         break;
     case ANSWER_DONE:
         tally->done++;
@@ -289,6 +296,7 @@ static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
                                   .fence = tally->fence,
                                   .slot = lease->slot,
                                   .is_outer = !lease_is_ours(lease),
+                                  .has_outer = lease_has_outer(lease),
                                   .timing = quorum->timing};
     memcpy(grant->token, lease_token(lease), sizeof grant->token);
     /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
@@ -367,15 +375,20 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
         .lease = lease, .ask = lease_ask_renew, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
     struct tally tally = count(quorum, answer_read_renewal);
+    struct rlock_timing timing = quorum->timing;
 
     if (tally.n_granted >= quorum->need) {
-        *end_ms = timing_end(&quorum->timing, tally.asked_ms);
+        if (lease->is_adopted && tally.left_ms > 0)
+            timing.ttl_ms = tally.left_ms;
+        *end_ms = timing_end(&timing, tally.asked_ms);
         *restored = tally.restored > 0;
         return RLOCK_OK;
     }
     if (st == RLOCK_STOPPED)
         return st;
-    if (tally.held + tally.gone > quorum->n - quorum->need) {
+    if (tally.released > quorum->n - quorum->need)
+        return err_set(err, RLOCK_RELEASED, 0, "it was released");
+    if (tally.held + tally.gone + tally.released > quorum->n - quorum->need) {
         if (tally.held > 0)
             return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally.held_by.obstacle.holder);
         return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
@@ -391,6 +404,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
     struct answer answer;
     size_t released = 0;
     size_t answered = 0;
+    size_t held = 0;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
@@ -402,12 +416,15 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
             continue;
         answered++;
         released += answer.kind == ANSWER_GRANTED;
+        held += answer.kind == ANSWER_HELD;
     }
     if (released >= quorum->need)
         return RLOCK_OK;
     if (st == RLOCK_STOPPED)
         return st;
-    return answered >= quorum->need ? RLOCK_LOST : fault(quorum, err);
+    if (answered < quorum->need)
+        return fault(quorum, err);
+    return held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,

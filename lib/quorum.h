@@ -50,13 +50,13 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
 
 /*
  * quorum_renew: ask once. RLOCK_OK (`*end_ms`, `*restored`), RLOCK_LOST (err
- * says to whom), RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
+ * says to whom), RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, int64_t *end_ms, bool *restored,
                                struct rlock_error *err);
 
-/* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_STOPPED or a fault. */
+/* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault. */
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
                                  struct rlock_until until, struct rlock_error *err);
 

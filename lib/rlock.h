@@ -67,6 +67,8 @@ enum rlock_status {
     RLOCK_TIMEOUT,    /* not had in time */
     RLOCK_STOPPED,    /* the stop descriptor became readable */
     RLOCK_LOST,       /* the lease is gone, or another owner's */
+    RLOCK_GONE,       /* of those: the lock isn't another owner's */
+    RLOCK_RELEASED,   /* of those: it was given back by its token, from elsewhere */
     RLOCK_SUPERSEDED, /* a newer waiter came */
     RLOCK_DONE,       /* what the lock is for was done already */
     /* faults: err is filled */
@@ -133,6 +135,8 @@ struct rlock_holder {
     const char *command; /* the program's name, never its arguments */
     const char *label;
     int64_t pid; /* 0: left out */
+    bool
+        is_kept; /* a keeper renews it, which is to hear of a release by its token from elsewhere */
 };
 
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
@@ -171,6 +175,7 @@ struct rlock_config {
     bool unless_done;         /* RLOCK_DONE where a mark says so, instead of waiting for its end */
     const char *const *outer; /* tokens of locks that we are under; borrowed during rlock_open */
     size_t n_outer;           /* 0 .. RLOCK_OUTER_MAX */
+    const char *token;        /* of a lease to go on with; NULL: it is to be acquired */
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time for a connection to stand; > 0 */
@@ -184,7 +189,8 @@ struct rlock_grant {
     int64_t until_ms; /* the lease's end, on rlock_clock_ms() */
     uint64_t fence;   /* grows with every grant of these keys; never 0 */
     int64_t slot;     /* of RLOCK_SLOTS, 0 .. n_slots - 1 */
-    bool is_outer; /* all of it is the lease of a lock that we are under: nothing is given back */
+    bool is_outer;  /* all of it is the lease of a lock that we are under: nothing is given back */
+    bool has_outer; /* some of it is */
     struct rlock_timing timing; /* that asked for, or shorter: that of the lock we are under */
 };
 
@@ -200,6 +206,7 @@ enum rlock_kept {
     RLOCK_KEPT_RENEWED,  /* until_ms is new */
     RLOCK_KEPT_RESTORED, /* the same; the key had vanished and was put back */
     RLOCK_KEPT_TROUBLE,  /* a renewal failed (text says why) and is tried again */
+    RLOCK_KEPT_RELEASED, /* it was given back by its token, from elsewhere; the keeper has ended */
     RLOCK_KEPT_LOST      /* the lock is gone or another's (text); the keeper has ended */
 };
 
@@ -241,7 +248,11 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
  *   lock    out, on RLOCK_OK only; give back with rlock_close()
  *   config  borrowed for the call; everything is copied
  *
- * Returns  RLOCK_OK, RLOCK_E_USAGE, RLOCK_E_CONFIG, RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
+ * With a token in its configuration the handle stands for the leases that were
+ * granted under it, by whomever: rlock_renew() and rlock_release() are for it.
+ *
+ * Returns  RLOCK_OK, RLOCK_LOST (no lock has a token of that form),
+ *          RLOCK_E_USAGE, RLOCK_E_CONFIG, RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
  */
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
                              struct rlock_error *err) __attribute__((warn_unused_result));
@@ -296,14 +307,31 @@ enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error
 void rlock_unkeep(struct rlock *lock);
 
 /*
+ * rlock_renew: renew the leases of a token, once, where there is no keeper. It
+ * puts nothing back that has vanished, and makes no lease shorter: another
+ * process may count on its end.
+ *
+ *   ttl_ms   from now on; 0: as long as before
+ *   end_ms   out, on RLOCK_OK only: the earliest end of them, on rlock_clock_ms()
+ *
+ * Returns  RLOCK_OK, RLOCK_LOST (gone or another owner's, err says which;
+ *          nothing was changed), RLOCK_STOPPED, or a fault.
+ * Blocks   no longer than `until`.
+ * Source   lib/lua/renew.lua.
+ */
+enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_until until,
+                              int64_t *end_ms, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/*
  * rlock_release: give the lease back, if it is still ours, in one step inside
  * the server. After it no late renewal can bring the key back.
  *
  *   ending   what becomes of the lock
  *   stay_ms  for how long, if it isn't RLOCK_ENDS_FREE; up to RLOCK_TTL_MAX_MS
  *
- * Returns  RLOCK_OK, RLOCK_LOST (gone or another owner's; nothing was changed),
- *          RLOCK_STOPPED, or a fault (the key then expires by itself).
+ * Returns  RLOCK_OK, RLOCK_GONE, RLOCK_LOST (another owner's; nothing of it was
+ *          changed), RLOCK_STOPPED, or a fault (the key then expires by itself).
  * Blocks   no longer than `until`.
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,

@@ -185,10 +185,24 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
 
     do {
         st = quorum_release(quorum, lease, until, err);
-        if (st == RLOCK_LOST && may_be_done)
+        if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || quorum_unanswered(quorum);
     } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
+    return st;
+}
+
+enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
+                             struct rlock_until until, int64_t *end_ms, struct rlock_error *err)
+{
+    int failures = 0;
+    enum rlock_status st;
+    bool restored;
+
+    do
+        st = quorum_renew(quorum, lease, until, end_ms, &restored, err);
+    while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+           !until_over(until));
     return st;
 }

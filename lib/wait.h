@@ -14,4 +14,8 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struc
 enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, struct rlock_error *err);
 
+/* wait_renew: rlock_renew(); the lease says for how long. */
+enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
+                             struct rlock_until until, int64_t *end_ms, struct rlock_error *err);
+
 #endif

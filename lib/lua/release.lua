@@ -1,6 +1,7 @@
 -- release: give back what is its owner's, and pass it on to the first in line.
 -- ARGV: 1 how the value starts: "TOKEN " of the owner, or "TOKEN v1 try=N " of one attempt to undo
---       2 fence of the grant ('': undoing an attempt that was never reported)
+--       2 fence of the grant (0: not known to who has the token alone;
+--         '': undoing an attempt that was never reported)
 --       3 token of a waiter who leaves the line ('': nobody does)
 --       4 what becomes of the lock: '' free, "rest" taken for a while, "done" marked as done
 --       5 for how many ms, 6 card
@@ -54,26 +55,37 @@ local function give_back(lock)
   end
 end
 
+-- A keeper is to hear that its lease was given back by the token, and not lost.
+local function leave_word(lock, card, left)
+  if ARGV[2] == '0' and card and string.find(card, ' kept=1 ', 1, true) then
+    redis.pcall('SET', lock.wake .. token, 'released', 'PX', whole(math.max(1, left)))
+  end
+end
+
 local code = 1
 for _, lock in ipairs(locks) do
   if look(lock) then -- of another type: another's
     lock.held, lock.mode = '', 'exclusive'
   end
-  if is_ours(lock) then
+  local was_ours = is_ours(lock)
+  if was_ours then
+    local card, left = card_of(lock, token), left_ms(lock, token)
     give_back(lock)
+    leave_word(lock, card, left)
     look(lock)
     if lock.mode == 'done' then
       tell(lock)
     end
   elseif lock.held and not lock.several then
     code = 0
-  else
-    code = math.min(code, -1)
+  elseif code ~= 0 then
+    code = -1
   end
 
   -- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
   -- the DEL, which frees memory, a server that is out of it allows this, too.)
-  if redis.pcall('GET', lock.fence) == ARGV[2] then
+  local last = redis.pcall('GET', lock.fence)
+  if last == ARGV[2] or was_ours and ARGV[2] == '0' and type(last) == 'string' then
     redis.pcall('INCR', lock.fence)
   end
   if ARGV[3] ~= '' then

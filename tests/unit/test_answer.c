@@ -27,6 +27,7 @@ static const struct {
     {"*2\r\n:-1\r\n:5\r\n", ANSWER_GONE, 5, 0, "", 0, 0, 0, 0},
     {"*2\r\n:-2\r\n:5\r\n", ANSWER_LATE, 5, 0, "", 0, 0, 0, 0},
     {"*2\r\n:-3\r\n:5\r\n", ANSWER_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-5\r\n:5\r\n", ANSWER_RELEASED, 5, 0, "", 0, 0, 0, 0},
     {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")", 900, 0,
      0, 0},
     {"*4\r\n:0\r\n:5\r\n:-1\r\n$0\r\n\r\n", ANSWER_HELD, 5, 0, "another program (\"\")", -1, 0, 0,
@@ -111,7 +112,7 @@ static const char *const malformed[] = {
     "*-1\r\n",
     "*1\r\n:1\r\n",
     "*2\r\n:4\r\n:5\r\n",
-    "*2\r\n:-5\r\n:5\r\n",
+    "*2\r\n:-6\r\n:5\r\n",
     "*2\r\n:4294967297\r\n:5\r\n",
     "*2\r\n$1\r\n1\r\n:5\r\n",
     "*2\r\n:1\r\n$1\r\n5\r\n",
@@ -313,11 +314,39 @@ static void test_release_answers(void)
     }
 }
 
+/* How long a lease lasts that was renewed by its token alone. */
+static void test_renewals(void)
+{
+    static const struct {
+        const char *reply;
+        int64_t left_ms; /* -1: malformed */
+    } rows[] = {
+        {"*2\r\n:1\r\n:5\r\n", 0},         {"*3\r\n:1\r\n:5\r\n:42\r\n", 42},
+        {"*3\r\n:2\r\n:5\r\n:42\r\n", 42}, {"*3\r\n:1\r\n:5\r\n:0\r\n", -1},
+        {"*3\r\n:1\r\n:5\r\n:-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", -1},
+        {"*3\r\n:1\r\n:5\r\n$-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n", -1}};
+    struct answer answer;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct reply *reply = parse(&codec, rows[i].reply);
+        enum rlock_status st = reply == NULL ? RLOCK_OK : answer_read_renewal(reply, &answer, NULL);
+
+        okf(reply != NULL &&
+                (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL
+                                     : st == RLOCK_OK && answer.left_ms == rows[i].left_ms),
+            "renewed: %s", rows[i].reply);
+        codec_free(codec);
+    }
+}
+
 int main(void)
 {
     test_answers();
     test_grants();
     test_many_holdings();
+    test_renewals();
     test_release_answers();
     return done_testing();
 }

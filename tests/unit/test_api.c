@@ -225,7 +225,7 @@ static void test_release(void)
         const char *answer;
         enum rlock_status st;
     } rows[] = {{RELEASED, RLOCK_OK},         {NOT_OURS, RLOCK_LOST},
-                {":-1\r\n", RLOCK_LOST},      {"-NOPERM no\r\n", RLOCK_E_REFUSED},
+                {":-1\r\n", RLOCK_GONE},      {"-NOPERM no\r\n", RLOCK_E_REFUSED},
                 {":9\r\n", RLOCK_E_PROTOCOL}, {"-READONLY no\r\n", RLOCK_E_SERVER},
                 {SILENT, RLOCK_E_UNREACHABLE}};
     size_t i;
@@ -244,6 +244,59 @@ static void test_release(void)
             "a release answered %s", rows[i].answer);
         close_at(&server, lock);
         is_str(server.log[1].second, "1700000000000000", "it tells the fence of the grant");
+    }
+}
+
+/* The lease of a token that came from elsewhere. */
+static void test_renew(void)
+{
+    static const struct {
+        const char *answer;
+        enum rlock_status st;
+        int64_t left_ms; /* at the most */
+    } rows[] = {{RENEWED, RLOCK_OK, 988},
+                {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
+                {GONE, RLOCK_LOST, 0},
+                {LOST_TO, RLOCK_LOST, 0},
+                {"*2\r\n:-5\r\n:1700000000000\r\n", RLOCK_RELEASED, 0},
+                {LOADING, RLOCK_E_SERVER, 0},
+                {SILENT, RLOCK_E_UNREACHABLE, 0}};
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct server server = {.answers = {[ASKED_RENEW] = ANSWERS(rows[i].answer)}};
+        const char *url = server.url;
+        struct rlock_config config = config_for(&url);
+        struct rlock *lock = NULL;
+        int64_t end_ms = 0;
+
+        config.token = "0123456789abcdef0123456789abcdef";
+        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK, "by token"))
+            continue;
+        is_int(rlock_renew(lock, 500, in(300), &end_ms, NULL), RLOCK_E_USAGE, "half a second");
+        okf(rlock_renew(lock, 0, in(300), &end_ms, NULL) == rows[i].st, "renewal %zu", i);
+        okf(end_ms == 0 ? rows[i].left_ms == 0
+                        : end_ms - rlock_clock_ms() <= rows[i].left_ms &&
+                              end_ms - rlock_clock_ms() > rows[i].left_ms - 5000,
+            "for as long as the server says, less what is not certain");
+        close_at(&server, lock);
+    }
+}
+
+static void test_tokens(void)
+{
+    static const char *const bad[] = {"", "0", "0123456789abcdef0123456789abcdeg",
+                                      "0123456789abcdef0123456789abcdef0",
+                                      "0123456789ABCDEF0123456789ABCDEF"};
+    const char *url = "redis://127.0.0.1:1";
+    struct rlock_config config = config_for(&url);
+    struct rlock *lock = NULL;
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        config.token = bad[i];
+        okf(rlock_open(&lock, &config, NULL) == RLOCK_LOST && lock == NULL, "no token: \"%s\"",
+            bad[i]);
     }
 }
 
@@ -301,6 +354,8 @@ int main(void)
     test_lost_reply();
     test_doubt();
     test_release();
+    test_renew();
+    test_tokens();
     test_malformed_grants();
     test_absurd_answers();
     return done_testing();

@@ -44,13 +44,15 @@ static void test_write(void)
     card_write(card, &holder);
     is_str(card, "label=a%20b=c%25d%1B%FF%0A",
            "what is not known is left out; what could end a word or reach a terminal is escaped");
+    card_write(card, &(struct rlock_holder){.label = "x kept=1", .is_kept = true});
+    is_str(card, "label=x%20kept=1 kept=1", "that somebody renews it is a word of its own");
     card_write(card, &(struct rlock_holder){.host = NULL});
     is_str(card, "", "nothing known, nothing written");
 
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
     all[255] = '\0';
-    holder = (struct rlock_holder){all, all, all, all, INT64_MIN};
+    holder = (struct rlock_holder){all, all, all, all, INT64_MIN, true};
     card_write(card, &holder);
     ok(is_card(card), "a card of all bytes is words of printable ASCII");
     long_text = malloc(100001);
@@ -59,7 +61,7 @@ static void test_write(void)
     memset(long_text, '\n', 100000);
     long_text[100000] = '\0';
     for (i = 0; i < 4; i++) { /* so that the cut is at each place of an escape */
-        holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1};
+        holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1, true};
         memset(card, 0x7f, sizeof card);
         card_write(card, &holder);
         okf(is_card(card) && strlen(card) < CARD_BYTES && strlen(card) > 4 * 150,

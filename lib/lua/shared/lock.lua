@@ -113,10 +113,24 @@ local function is_open(lock, token, want)
   return lock.mode == 'slots' and want ~= 'x' and lock.several < (tonumber(want) or 0)
 end
 
+local function left_ms(lock, token)
+  if lock.several then
+    return (redis.call('ZSCORE', lock.holders, token) or now) - now
+  end
+  return redis.call('PTTL', lock.key)
+end
+
+-- A lease is not made shorter, as others may count on its end, unless it is longer than it can be:
+-- that is from before the clock was set back. Returns for how many ms it lasts.
 local function extend(lock, token, ttl)
+  local left = left_ms(lock, token)
+  if left > ttl and left <= (number_in(card_of(lock, token), 'ttl') or 0) + 1000 then
+    return left
+  end
   keep_going(lock, ttl)
   if lock.several then
     redis.call('ZADD', lock.holders, whole(now + ttl), token)
     set_end(lock)
   end
+  return ttl
 end
