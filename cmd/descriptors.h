@@ -9,4 +9,7 @@
  */
 void descriptors_keep(int keep[], int n);
 
+/* descriptors_drop_inherited: close those that rlock was started with, but for 0 to 2. */
+void descriptors_drop_inherited(void);
+
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* main: from the command line to an exit status. */
+#include "acquire.h"
 #include "break.h"
 #include "help.h"
 #include "list.h"
+#include "release.h"
+#include "renew.h"
 #include "report.h"
 #include "run.h"
 #include "sources.h"
@@ -14,13 +17,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* No descriptor of ours may become the command's stdin, stdout or stderr. */
+/*
+ * No descriptor of ours may become the command's stdin, stdout or stderr. What
+ * is written to a closed one fails, and isn't taken for told.
+ */
 static void occupy_standard_descriptors(void)
 {
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     while (fd >= 0 && fd <= STDERR_FILENO)
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (fd > STDERR_FILENO)
         close(fd);
 }
@@ -66,6 +72,9 @@ static int answer(const struct options *options)
 /* What each verb does, from the options to an exit status. */
 static int (*const actions[VERB_COUNT])(const struct options *) = {
     [VERB_RUN] = run,
+    [VERB_ACQUIRE] = acquire_lock,
+    [VERB_RENEW] = renew_lock,
+    [VERB_RELEASE] = release_lock,
     [VERB_STATUS] = tell_status,
     [VERB_LIST] = tell_list,
     [VERB_BREAK] = break_lock,

@@ -9,34 +9,37 @@
 #define AT(member) offsetof(struct options, member)
 
 #define IN_RUN IN(VERB_RUN)
-#define IN_KEYED (IN_RUN | IN(VERB_STATUS) | IN(VERB_BREAK))
+#define IN_ACQUIRE IN(VERB_ACQUIRE)
+#define IN_GRANTED (IN_RUN | IN_ACQUIRE)
+#define IN_BY_TOKEN (IN(VERB_RENEW) | IN(VERB_RELEASE))
+#define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK))
 #define IN_ALL (IN(VERB_COUNT) - 1)
 
 /* clang-format off: a row a line or two, its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
     {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
      "what to lock; again for several, of which all are had or none"},
-    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_RUN, true, "30s",
+    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_GRANTED | IN(VERB_RENEW), true, "30s",
      "lease length, 1s to 30d; renewed at a third of it"},
-    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_RUN, true, NULL,
+    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_GRANTED, true, NULL,
      "don't wait for the lock"},
-    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_RUN, true, "for ever",
+    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_GRANTED, true, "for ever",
      "wait at most so long; 0 is -n"},
-    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), IN_RUN, true, "75",
+    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), IN_GRANTED, true, "75",
      "exit status when the lock was not had in time"},
-    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_RUN, true, "fifo",
+    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_GRANTED, true, "fifo",
      "stand in line; take it when it is free; or let only the newest waiter stay"},
-    {'s', "shared", NULL, OPTION_FLAG, AT(shared), IN_RUN, true, NULL,
+    {'s', "shared", NULL, OPTION_FLAG, AT(shared), IN_GRANTED, true, NULL,
      "together with others that want it shared"},
-    {'x', "exclusive", NULL, OPTION_FLAG, AT(exclusive), IN_RUN, true, NULL,
+    {'x', "exclusive", NULL, OPTION_FLAG, AT(exclusive), IN_GRANTED, true, NULL,
      "together with nobody, as without -s and --slots"},
-    {'\0', "slots", "N", OPTION_NUMBER, AT(slots), IN_RUN, true, NULL,
+    {'\0', "slots", "N", OPTION_NUMBER, AT(slots), IN_GRANTED, true, NULL,
      "together with at most N - 1 others, each with a slot of its own"},
     {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
      "run STRING by /bin/sh -c"},
-    {'\0', "on-lost", "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN, true, "kill",
+    {'\0', "on-lost", "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_GRANTED, true, "kill",
      "what happens to the command when the lock is lost"},
-    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_RUN, true,
+    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_GRANTED, true,
      "a sixth of the ttl, at most 5s", "time between TERM and KILL"},
     {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
      "end the command after so long, status 124"},
@@ -50,7 +53,8 @@ const struct option option_table[OPTION_COUNT] = {
      "after success mark it as done for so long; others don't run, status 0"},
     {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
-    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_RUN, false, NULL, "shown to those who wait"},
+    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
+     "shown to those who wait"},
     {'u', "url", "URL", OPTION_TEXT, AT(url), IN_ALL, true, "redis://127.0.0.1:6379",
      "which server: redis://, rediss://, unix:// or local:"},
     {'\0', "tls-ca", "FILE", OPTION_TEXT, AT(tls_ca), IN_ALL, true, "the system's",
@@ -72,6 +76,12 @@ const struct option option_table[OPTION_COUNT] = {
      "messages as one JSON object a line"},
     {'\0', "report", "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
      "at the end write a JSON object"},
+    {'\0', "bind-pid", "PID", OPTION_PID, AT(bind_pid), IN_ACQUIRE, true, NULL,
+     "a process stays behind that renews the lock until PID ends"},
+    {'\0', "token-file", "FILE", OPTION_TEXT, AT(token_file), IN_BY_TOKEN, true, NULL,
+     "the token is its first line, and not in RLOCK_TOKEN"},
+    {'\0', "quiet-if-gone", NULL, OPTION_FLAG, AT(quiet_if_gone), IN(VERB_RELEASE), true, NULL,
+     "a lock that is gone already is no failure"},
     {'\0', "watch", NULL, OPTION_FLAG, AT(watch), IN(VERB_STATUS), false, NULL,
      "look again each second, until ended"},
     {'\0', "yes", NULL, OPTION_FLAG, AT(yes), IN(VERB_BREAK), false, NULL, "don't ask"},

@@ -52,6 +52,9 @@ struct options {
     int64_t verbose;
     int64_t json;
     const char *report;
+    int64_t bind_pid; /* 0: none */
+    const char *token_file;
+    int64_t quiet_if_gone;
     int64_t watch;
     int64_t yes;
 
@@ -61,6 +64,8 @@ struct options {
     char *const *argv; /* the words behind the options: the command's, for the most part */
     enum source url_from;
     enum source password_file_from;
+    enum source ttl_from;
+    enum source token_file_from;
     int n_urls; /* at the nearest source */
 
     char **texts; /* values read from a file */
@@ -74,6 +79,7 @@ enum option_kind {
     OPTION_DURATION_OR_ZERO,
     OPTION_STATUS, /* 0 to 255 */
     OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
+    OPTION_PID,
     OPTION_CHOICE, /* one of the words in `argument`, by number */
     OPTION_FLAG,   /* no argument: sets 1; yes or no in other sources */
     OPTION_ASK     /* no argument: help or version */
@@ -94,7 +100,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 34
+#define OPTION_COUNT 37
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -42,21 +42,29 @@ static bool write_all(int fd, const char *bytes, size_t n)
 }
 
 /* A closed pipe must not end us: block the signal, and take it if it came. */
-static void write_line(const char *line, size_t n)
+static bool write_unbroken(int fd, const char *bytes, size_t n)
 {
-    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct timespec now = {0, 0};
     sigset_t broken;
     sigset_t before;
+    bool good;
 
-    if (poll(&room, 1, PATIENCE_MS) <= 0)
-        return;
     sigemptyset(&broken);
     sigaddset(&broken, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &broken, &before);
-    if (!write_all(STDERR_FILENO, line, n) && errno == EPIPE)
+    good = write_all(fd, bytes, n);
+    if (!good && errno == EPIPE)
         sigtimedwait(&broken, NULL, &now);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return good;
+}
+
+static void write_line(const char *line, size_t n)
+{
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (poll(&room, 1, PATIENCE_MS) > 0)
+        write_unbroken(STDERR_FILENO, line, n);
 }
 
 void report_draw(int terminal, const char *bytes, size_t n)
@@ -196,4 +204,9 @@ int report_file(const struct report *report, const char *path, const struct summ
 bool report_text(const char *text)
 {
     return write_all(STDOUT_FILENO, text, strlen(text));
+}
+
+bool report_result(const char *text)
+{
+    return write_unbroken(STDOUT_FILENO, text, strlen(text));
 }

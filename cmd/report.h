@@ -62,4 +62,7 @@ int report_file(const struct report *report, const char *path, const struct summ
 /* report_text: text that was asked for (help, version, tables), to stdout. False: it can't be. */
 bool report_text(const char *text);
 
+/* report_result: the same, where a reader that is gone must not end us by SIGPIPE. */
+bool report_result(const char *text);
+
 #endif

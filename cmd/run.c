@@ -2,6 +2,7 @@
 /* run: hold a lock for as long as a command runs. */
 #include "run.h"
 
+#include "claim.h"
 #include "environment.h"
 #include "hold.h"
 #include "session.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 extern char **environ;
 
@@ -23,84 +23,12 @@ struct run {
     struct hold_result held;
 };
 
-/* ---- waiting for the lock ---- */
-
-/* With several keys the one is named that is in the way. */
-static enum verdict say_busy(const struct run *run, enum verdict verdict,
-                             const struct rlock_obstacle *obstacle)
-{
-    const struct options *options = run->options;
-    char key[100] = "";
-    char why[500];
-
-    if (options->n_keys > 1 && obstacle->key < options->n_keys)
-        report_escape(key, sizeof key, options->keys[obstacle->key]);
-    if (obstacle->holder[0] == '\0')
-        snprintf(why, sizeof why, "not had in time");
-    else if (obstacle->left_ms < 0)
-        snprintf(why, sizeof why, "%s%sheld by %s, without an end", key, *key ? " is " : "",
-                 obstacle->holder);
-    else
-        snprintf(why, sizeof why, "%s%sheld by %s, for up to %lld.%01d s more", key,
-                 *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
-                 (int)(obstacle->left_ms % 1000 / 100));
-    report_say(&run->session.report, REPORT_NOTICE,
-               (struct message){.what = verdict_row(verdict)->name, .why = why});
-    return verdict;
-}
-
-static enum verdict say_done(const struct run *run, const struct rlock_obstacle *obstacle)
-{
-    time_t at = (time_t)(obstacle->since_ms / 1000);
-    char when[40] = "";
-    char why[400];
-    struct tm utc;
-
-    if (gmtime_r(&at, &utc) != NULL)
-        strftime(when, sizeof when, ", at %Y-%m-%dT%H:%M:%SZ", &utc);
-    snprintf(why, sizeof why, "by %s%s", obstacle->holder, when);
-    report_say(&run->session.report, REPORT_NOTICE,
-               (struct message){.what = verdict_row(VERDICT_DONE)->name,
-                                .why = why,
-                                .who = obstacle->holder,
-                                .at_ms = obstacle->since_ms});
-    return VERDICT_DONE;
-}
-
-static enum verdict acquire(struct run *run)
-{
-    struct rlock_until until = {RLOCK_NEVER, run->session.signals.stop_fd};
-    struct rlock_obstacle obstacle = {.left_ms = -1};
-    struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st;
-
-    if (run->options->wait_ms >= 0)
-        until.at_ms = run->session.report.start_ms + run->options->wait_ms;
-    do
-        st = rlock_acquire(run->session.lock, until, &run->grant, &obstacle, &err);
-    while (st == RLOCK_STOPPED && !signals_end(&run->session.signals, &run->session.number));
-    run->granted_ms = rlock_clock_ms();
-    if (st == RLOCK_OK)
-        return VERDICT_GRANTED;
-    if (st == RLOCK_STOPPED)
-        return VERDICT_INTERRUPTED;
-    if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)
-        return say_busy(run, verdict_of(st), &obstacle);
-    if (st == RLOCK_DONE)
-        return say_done(run, &obstacle);
-    return session_give_up(&run->session, &err);
-}
-
 static int status_of(const struct run *run, enum verdict verdict)
 {
     int status = run->held.status;
 
-    if (verdict_row(verdict)->status == verdict_row(VERDICT_BUSY)->status)
-        return (int)run->options->conflict_status;
-    if (verdict == VERDICT_INTERRUPTED)
-        return 128 + run->session.number;
     if (verdict != VERDICT_GRANTED)
-        return verdict_row(verdict)->status;
+        return session_status(&run->session, verdict);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -198,7 +126,7 @@ static enum verdict run_all(struct run *run)
         return VERDICT_INTERRUPTED;
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
-    verdict = acquire(run);
+    verdict = claim(session, &run->grant, &run->granted_ms);
     return verdict == VERDICT_GRANTED ? run_command(run) : verdict;
 }
 

@@ -31,6 +31,7 @@ void session_init(struct session *session, const struct options *options)
                                     .start_ms = rlock_clock_ms()},
                          .signals = {.fd = -1, .stop_fd = -1},
                          .local = LOCAL_NONE,
+                         .pid = getpid(),
                          .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
     if (session->keys_shown != NULL)
         session->report.key = session->keys_shown;
@@ -64,7 +65,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     bool is_local = session->local.fd >= 0;
     struct utsname host;
     const char *url = is_local ? session->local.url : credentials->url;
-    struct outer outer = environment_outer(environ);
+    struct outer outer =
+        session->token == NULL ? environment_outer(environ) : (struct outer){.n = 0};
     enum rlock_status st;
     struct rlock_config config = {
         .urls = &url,
@@ -83,17 +85,23 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .unless_done = options->once_ms > 0,
         .outer = outer.token,
         .n_outer = outer.n,
+        .token = session->token,
         .timing = session->timing,
         .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,
                    .user = user_name(),
                    .command = program,
                    .label = options->label,
-                   .pid = getpid()},
+                   .pid = session->pid,
+                   .is_kept = session->is_kept},
         .connect_ms = options->connect_ms,
         .queue = (enum rlock_queue)options->queue,
         .watch = progress_watch(&session->progress),
     };
 
+    if (session->token != NULL) { /* it is as it was granted, whatever else is wanted */
+        config.protocol = RLOCK_PROTOCOL_TOKEN;
+        config.mode = RLOCK_EXCLUSIVE;
+    }
     st = rlock_open(&session->lock, &config, err);
     outer_fini(&outer);
     return st;
@@ -122,7 +130,8 @@ enum rlock_status session_open(struct session *session, const char *program,
     st = credentials_read(&credentials, options, err);
     if (st != RLOCK_OK)
         return st;
-    st = rlock_timing_fit(options->ttl_ms, options->kill_after_ms, &session->timing, err);
+    st = rlock_timing_fit(options->ttl_ms, session->token != NULL ? -1 : options->kill_after_ms,
+                          &session->timing, err);
     if (st == RLOCK_OK && strcmp(credentials.url, LOCAL_URL) == 0)
         st = open_local(session, err);
     if (st == RLOCK_OK)
@@ -151,6 +160,17 @@ enum verdict session_give_up(const struct session *session, const struct rlock_e
                                 .why = err->text,
                                 .hint = hint_for(session, err)});
     return verdict;
+}
+
+int session_status(const struct session *session, enum verdict verdict)
+{
+    if (verdict == VERDICT_GRANTED)
+        return 0;
+    if (verdict == VERDICT_INTERRUPTED)
+        return 128 + session->number;
+    if (verdict_row(verdict)->status == verdict_row(VERDICT_BUSY)->status)
+        return (int)session->options->conflict_status;
+    return verdict_row(verdict)->status;
 }
 
 void session_close(struct session *session)

@@ -18,6 +18,9 @@ struct session {
     struct local local;
     struct rlock_timing timing;
     struct rlock *lock; /* NULL: not open */
+    const char *token;  /* of the lease that it is about; NULL: of one that is to be granted */
+    pid_t pid;          /* of who holds it, as others see it; ours where nobody says else */
+    bool is_kept;       /* others may give it back by its token, and somebody wants to know */
     char *keys_shown;   /* of several keys; NULL: there is one, or no memory */
 };
 
@@ -35,6 +38,9 @@ enum rlock_status session_open(struct session *session, const char *program,
 
 /* session_give_up: say what failed and what can be done; how that is called. */
 enum verdict session_give_up(const struct session *session, const struct rlock_error *err);
+
+/* session_status: the exit status for how it ended; of a grant, where all is well, 0. */
+int session_status(const struct session *session, enum verdict verdict);
 
 /* session_close: give up the connections; gives no lease back. */
 void session_close(struct session *session);

@@ -105,6 +105,9 @@ static bool take_number(struct reading *reading, const struct option *row, const
     case OPTION_NUMBER:
         return (units_number(value, RLOCK_SLOTS_MAX, at) && *at > 0) ||
                complain(reading, row, "not a number from 1 to 1000", value);
+    case OPTION_PID:
+        return (units_number(value, INT_MAX, at) && *at > 0) ||
+               complain(reading, row, "not the number of a process", value);
     case OPTION_CHOICE:
         return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
     case OPTION_FLAG:
@@ -417,6 +420,8 @@ static bool check_mode(struct reading *reading)
     const struct options *options = reading->options;
     const char *why = NULL;
 
+    if (options->verb != VERB_RUN && options->verb != VERB_ACQUIRE)
+        return true;
     if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
         why = "slots: the slots are those of one key";
     else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
@@ -424,6 +429,10 @@ static bool check_mode(struct reading *reading)
     else if (options->is_time && (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 ||
                                   options->once_ms > 0 || options->queue == RLOCK_QUEUE_NEWEST))
         why = "protocol timestamp: such a lock is one key, held alone, without a line or a mark";
+    else if (options->is_time && options->verb == VERB_ACQUIRE)
+        why = "protocol timestamp: such a lock has no token";
+    else if (options->on_lost == ON_LOST_PAUSE && options->bind_pid > 0)
+        why = "on-lost pause: it is for a command of rlock's own; with --bind-pid: kill or ignore";
     else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
         why = "a lock stays for 30d at most";
     if (why != NULL)
@@ -447,6 +456,8 @@ enum rlock_status sources_read(struct options *options, char **argv, struct rloc
         st = RLOCK_E_CONFIG;
     options->url_from = said_of(&reading, "url")->from;
     options->password_file_from = said_of(&reading, "password-file")->from;
+    options->token_file_from = said_of(&reading, "token-file")->from;
+    options->ttl_from = said_of(&reading, "ttl")->from;
     if (options->nonblock && is_later(said_of(&reading, "nonblock"), said_of(&reading, "wait")))
         options->wait_ms = 0;
     options->mode = mode_of(&reading);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum verb { VERB_RUN, VERB_STATUS, VERB_LIST, VERB_BREAK };
+enum verb { VERB_RUN, VERB_ACQUIRE, VERB_RENEW, VERB_RELEASE, VERB_STATUS, VERB_LIST, VERB_BREAK };
 
 #define VERB_COUNT (VERB_BREAK + 1)
 

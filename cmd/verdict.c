@@ -17,6 +17,7 @@ static const struct verdict_row rows[VERDICT_COUNT] = {
     [VERDICT_TIMEOUT] = {"timeout", 75, "the lock was not had in time"},
     [VERDICT_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
     [VERDICT_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
+    [VERDICT_NOT_YOURS] = {"not-yours", 76, "the lock isn't that token's (renew, release)"},
     [VERDICT_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
     [VERDICT_MISCONFIGURED] =
         {"misconfigured", 78, "bad URL, file, certificate, or server that can't do what was asked"},

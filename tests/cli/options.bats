@@ -69,9 +69,7 @@ END
     for word in lifo '' fif fifox FIFO; do
         refused 64 'usage: queue: ' -k "$KEY" --queue "$word" -- touch "$DIR/ran"
     done
-    for word in acquire renew release doctor; do # words, as any other
-        refused 64 'usage: no key' "$word" -k "$KEY"
-    done
+    refused 64 'usage: no key' doctor -k "$KEY" # a word, as any other
     [[ ! -e $DIR/ran ]]
 }
 
@@ -154,19 +152,20 @@ END
 
 # ---- the environment and files ----
 
-# from SOURCE NAME VALUE ARG...: rlock with that option set there; yes is no argument.
+# from SOURCE NAME VALUE [VERB] ARG...: rlock with that option set there; yes is no argument.
 from() {
-    local source=$1 name=$2 value=$3 variable=${2^^}
+    local source=$1 name=$2 value=$3 variable=${2^^} verb=()
     shift 3
+    [[ $1 == -* ]] || { verb=("$1") && shift; }
     case $source:$value in
-        command_line:yes) run --separate-stderr rlock "--$name" "$@" ;;
-        command_line:*) run --separate-stderr rlock "--$name=$value" "$@" ;;
+        command_line:yes) run --separate-stderr rlock "${verb[@]}" "--$name" "$@" ;;
+        command_line:*) run --separate-stderr rlock "${verb[@]}" "--$name=$value" "$@" ;;
         environment:*)
-            run --separate-stderr env "RLOCK_${variable//-/_}=$value" "$RLOCK" "$@"
+            run --separate-stderr env "RLOCK_${variable//-/_}=$value" "$RLOCK" "${verb[@]}" "$@"
             ;;
         file:*)
             echo "$name = $value" >"$DIR/config"
-            RLOCK_CONFIG=$DIR/config run --separate-stderr rlock "$@"
+            RLOCK_CONFIG=$DIR/config run --separate-stderr rlock "${verb[@]}" "$@"
             ;;
     esac
 }
@@ -284,6 +283,22 @@ probe_verbose() {
 probe_json() {
     from "$1" json yes -n -k "$TAKEN" -- true
     assert_line '^\{"event":"busy",'
+}
+
+probe_bind_pid() {
+    start bound sleep 20
+    from "$1" bind-pid "$pid" acquire -k "$KEY"
+    kill "$pid"
+    eventually 5 gone "$KEY"
+}
+probe_token_file() {
+    rlock acquire -k "$KEY" >"$DIR/token"
+    from "$1" token-file "$DIR/token" release -k "$KEY"
+    gone "$KEY"
+}
+probe_quiet_if_gone() {
+    RLOCK_TOKEN=$(printf '%032d' 1) from "$1" quiet-if-gone yes release -k "$KEY"
+    assert_status 0
 }
 
 probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }

@@ -54,6 +54,7 @@ static const struct source_words {
     [OPTION_STATUS] = {"3", "0", "255", 3, 0, 255},
     [OPTION_CHOICE] = {"pause", "kill", "ignore", ON_LOST_PAUSE, ON_LOST_KILL, ON_LOST_IGNORE},
     [OPTION_NUMBER] = {"3", "1", "1000", 3, 1, 1000},
+    [OPTION_PID] = {"3", "1", "2147483647", 3, 1, 2147483647},
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
@@ -87,6 +88,19 @@ static bool has(const struct options *options, const struct option *option, int6
                : text != NULL && strcmp(*(const char *const *)at, text) == 0;
 }
 
+/* A line of the first verb that has the option, with `words` in it. */
+static const char *line_of(const struct option *option, const char *words)
+{
+    static char line[128];
+    int verb = 0;
+
+    while ((option->verbs & IN(verb)) == 0)
+        verb++;
+    snprintf(line, sizeof line, "%s%s%s -k K%s", verb == VERB_RUN ? "" : verb_table[verb].name,
+             verb == VERB_RUN || words[0] == '\0' ? "" : " ", words, verb == VERB_RUN ? " x" : "");
+    return line[0] == ' ' ? line + 1 : line;
+}
+
 static void test_precedence_of(const struct option *option)
 {
     const struct source_words *words = words_for(option);
@@ -94,31 +108,31 @@ static void test_precedence_of(const struct option *option)
     struct options options;
     struct rlock_error err;
     char variable[64];
-    char line[128];
+    char given[64];
     char text[128];
 
     option_variable(option, variable);
     snprintf(text, sizeof text, "# comment\n\n  %s  =\t%s \n", name, words->in_file);
     write_file(file, text);
     setenv(variable, words->in_environment, 1);
-    snprintf(line, sizeof line, "--%s%s%s -k K x", name, words->in_line != NULL ? "=" : "",
+    snprintf(given, sizeof given, "--%s%s%s", name, words->in_line != NULL ? "=" : "",
              words->in_line != NULL ? words->in_line : "");
-    okf(read_line(&options, line, &err) == RLOCK_OK &&
+    okf(read_line(&options, line_of(option, given), &err) == RLOCK_OK &&
             has(&options, option, words->by_line, words->in_line),
         "%s: the command line before the environment: %s", name, err.text);
     options_fini(&options);
-    okf(read_line(&options, "-k K x", &err) == RLOCK_OK &&
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_environment, words->in_environment),
         "%s: the environment before the file: %s", name, err.text);
     options_fini(&options);
     setenv(variable, "", 1);
-    okf(read_line(&options, "-k K x", &err) == RLOCK_OK &&
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_file, words->in_file),
         "%s: the file before the default, and an empty variable is none: %s", name, err.text);
     options_fini(&options);
     unsetenv(variable);
     write_file(file, "");
-    okf(read_line(&options, "-k K x", &err) == RLOCK_OK &&
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             memcmp((const char *)&options + option->offset,
                    (const char *)&options_by_default + option->offset, sizeof(int64_t)) == 0,
         "%s: the default: %s", name, err.text);
@@ -220,6 +234,24 @@ static const struct {
     {"-k K --on-lost kil x", "on-lost: kill|pause|ignore"},
     {"-k K --on-lost kill| x", "on-lost: kill|pause|ignore"},
     {"-k K --on-lost kill|pause x", "on-lost: kill|pause|ignore"},
+    {"acquire -k K", NULL},
+    {"acquire -k K --bind-pid 1", NULL},
+    {"acquire -k K x", "no words may follow"},
+    {"acquire", "no key"},
+    {"acquire -k K --bind-pid 0", "bind-pid: not the number of a process"},
+    {"acquire -k K --bind-pid 2147483648", "bind-pid: not the number of a process"},
+    {"acquire -k K --bind-pid $$", "bind-pid: not the number of a process"},
+    {"acquire -k K --once 5", "unknown option of acquire: --once"},
+    {"acquire -k K --token-file f", "unknown option of acquire: --token-file"},
+    {"acquire -k K -k L --slots 2", "slots: the slots are those of one key"},
+    {"acquire -k K --bind-pid 1 --on-lost pause", "on-lost pause: "},
+    {"renew -k K -t 5 --token-file f", NULL},
+    {"renew -k K -n", "unknown option of renew: -n"},
+    {"release -k K --quiet-if-gone", NULL},
+    {"release -k K -t 5", "unknown option of release: -t"},
+    {"release", "no key"},
+    {"-k K --bind-pid 1 x", "unknown option: --bind-pid"},
+    {"-k K --token-file f x", "unknown option: --token-file"},
     {"--uri=redis://u:" SECRET "@h -k K x", "unknown option: --uri"},
     {"-xredis://u:" SECRET "@h -k K x", "unknown option: -"},
     {"-k K --nonblock=" SECRET " x", "unknown option: --nonblock"},

@@ -13,6 +13,7 @@ static const struct {
     {VERDICT_UNREACHABLE, 69},   {VERDICT_SYSTEM, 71},      {VERDICT_BUSY, 75},
     {VERDICT_TIMEOUT, 75},       {VERDICT_LOST, 76},        {VERDICT_REFUSED, 77},
     {VERDICT_MISCONFIGURED, 78}, {VERDICT_SUPERSEDED, 75},  {VERDICT_DONE, 0},
+    {VERDICT_NOT_YOURS, 76},
 };
 
 /* Each way in which the library can end. */

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attend: a process that stays behind, and renews a lease until another process ends.
+ *
+ * The program that was granted the lease forks it, tells the token to whoever
+ * asked for it, and leaves the lease to it with one word. Without that word
+ * nobody knows the token: the lease is given back.
+ *
+ * It hears of the end of the process, of what the renewals say, and of the
+ * leash, which ends the process in time where this one is dead or stopped. A
+ * lease that was released by its token from elsewhere is no lost one: the
+ * release left word of it on the server, and the renewal finds that.
+ */
+#include "attend.h"
+
+#include "descriptors.h"
+#include "leash.h"
+#include "timer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RELEASE_MS 2000 /* the longest a release may take */
+
+/* From the program to the attendant; the other way it is an errno. */
+enum attend_word { ATTEND_BEGIN, ATTEND_CANCEL };
+
+struct attending {
+    const struct session *session;
+    const struct rlock_grant *grant;
+    struct bound bound;
+    struct leash leash;
+    int events; /* of the renewals; -1: there are none */
+    int timer;
+    int64_t end_ms; /* of the lease */
+    bool kills;
+    bool is_over;
+    bool is_lost;
+    bool is_released;
+};
+
+static struct leash_times times_of(const struct attending *a)
+{
+    int64_t kill_ms = a->end_ms - a->grant->timing.margin_ms;
+
+    return (struct leash_times){.term_ms = kill_ms - a->grant->timing.grace_ms, .kill_ms = kill_ms};
+}
+
+/* ---- the end of the lease ---- */
+
+/* The leash does it; where that doesn't, we do. */
+static void end_bound(struct attending *a)
+{
+    int64_t now = rlock_clock_ms();
+    struct leash_times times = times_of(a);
+    struct pollfd ended = {.fd = a->leash.fd, .events = POLLIN};
+    int64_t patience;
+
+    if (now + a->grant->timing.grace_ms < times.kill_ms)
+        times.kill_ms = now + a->grant->timing.grace_ms;
+    times.term_ms = now;
+    patience = times.kill_ms + a->grant->timing.margin_ms / 2 - now;
+    if (leash_set(&a->leash, times) && patience > 0)
+        poll(&ended, 1, (int)patience);
+    bound_end(&a->bound, times.kill_ms);
+}
+
+static void lose(struct attending *a)
+{
+    a->is_lost = true;
+    a->is_over = true;
+    if (a->kills)
+        end_bound(a);
+}
+
+static void give_back(struct attending *a)
+{
+    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+
+    rlock_unkeep(a->session->lock);
+    if (a->is_lost)
+        until.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
+    if (!a->is_released)
+        (void)!rlock_release(a->session->lock, until, RLOCK_ENDS_FREE, 0, NULL);
+}
+
+/* ---- while it lasts ---- */
+
+static void keep(struct attending *a)
+{
+    if (a->events < 0 && rlock_keep(a->session->lock, &a->events, NULL) != RLOCK_OK)
+        a->events = -1;
+}
+
+static void take_events(struct attending *a)
+{
+    struct rlock_event event;
+
+    while (!a->is_over && read(a->events, &event, sizeof event) == (ssize_t)sizeof event)
+        switch (event.kind) {
+        case RLOCK_KEPT_RENEWED:
+        case RLOCK_KEPT_RESTORED:
+            a->end_ms = event.until_ms;
+            leash_set(&a->leash, times_of(a));
+            break;
+        case RLOCK_KEPT_RELEASED:
+            a->is_released = true;
+            a->is_over = true;
+            break;
+        case RLOCK_KEPT_LOST:
+            lose(a);
+            break;
+        case RLOCK_KEPT_TROUBLE:
+            break;
+        }
+}
+
+/* As it is with a command: what is to end us is meant for that for which we are there. */
+static void take_signals(const struct attending *a)
+{
+    struct signal_seen seen;
+
+    while (signals_take(&a->session->signals, &seen))
+        if (seen.action == SIGNAL_ENDS)
+            bound_signal(&a->bound, seen.number);
+}
+
+static int start_leash(struct attending *a)
+{
+    return a->kills ? leash_start(&a->leash, &a->bound, times_of(a), a->session->local.fd) : 0;
+}
+
+/* It was killed: there is to be one again. Nothing may fork beside a thread. */
+static void replace_leash(struct attending *a)
+{
+    leash_drop(&a->leash);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    if (bound_has_ended(&a->bound))
+        return;
+    rlock_unkeep(a->session->lock);
+    a->events = -1;
+    start_leash(a);
+}
+
+static int64_t next_look(const struct attending *a)
+{
+    if (a->events < 0)
+        return rlock_clock_ms() + a->grant->timing.reply_ms;
+    return a->kills ? times_of(a).term_ms : RLOCK_NEVER;
+}
+
+static void attend(struct attending *a)
+{
+    struct pollfd watch[] = {{.fd = a->bound.fd, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN},
+                             {.fd = a->session->signals.fd, .events = POLLIN},
+                             {.fd = a->timer, .events = POLLIN}};
+
+    while (!a->is_over) {
+        keep(a);
+        timer_set(a->timer, next_look(a));
+        watch[1].fd = a->events;
+        watch[2].fd = a->leash.fd;
+        poll(watch, sizeof watch / sizeof watch[0], -1);
+        if (watch[0].revents != 0) {
+            a->is_over = true;
+            break;
+        }
+        if (watch[1].revents != 0)
+            take_events(a);
+        if (watch[3].revents != 0)
+            take_signals(a);
+        if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
+            lose(a);
+        if (!a->is_over && watch[2].revents != 0)
+            replace_leash(a);
+    }
+}
+
+/* ---- the process ---- */
+
+/* Nobody who waits for our end, or for the end of what we were started with, waits for this one. */
+static int detach(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd;
+
+    prctl(PR_SET_NAME, "rlock-keeper");
+    if (null < 0 || setsid() < 0 || chdir("/") != 0)
+        return errno;
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (dup2(null, fd) < 0)
+            return errno;
+    close(null);
+    descriptors_drop_inherited();
+    return 0;
+}
+
+static _Noreturn void be_attendant(struct attending *a, int fd)
+{
+    enum attend_word word = ATTEND_CANCEL;
+    int failed = detach();
+    ssize_t heard;
+
+    a->timer = timer_open();
+    if (failed == 0)
+        failed = a->timer < 0 ? errno : start_leash(a);
+    (void)!send(fd, &failed, sizeof failed, MSG_NOSIGNAL);
+    heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
+    close(fd);
+    if (heard > 0 && word == ATTEND_BEGIN)
+        attend(a);
+    leash_drop(&a->leash);
+    if (failed == 0 && (heard <= 0 || word == ATTEND_BEGIN))
+        give_back(a);
+    _exit(0);
+}
+
+int attend_start(struct attendant *attendant, const struct session *session,
+                 const struct rlock_grant *grant, const struct bound *bound)
+{
+    struct attending a = {.session = session,
+                          .grant = grant,
+                          .bound = *bound,
+                          .leash = {.fd = -1},
+                          .events = -1,
+                          .end_ms = grant->until_ms,
+                          .kills = session->options->on_lost != ON_LOST_IGNORE};
+    int failed = 0;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    attendant->fd = pair[0];
+    attendant->pid = fork();
+    if (attendant->pid == 0) {
+        close(pair[0]);
+        be_attendant(&a, pair[1]);
+    }
+    if (attendant->pid < 0)
+        failed = errno;
+    close(pair[1]);
+    if (failed == 0 && recv(attendant->fd, &failed, sizeof failed, 0) <= 0)
+        failed = ECHILD;
+    if (failed != 0 && attendant->pid > 0)
+        attend_cancel(attendant);
+    else if (failed != 0)
+        close(attendant->fd);
+    return failed;
+}
+
+bool attend_begin(const struct attendant *attendant)
+{
+    enum attend_word word = ATTEND_BEGIN;
+    bool good = send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word;
+
+    if (good)
+        close(attendant->fd);
+    return good;
+}
+
+void attend_cancel(const struct attendant *attendant)
+{
+    enum attend_word word = ATTEND_CANCEL;
+
+    (void)!send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL);
+    close(attendant->fd);
+    while (waitpid(attendant->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* attend: a process that stays behind, and renews a lease until another process ends. */
+#ifndef ATTEND_H
+#define ATTEND_H
+
+#include "bound.h"
+#include "session.h"
+
+struct attendant {
+    pid_t pid;
+    int fd;
+};
+
+/*
+ * attend_start: fork it, away from the terminal and all descriptors that rlock
+ * was started with. Back when it is ready. 0, or an errno: then there is none.
+ */
+int attend_start(struct attendant *attendant, const struct session *session,
+                 const struct rlock_grant *grant, const struct bound *bound);
+
+/* attend_begin: the lease is its from now on, and not ours to give back. */
+bool attend_begin(const struct attendant *attendant);
+
+/* attend_cancel: it ends, and leaves the lease to us. */
+void attend_cancel(const struct attendant *attendant);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* bound: the process that a lease is bound to, which is not our child, with all below it. */
+#ifndef BOUND_H
+#define BOUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BOUND_SPARED 2
+
+struct bound {
+    pid_t pid;
+    int fd;                     /* of the process, whoever gets its number later; -1: none */
+    pid_t spared[BOUND_SPARED]; /* those of ours that may be below it; 0: none */
+};
+
+/* bound_open: a process that is the caller's own to end. 0, or an errno; ESRCH: it has ended. */
+int bound_open(struct bound *bound, pid_t pid);
+
+/* bound_name: of the program that it runs, as the kernel knows it; "": not known. */
+void bound_name(pid_t pid, char name[32]);
+
+bool bound_has_ended(const struct bound *bound);
+
+/* bound_signal: to the process alone. */
+void bound_signal(const struct bound *bound, int number);
+
+/*
+ * bound_end: TERM to the process and all that is below it, and to what comes
+ * to be there; KILL at `kill_ms`, until none of them runs. Blocks until then,
+ * but not for those that not even KILL ends.
+ */
+void bound_end(const struct bound *bound, int64_t kill_ms);
+
+#endif

@@ -1,0 +1,437 @@
+#!/usr/bin/env bats
+# acquire: a lock without a command: its token, who keeps it, and what ends it.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/span
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+}
+teardown() { common_teardown; }
+
+# ---- the token ----
+
+@test "it prints the token, and the lease runs on unattended until its TTL is over" {
+    run -0 --separate-stderr rlock acquire -k "$KEY" -t 1
+    assert_match "$output" '^[0-9a-f]{32}$'
+    assert_eq "$stderr" ""
+    assert_eq "$(value "$KEY" | cut -d' ' -f1)" "$output"
+    assert_between "$(ttl_ms "$KEY")" 1 1000
+    alone
+    run -75 rlock -k "$KEY" -n -- true
+    eventually 5 gone "$KEY"
+}
+
+@test "--json: token, fence, expires_ms, and a slot where there is one" {
+    rlock acquire -k "$KEY" --json -t 20 >"$DIR/json"
+    assert_match "$(<"$DIR/json")" \
+        '^\{"token":"[0-9a-f]{32}","fence":[1-9][0-9]{15},"expires_ms":1[0-9]{4}\}$'
+    assert_match "$(<"$DIR/json")" "\"fence\":$(redis_cli get "rlock:fence:{$KEY}:$KEY"),"
+    rlock acquire -k "$KEY:2" --slots 3 >/dev/null
+    assert_match "$(rlock acquire -k "$KEY:2" --slots 3 --json)" ',"slot":1\}$'
+}
+
+@test "others see the process that holds it: the caller, or that of --bind-pid" {
+    rlock acquire -k "$KEY" >"$DIR/token"
+    assert_match "$(value "$KEY")" " pid=$BASHPID .*command=bash "
+    start other sleep 20
+    rlock acquire -k "$KEY:2" --label 'a b' --bind-pid "$pid" >"$DIR/token"
+    assert_match "$(value "$KEY:2")" " pid=$pid .*command=sleep label=a%20b "
+}
+
+@test "stdout that can't be written: the lock is given back, 71" {
+    local bind
+    mkfifo "$DIR/nobody"
+    for bind in '' "--bind-pid $BASHPID"; do
+        full_or_closed "$bind" '>&-' 'stdout: Bad file descriptor'
+        full_or_closed "$bind" '>/dev/full' 'stdout: No space left'
+        # shellcheck disable=SC2016
+        full_or_closed "$bind" '7<>"$DIR/nobody" >"$DIR/nobody" 7>&-' 'stdout: Broken pipe'
+    done
+}
+full_or_closed() {
+    run -71 --separate-stderr bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" $1 $2"
+    assert_line "system: $3"
+    gone "$KEY"
+    eventually 5 alone
+}
+
+@test "a reader that doesn't come: given back before the TTL is over, and a signal doesn't wait" {
+    mkfifo "$DIR/full"
+    exec 7<>"$DIR/full"
+    dd if=/dev/zero bs=4096 count=64 of="$DIR/full" oflag=nonblock 2>/dev/null || :
+    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 1 >"$DIR/full"'
+    finish stuck
+    assert_status 76
+    assert_line 'lost: the token could not be written'
+    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 60 >"$DIR/full"'
+    eventually 5 exists "$KEY"
+    kill -TERM "$pid"
+    finish stuck
+    assert_status 143
+    gone "$KEY"
+}
+
+# ---- waiting ----
+
+@test "waiting is as with a command: -n, -w, -E, and a signal ends it and leaves the line" {
+    redis_cli set "$KEY" other PX 60000
+    run -75 --separate-stderr rlock acquire -k "$KEY" -n
+    assert_line 'busy: held by another program'
+    run -9 --separate-stderr rlock acquire -k "$KEY" -w 0.2 -E 9
+    assert_line 'timeout: held by another program'
+    assert_eq "$output" ""
+    start waiter "$RLOCK" acquire -k "$KEY"
+    eventually 5 exists "rlock:line:{$KEY}:$KEY"
+    kill -TERM "$pid"
+    finish waiter
+    assert_status 143
+    gone "rlock:line:{$KEY}:$KEY"
+    start waiter "$RLOCK" acquire -k "$KEY"
+    eventually 5 exists "rlock:line:{$KEY}:$KEY"
+    redis_cli del "$KEY"
+    finish waiter
+    assert_status 0
+    assert_eq "$(value "$KEY" | cut -d' ' -f1)" "$output"
+}
+
+@test "what is held already by RLOCK_TOKEN is not acquired again, and stays held" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    run -64 --separate-stderr rlock acquire -k "$KEY"
+    assert_line 'usage: it is held already by what RLOCK_TOKEN stands for'
+    run -64 --separate-stderr rlock acquire -k "$KEY:2" -k "$KEY"
+    gone "$KEY:2"
+    rlock release -k "$KEY"
+}
+
+@test "a lock that is a timestamp has no token: 64" {
+    RLOCK_PROTOCOL=timestamp run -64 --separate-stderr rlock acquire -k "$KEY"
+    assert_line 'usage: protocol timestamp: such a lock has no token'
+    gone "$KEY"
+}
+
+# ---- bound to a process ----
+
+@test "a shell acquires, runs three commands, one of them nested, and releases" {
+    shell sh -t 1
+    tell sh 'echo one'
+    tell sh '"$RLOCK" -k "$KEY" -n -- sh -c "echo \$RLOCK_TOKEN"'
+    assert_eq "$output" "$(<"$DIR/sh.token")"
+    never 2 gone "$KEY" # renewed
+    tell sh 'echo three; "$RLOCK" release -k "$KEY"'
+    assert_eq "$status $output" "0 three"
+    gone "$KEY"
+    tell sh '"$RLOCK" release -k "$KEY"'
+    assert_eq "$status" 76
+    eventually 5 alone
+    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
+    tell sh 'echo went on' # nothing was lost
+    assert_eq "$output" 'went on'
+}
+
+@test "released, and another's at once: no loss, and the shell lives" {
+    shell sh -t 1
+    tell sh '"$RLOCK" release -k "$KEY"; unset RLOCK_TOKEN; "$RLOCK" acquire -k "$KEY" -t 60'
+    eventually 5 alone
+    never 1 dead "$(<"$DIR/pids/sh")"
+    exists "$KEY"
+}
+
+@test "released while a nested command runs: that is ended, and the shell isn't" {
+    shell sh -t 1
+    tell sh '"$RLOCK" -k "$KEY" -- sleep 30 & sleep 0.5; "$RLOCK" release -k "$KEY"; wait $!'
+    assert_eq "$status" 76
+    eventually 5 alone
+    never 1 dead "$(<"$DIR/pids/sh")"
+    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
+}
+
+@test "of several keys one is released: the others are kept, until the process ends" {
+    shell sh -t 1 -k "$KEY:2" -k "$KEY:3"
+    tell sh '"$RLOCK" release -k "$KEY:2"'
+    never 2 gone "$KEY"
+    exists "$KEY:3" && gone "$KEY:2"
+    kill -KILL "$(<"$DIR/pids/sh")"
+    eventually 5 alone
+    assert_eq "$(redis_cli --scan | grep -vc '^rlock:fence:')" 0 'keys left'
+    shell sh2 -t 1 -k "$KEY:2"
+    tell sh2 '"$RLOCK" release -k "$KEY" -k "$KEY:2"'
+    eventually 5 alone
+    assert_eq "$(redis_cli --scan | grep -vc '^rlock:fence:')" 0 'keys left'
+    alive "$(<"$DIR/pids/sh2")"
+}
+
+@test "the process is killed: free within a second, and nobody stays behind" {
+    local before
+    shell sh -t 30
+    before=$(now_ms)
+    kill -KILL "$(<"$DIR/pids/sh")"
+    eventually 5 gone "$KEY"
+    is_sanitized || assert_between $(($(now_ms) - before)) 0 1000
+    eventually 5 alone
+}
+
+@test "the keeper has no terminal and nothing that is the caller's: readers see the end at once" {
+    local before its_pid fd
+    mkfifo "$DIR/pipe"
+    cat "$DIR/pipe" >"$DIR/read" &
+    echo $! >"$DIR/pids/reader"
+    before=$(now_ms)
+    start sh bash -c 'exec 8>"$DIR/pipe" 9<"$0"
+        token=$("$RLOCK" acquire -k "$KEY" -t 30 --bind-pid $$ 2>&1)
+        exec 8>&-; echo "$token" >"$DIR/got"; exec sleep 30' "$ROOT/README.md"
+    eventually 10 test -s "$DIR/got"
+    is_sanitized || assert_between $(($(now_ms) - before)) 0 3000
+    assert_match "$(<"$DIR/got")" '^[0-9a-f]{32}$'
+    eventually 5 dead "$(<"$DIR/pids/reader")"
+    eventually 5 test -n "$(leash)"
+    for its_pid in $(keeper) $(leash); do
+        # session, terminal
+        assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(keeper) 0 "
+        assert_eq "$(readlink "/proc/$its_pid/cwd")" /
+        for fd in "/proc/$its_pid/fd"/*; do
+            assert_match "${fd##*/} $(readlink "$fd")" \
+                '^([0-2] /dev/null|[0-9]+ (anon_inode:.*|socket:.*|pipe:.*|.*/report\..*))$'
+        done
+        refute_match "$(ls -l "/proc/$its_pid/fd")" "$DIR/(pipe|sh|got)|README"
+    done
+    assert_eq "$(keeper | wc -w) $(leash | wc -w)" '1 1'
+}
+
+@test "no secret is in the arguments or in the environment's place of what stays behind" {
+    redis_start own --requirepass s3cr3t
+    RLOCK_URL='' start sh bash -c 'token=$("$RLOCK" acquire -k "$KEY" --bind-pid $$ \
+        -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
+    eventually 10 test -s "$DIR/got"
+    refute_match "$(tr '\0' ' ' <"/proc/$(keeper)/cmdline")" "s3cr3t|$(<"$DIR/got")"
+    refute_match "$(tr '\0' ' ' <"/proc/$(leash)/cmdline")" "s3cr3t|$(<"$DIR/got")"
+    redis_use redis
+}
+
+@test "lost: the process and all below it are ended, with TERM first, in time, and nobody else" {
+    local its_pid child
+    start bystander sleep 30
+    shell sh -t 1
+    tell sh 'trap "echo >\"\$DIR/termed\"; exit 7" TERM'
+    tell sh '(trap "" TERM; exec setsid sleep 30) & echo $!'
+    child=$output
+    redis_cli set "$KEY" other PX 60000
+    finish sh
+    assert_status 7
+    [[ -e $DIR/termed ]]
+    eventually 2 dead "$child"
+    eventually 5 alone
+    alive "$(<"$DIR/pids/bystander")"
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "no renewal is confirmed: all has ended before the lease has" {
+    local end
+    redis_start own
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    shell sh -t 2
+    tell sh 'trap "" TERM' # KILL is what counts
+    end=$(($(now_ms) + $(ttl_ms "$KEY")))
+    redis_pause
+    eventually 5 dead "$(<"$DIR/pids/sh")"
+    is_sanitized || assert_between $(($(now_ms) - end)) -2000 0 'ms after the end of the lease'
+    redis_continue
+    redis_use redis
+}
+
+@test "--on-lost ignore: the process goes on, and nobody stays behind" {
+    shell sh -t 1 --on-lost ignore
+    assert_eq "$(leash)" ""
+    redis_cli set "$KEY" other PX 60000
+    eventually 5 alone
+    tell sh 'echo went on'
+    assert_eq "$output" 'went on'
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "the keeper is killed: the process has ended before the lease has" {
+    local end
+    shell sh -t 2
+    kill -KILL "$(keeper)"
+    end=$(($(now_ms) + $(ttl_ms "$KEY")))
+    eventually 5 dead "$(<"$DIR/pids/sh")"
+    is_sanitized || assert_between $(($(now_ms) - end)) -2000 0 'ms after the end of the lease'
+    eventually 5 gone "$KEY"
+    eventually 5 alone
+}
+
+@test "the keeper is stopped: the process has ended before the lease has" {
+    shell sh -t 1
+    kill -STOP "$(keeper)"
+    eventually 5 dead "$(<"$DIR/pids/sh")"
+    kill -CONT "$(keeper)"
+    eventually 5 alone
+}
+
+@test "the leash is killed: there is another, and the keeper renews on" {
+    local first
+    shell sh -t 1
+    first=$(leash)
+    kill -KILL "$first"
+    eventually 5 another_leash "$first"
+    never 2 gone "$KEY"
+    kill -KILL "$(keeper)"
+    eventually 5 dead "$(<"$DIR/pids/sh")"
+}
+another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
+
+@test "a signal to the keeper is the process's" {
+    start sh bash -c 'trap "echo >\"\$DIR/termed\"" TERM
+        "$RLOCK" acquire -k "$KEY" --bind-pid $$ >"$DIR/got"
+        while [[ ! -e $DIR/termed ]]; do sleep 0.05; done'
+    eventually 10 test -s "$DIR/got"
+    kill -TERM "$(keeper)"
+    finish sh
+    assert_status 0
+    eventually 5 alone
+    gone "$KEY"
+}
+
+@test "--bind-pid: no such process, another's, no number: 64, and the server isn't asked" {
+    local gone_pid
+    sh -c 'exit 0' &
+    gone_pid=$!
+    wait "$gone_pid"
+    redis_cli config resetstat
+    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$gone_pid"
+    assert_line "usage: bind-pid: process $gone_pid: No such process"
+    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1x
+    assert_line 'usage: bind-pid: not the number of a process'
+    if ((EUID == 0)); then
+        HOME=/ run -64 --separate-stderr setpriv --reuid 65534 --clear-groups \
+            "$RLOCK" acquire -k "$KEY" --bind-pid "$BASHPID"
+        assert_line "usage: bind-pid: process $BASHPID: Operation not permitted"
+    fi
+    refute_match "$(redis_cli info commandstats)" cmdstat_eval
+}
+
+@test "local: the private server is there for as long as the lock" {
+    unset RLOCK_URL
+    start sh bash -c '"$RLOCK" acquire -u local: -k "$KEY" -t 2 --bind-pid $$ >"$DIR/got"
+        exec sleep 30'
+    eventually 10 test -s "$DIR/got"
+    RLOCK_TOKEN='' run -75 rlock -u local: -k "$KEY" -w 3 -- true
+    kill -KILL "$pid"
+    eventually 5 rlock -u local: -k "$KEY" -n -- true
+}
+
+# ---- the examples of the manual, as their runners would run them ----
+
+# example AFTER BEFORE: the lines of an example, between two lines of the manual.
+example() {
+    sed -n '/^\.Ss Steps of a CI job/,/^\.Ss One machine/p' "$ROOT/man/rlock.1" |
+        awk -v after="$1" -v before="$2" '$0 ~ before && on { exit } on; $0 ~ after { on = 1 }' |
+        grep -v '^\.'
+}
+# What the examples call: deploy.sh and migrate.sh, which tell whether the lock is held.
+jobs() {
+    local name
+    mkdir -p "$DIR/job" && cd "$DIR/job" || return
+    ln -sf "$RLOCK" rlock
+    for name in migrate deploy; do
+        printf '%s\n' '#!/bin/sh' "$(asking) exists deploy >>'$DIR/held'" \
+            "echo $name >>'$DIR/ran'" "[ '$name' != \"\$FAILS\" ]" >"$name.sh"
+        chmod +x "$name.sh"
+    done
+    export PATH=$PWD:$PATH
+}
+ran() {
+    assert_eq "$(cat "$DIR/ran")" "$1" 'what ran'
+    assert_eq "$(sort -u "$DIR/held")" 1 'whether the lock was held'
+    rm "$DIR/ran" "$DIR/held"
+}
+after_ci() { eventually 5 gone deploy && eventually 5 alone; }
+
+# One shell for before_script and script; a line that is indented further belongs to the one before.
+gitlab() {
+    {
+        echo 'set -eo pipefail'
+        example 'before_script and script|in one shell' '^\.Ed' |
+            sed -n 's/^    - //p; s/^        //p' | awk '{ line = line $0 } !/ -t 1m$/ {
+                print line; line = "" } / -t 1m$/ { line = line " " }'
+    } >gitlab.sh
+    run bash gitlab.sh
+}
+@test "the example for GitLab CI: locked in each step, free at the end, also of a failure" {
+    jobs
+    gitlab
+    assert_status 0
+    ran $'migrate\ndeploy'
+    after_ci
+    FAILS=migrate gitlab
+    assert_status 1
+    ran migrate
+    after_ci
+    redis_cli set deploy other PX 60000
+    sed -i 's/ -w 30m/ -w 0.2/' gitlab.sh
+    run bash gitlab.sh
+    assert_status 1
+    [[ ! -e $DIR/ran ]]
+}
+
+# A shell for each step; the last one in any case, if there is a token.
+github() {
+    local step variables failed=0
+    rm -f step.* env.file
+    example '^GitHub Actions:' '^\.Ed' |
+        awk '/- (run|if):/ { n++ } { sub(/^ *(- )?(run: (\|)?)?/, "") } !/^(steps|if):/ && NF {
+            print > ("step." n) }'
+    : >env.file
+    for step in step.*; do
+        ((failed == 0)) || [[ $step == step.4 && -s env.file ]] || continue
+        mapfile -t variables <env.file
+        env "${variables[@]}" GITHUB_ENV=env.file bash -e "$step" || failed=$?
+    done
+    return "$failed"
+}
+@test "the example for GitHub Actions: locked in each step, free at the end, also of a failure" {
+    jobs
+    run github
+    assert_status 0
+    ran $'migrate\ndeploy'
+    after_ci
+    export FAILS=migrate
+    run github
+    assert_status 1
+    ran migrate
+    after_ci
+}
+
+# A shell for each sh step; what is in post in any case.
+jenkins() {
+    local step failed=0
+    rm -f step.* rlock.token
+    example '^is possible as above' '^\.Ed' | awk -v quote="'" '
+        index($0, "sh " quote) { n++ }
+        { sub("^ *(sh )?" quote "*", ""); sub(quote "+$", "") }
+        n && NF && !/^[a-z]* *\{|^\}/ { print > ("step." n) }'
+    for step in step.*; do
+        ((failed == 0)) || [[ $step == step.4 ]] || continue
+        sh -e "$step" || failed=$?
+    done
+    return "$failed"
+}
+@test "the example for Jenkins: locked in each step, free at the end, also of a failure" {
+    jobs
+    run jenkins
+    assert_status 0
+    ran $'migrate\ndeploy'
+    after_ci
+    export FAILS=deploy
+    run jenkins
+    assert_status 1
+    ran $'migrate\ndeploy'
+    after_ci
+}

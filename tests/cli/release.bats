@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# release: a lock is given back by its token, once, and never another's.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/span
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+}
+teardown() { common_teardown; }
+
+# refused REGEX WORD...: nothing is changed by it, and one line says why.
+refused() {
+    local says=$1
+    shift
+    unchanged run -76 --separate-stderr rlock "$@"
+    assert_line "^rlock: $KEY: not-yours: $says"
+    assert_eq "$output" ""
+}
+
+@test "a released lock is free, and nothing is left of it but its fence" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    exists "$KEY"
+    run -0 --separate-stderr rlock release -k "$KEY"
+    assert_eq "$output$stderr" ""
+    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
+    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 1 $((8 * 86400 * 1000))
+}
+
+@test "twice: 76, and 0 with --quiet-if-gone" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    rlock release -k "$KEY"
+    refused 'it is gone' release -k "$KEY"
+    unchanged run -0 --separate-stderr rlock release -k "$KEY" --quiet-if-gone
+    assert_eq "$stderr" ""
+}
+
+@test "another's: 76, also with --quiet-if-gone, and it stays the other's" {
+    local mine kind
+    mine=$(rlock acquire -k "$KEY")
+    redis_cli del "$KEY"
+    redis_cli set "$KEY" other PX 60000
+    for kind in foreign rlock; do
+        RLOCK_TOKEN=$mine refused 'it is held by another$' release -k "$KEY"
+        RLOCK_TOKEN=$mine refused 'it is held by another$' release -k "$KEY" --quiet-if-gone
+        redis_cli del "$KEY"
+        rlock acquire -k "$KEY" >"$DIR/theirs"
+    done
+    RLOCK_TOKEN=$(<"$DIR/theirs") rlock release -k "$KEY"
+}
+
+@test "a key of another type: 76, and it stays what it is" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    redis_cli del "$KEY"
+    redis_cli rpush "$KEY" a
+    refused 'it is held by another$' release -k "$KEY" --quiet-if-gone
+}
+
+@test "a token with a typo: 76, nothing changed, whatever the typo" {
+    local token wrong
+    token=$(rlock acquire -k "$KEY")
+    local last=${token: -1}
+    for wrong in "${token%?}" "${token}0" "${token^^}x" "${token%?}g" "${token%?} " ' ' x '*'; do
+        RLOCK_TOKEN=$wrong refused 'no lock has such a token' release -k "$KEY" --quiet-if-gone
+    done
+    [[ $last != 0 ]] && last=0 || last=1
+    RLOCK_TOKEN=${token%?}$last refused 'it is held by another$' release -k "$KEY"
+    RLOCK_TOKEN=$token rlock release -k "$KEY"
+}
+
+@test "no token: 64; a token file that can't be read: 78" {
+    unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    assert_line 'usage: no token: '
+    : >"$DIR/empty"
+    unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
+    assert_line 'usage: no token: '
+    unchanged run -78 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/none"
+    assert_line "misconfigured: token file $DIR/none: No such file"
+}
+
+@test "the token of a file: its first line, before that of the environment" {
+    rlock acquire -k "$KEY" >"$DIR/token"
+    echo 'the rest does not count' >>"$DIR/token"
+    RLOCK_TOKEN=x run -0 rlock release -k "$KEY" --token-file "$DIR/token"
+    gone "$KEY"
+}
+
+@test "what a configuration wants of locks that are to be taken doesn't matter" {
+    local token
+    token=$(rlock acquire -k "$KEY" -k "$KEY:2")
+    printf '%s\n' 'slots = 4' 'protocol = timestamp' 'kill-after = 20' >"$DIR/config"
+    export RLOCK_CONFIG=$DIR/config RLOCK_TOKEN=$token
+    rlock renew -k "$KEY" -k "$KEY:2" -t 10
+    rlock release -k "$KEY" -k "$KEY:2"
+    gone "$KEY" && gone "$KEY:2"
+}
+
+@test "several keys: all that the token holds are free; one that is another's or gone makes it 76" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -k "$KEY:3")
+    export RLOCK_TOKEN
+    redis_cli set "$KEY:2" other XX PX 60000
+    redis_cli del "$KEY:3"
+    run -76 --separate-stderr rlock release -k "$KEY" -k "$KEY:2" -k "$KEY:3" --quiet-if-gone
+    assert_line 'held by another'
+    gone "$KEY"
+    assert_eq "$(value "$KEY:2")" other
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:3")
+    rlock release -k "$KEY" -k "$KEY:3"
+    gone "$KEY" && gone "$KEY:3"
+}
+
+@test "shared locks and slots: each token gives back its own" {
+    local first second way
+    for way in -s '--slots 2'; do
+        # shellcheck disable=SC2086
+        first=$(rlock acquire -k "$KEY" $way) && second=$(rlock acquire -k "$KEY" $way)
+        RLOCK_TOKEN=$first rlock release -k "$KEY"
+        exists "$KEY"
+        RLOCK_TOKEN=$first refused 'it is gone' release -k "$KEY"
+        RLOCK_TOKEN=$second rlock release -k "$KEY"
+        gone "$KEY"
+    done
+}
+
+@test "the next in line has it at once" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 60)
+    start next "$RLOCK" -k "$KEY" -- true
+    export RLOCK_TOKEN
+    local before
+    eventually 5 waits
+    before=$(now_ms)
+    rlock release -k "$KEY"
+    finish next
+    assert_status 0
+    is_sanitized || assert_between $(($(now_ms) - before)) 0 1000
+}
+waits() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == 1 ]]; }
+
+@test "what was released no late renewal brings back" {
+    shell sh -t 1
+    redis_pause
+    tell_later
+    redis_continue
+    eventually 5 alone
+    gone "$KEY"
+}
+# A release and, behind it, the renewals that the keeper has sent meanwhile.
+tell_later() {
+    echo 'RLOCK_CONNECT_TIMEOUT=9 "$RLOCK" release -k "$KEY"' >"$DIR/sh.in"
+    sleep 0.4
+}
+
+@test "of a lock of rlock's own command: the command is ended, as it isn't under a lock any more" {
+    run -76 --separate-stderr rlock -k "$KEY" -t 1 -- \
+        sh -c '"$RLOCK" release -k "$KEY"; sleep 10; echo went on'
+    assert_match "$stderr" 'lost: it is gone'
+    assert_eq "$output" ""
+}
+
+@test "no server: 69; a refusal: 77; and the lock stays" {
+    local token
+    token=$(rlock acquire -k "$KEY")
+    RLOCK_TOKEN=$token run -69 --separate-stderr rlock release -k "$KEY" -u redis://127.0.0.1:1 \
+        --connect-timeout 0.2
+    assert_line 'unreachable'
+    RLOCK_URL=redis://nobody:x@127.0.0.1:$REDIS_PORT RLOCK_TOKEN=$token \
+        run -77 --separate-stderr rlock release -k "$KEY"
+    assert_line 'refused'
+    exists "$KEY"
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# renew: a lock lasts longer by its token, never shorter, and never another's.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/span
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+}
+teardown() { common_teardown; }
+
+lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
+
+@test "without -t it lasts as long again as it was acquired for; with -t so long" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
+    export RLOCK_TOKEN
+    redis_cli pexpire "$KEY" 3000
+    run -0 --separate-stderr rlock renew -k "$KEY"
+    assert_eq "$output$stderr" ""
+    lasts 100000
+    rlock renew -k "$KEY" -t 200
+    lasts 200000
+    redis_cli pexpire "$KEY" 3000
+    run -0 --separate-stderr rlock renew -k "$KEY" -v
+    assert_match "$stderr" 'renewed: for 19[0-9]\.[0-9] s'
+    lasts 200000
+}
+
+@test "it never gets shorter, for whoever counts on its end" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
+    export RLOCK_TOKEN
+    rlock renew -k "$KEY" -t 2
+    lasts 100000
+    rlock renew -k "$KEY" -t 300
+    rlock -k "$KEY" -- true # nested, and a holder with a TTL of its own
+    lasts 300000
+}
+
+@test "what a server's clock made longer than any TTL is put right by the next renewal" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100) rlock -k "$KEY" -t 1 -c "$(asking) pexpire \
+        '$KEY' 3600000; true"
+    RLOCK_TOKEN=$(value "$KEY" | cut -d' ' -f1) rlock -k "$KEY" -- true
+    lasts 100000
+}
+
+@test "shared locks and slots: each its own, and longer than the others" {
+    local first way
+    for way in -s '--slots 2'; do
+        # shellcheck disable=SC2086
+        first=$(rlock acquire -k "$KEY" $way -t 100) && rlock acquire -k "$KEY" $way -t 100
+        RLOCK_TOKEN=$first rlock renew -k "$KEY" -t 300
+        lasts 300000
+        # who comes to look at it finds that this is right
+        # shellcheck disable=SC2086
+        rlock -k "$KEY" ${way/2/3} -n -- true
+        lasts 300000
+        RLOCK_TOKEN=$first rlock release -k "$KEY"
+        lasts 100000
+        redis_cli flushall
+    done
+}
+
+@test "several keys: all or none" {
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -t 100)
+    export RLOCK_TOKEN
+    rlock renew -k "$KEY" -k "$KEY:2" -t 200
+    lasts 200000
+    redis_cli set "$KEY:2" other PX 60000
+    unchanged run -76 rlock renew -k "$KEY" -k "$KEY:2" -t 900
+    lasts 200000
+}
+
+@test "gone, another's, a token with a typo: 76, and nothing changed" {
+    local token
+    token=$(rlock acquire -k "$KEY")
+    unchanged_by "${token%?}g" 'no lock has such a token'
+    unchanged_by "$(tr 0-9a-f 1-9a-f0 <<<"$token")" 'it is held by '
+    RLOCK_TOKEN=$token rlock release -k "$KEY"
+    unchanged_by "$token" 'it is gone'
+    redis_cli set "$KEY" other PX 60000
+    unchanged_by "$token" 'it is held by another program \("other"\)'
+    lasts 60000
+    redis_cli flushall
+    unchanged_by "$token" 'it is gone'
+}
+unchanged_by() {
+    RLOCK_TOKEN=$1 unchanged run -76 --separate-stderr rlock renew -k "$KEY" -t 300
+    assert_line "^rlock: $KEY: not-yours: $2"
+}
+
+@test "a restart of the server in the middle is waited for, for --connect-timeout" {
+    redis_start own
+    RLOCK_URL=unix://$REDIS_SOCKET
+    export RLOCK_URL
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
+    export RLOCK_TOKEN
+    redis_pause
+    start renewal "$RLOCK" renew -k "$KEY" -t 200
+    never 1 dead "$pid"
+    redis_continue
+    finish renewal
+    assert_status 0
+    lasts 200000
+    redis_crash
+    run -69 rlock renew -k "$KEY" --connect-timeout 0.3
+    redis_use redis
+}

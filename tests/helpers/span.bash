@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# span: locks without a command, and who keeps them; needs common, redis and hold.
+#
+#     shell NAME OPTION...     a shell that has acquired $KEY, bound to itself, with these options;
+#                              returns when it holds it. It runs what `tell` says until it ends
+#     tell NAME COMMAND        a line for that shell to run; returns when it has, sets `output`
+#     keeper NAME, leash NAME  pids of the processes that stayed behind for it
+#     unchanged COMMAND...     no key of the server but for its time left is another afterwards
+
+shell() {
+    local name=$1
+    shift
+    mkfifo "$DIR/$name.in"
+    start "$name" bash -c 'exec 3<>"$0.in"
+        RLOCK_TOKEN=$("$RLOCK" acquire -k "$KEY" --bind-pid $$ "$@" 3>&-) || exit
+        export RLOCK_TOKEN
+        echo $RLOCK_TOKEN >"$0.token"
+        while read -ru 3 line; do
+            eval "$line" >"$0.said" 3>&-
+            echo $? >"$0.did"
+        done' "$DIR/$name" "$@"
+    eventually 10 test -s "$DIR/$name.token" || fail "$(cat "$DIR/$name.err")"
+}
+
+tell() {
+    rm -f "$DIR/$1.did"
+    timeout 10 tee "$DIR/$1.in" <<<"$2" >/dev/null || fail "$1 has ended" || return 1
+    eventually 10 test -s "$DIR/$1.did" || fail "$1 does not answer: $2"
+    status=$(<"$DIR/$1.did")
+    output=$(<"$DIR/$1.said")
+}
+
+of_name() {
+    local its_pid
+    for its_pid in $(marked); do
+        [[ $(cat "/proc/$its_pid/comm" 2>/dev/null) != "$1" ]] || echo "$its_pid"
+    done
+}
+keeper() { of_name rlock-keeper; }
+leash() { of_name rlock-leash; }
+alone() { [[ -z $(keeper)$(leash) ]]; }
+
+everything() {
+    local key
+    for key in $(redis_cli --scan | sort); do
+        echo "$key $(redis_cli dump "$key")"
+    done
+}
+unchanged() {
+    local before
+    before=$(everything)
+    "$@"
+    assert_eq "$(everything)" "$before" "what the server holds"
+}
