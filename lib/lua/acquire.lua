@@ -68,7 +68,7 @@ end
 -- Each key gets its expiry at once: the next one may turn out to be of another type.
 local function note(lock, field, value)
   redis.call('HSET', lock.waiters, field, value)
-  redis.call('PEXPIRE', lock.waiters, LIFE * 4)
+  redis.call('PEXPIRE', lock.waiters, LIFE * 2)
 end
 
 -- Of those who wait by "newest" one stays. Returns false if that isn't us.
@@ -100,7 +100,7 @@ local function stand_in_line()
     end
     note(lock, token, now .. ' ' .. want .. ' ' .. card)
     redis.call('ZADD', lock.line, whole(ticket), token)
-    redis.call('PEXPIRE', lock.line, LIFE * 4)
+    redis.call('PEXPIRE', lock.line, LIFE * 2)
   end
   return true
 end
@@ -136,8 +136,8 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(200, left + 2) or 200
   end
   local first, is_its_turn = next_turn(lock)
-  if place == 0 or place > WOKEN then
-    return 2500
+  if place == 0 or place > WOKEN then -- far behind it is enough to be seen alive
+    return place > 10 and 6000 or 2500
   end
   if not (lock.turn or is_its_turn) then
     return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2500

@@ -2,7 +2,7 @@
 
 -- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
 -- not there. How many are woken for one turn.
-local LIFE, CLAIM, ABSENT, WOKEN = 7500, 500, 300, 3
+local LIFE, CLAIM, ABSENT, WOKEN = 15000, 500, 300, 3
 
 local function leave(lock, token)
   redis.call('ZREM', lock.line, token)
@@ -38,7 +38,7 @@ end
 -- Who is woken for its turn comes at once; who is only to watch those ahead of it has a moment.
 local function wake(lock, token, why)
   redis.call('RPUSH', lock.wake .. token, why)
-  redis.call('PEXPIRE', lock.wake .. token, LIFE)
+  redis.call('PEXPIRE', lock.wake .. token, LIFE / 2)
 end
 
 -- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
