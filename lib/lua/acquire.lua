@@ -137,10 +137,10 @@ local function block_ms(lock, place, left)
   end
   local first, is_its_turn = next_turn(lock)
   if place == 0 or place > WOKEN then -- far behind it is enough to be seen alive
-    return place > 10 and 6000 or 2500
+    return place > 10 and 6000 or 2000
   end
   if not (lock.turn or is_its_turn) then
-    return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2500
+    return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2000
   end
   local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do

@@ -41,14 +41,14 @@ requests() { # that the server got so far
         let_go holder
         # shellcheck disable=SC2046
         all_end 0 $(seq "$n")
-        per+=($((($(requests) - before + 6 - $(beats "$from")) * 100 / n)))
+        per+=($((($(requests) - before + 2 - $(beats "$from")) * 100 / n)))
         echo "# $n waiters: $((($(requests) - before) * 100 / n)) requests for 100 grants" >&3
         assert_order {1..10} $(seq 11 "$n")
         assert_clean
         : >"$DIR/served"
     done
-    # The last two hand-overs have fewer to wake, by 3 with 2 requests each. And a beat is not
-    # work for a grant: it has a bound of its own, below.
+    # The last hand-over has one less to wake, with 2 requests. And a beat is not work for a
+    # grant: it has a bound of its own, below.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'

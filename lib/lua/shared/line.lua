@@ -2,7 +2,7 @@
 
 -- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
 -- not there. How many are woken for one turn.
-local LIFE, CLAIM, ABSENT, WOKEN = 15000, 500, 300, 3
+local LIFE, CLAIM, ABSENT, WOKEN = 15000, 500, 300, 2
 
 local function leave(lock, token)
   redis.call('ZREM', lock.line, token)
