@@ -53,6 +53,8 @@ const struct option option_table[OPTION_COUNT] = {
      "after success mark it as done for so long; others don't run, status 0"},
     {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
+    {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_GRANTED, true, "0",
+     "it counts as held only when N replicas of the server have it"},
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
      "shown to those who wait"},
     {'u', "url", "URL", OPTION_TEXT, AT(url), IN_ALL, true, "redis://127.0.0.1:6379",

@@ -40,6 +40,7 @@ struct options {
     int64_t kill_after_ms; /* -1: by the TTL */
     int64_t max_hold_ms;   /* 0: none */
     int64_t wait_all;
+    int64_t replicas; /* 0: none are waited for */
     const char *label;
     const char *url;
     const char *tls_ca;
@@ -80,6 +81,7 @@ enum option_kind {
     OPTION_STATUS, /* 0 to 255 */
     OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
     OPTION_PID,
+    OPTION_NUMBER_OR_ZERO,
     OPTION_CHOICE, /* one of the words in `argument`, by number */
     OPTION_FLAG,   /* no argument: sets 1; yes or no in other sources */
     OPTION_ASK     /* no argument: help or version */
@@ -100,7 +102,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 37
+#define OPTION_COUNT 38
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -94,6 +94,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                    .pid = session->pid,
                    .is_kept = session->is_kept},
         .connect_ms = options->connect_ms,
+        .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
         .watch = progress_watch(&session->progress),
     };

@@ -108,6 +108,9 @@ static bool take_number(struct reading *reading, const struct option *row, const
     case OPTION_PID:
         return (units_number(value, INT_MAX, at) && *at > 0) ||
                complain(reading, row, "not the number of a process", value);
+    case OPTION_NUMBER_OR_ZERO:
+        return units_number(value, RLOCK_REPLICAS_MAX, at) ||
+               complain(reading, row, "not a number from 0 to 1000", value);
     case OPTION_CHOICE:
         return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
     case OPTION_FLAG:

@@ -54,6 +54,7 @@ enum verdict verdict_of(enum rlock_status status)
     case RLOCK_E_PROTOCOL:
     case RLOCK_E_SERVER:
     case RLOCK_E_NO_QUORUM:
+    case RLOCK_E_REPLICAS:
         return VERDICT_UNREACHABLE;
     case RLOCK_E_REFUSED:
         return VERDICT_REFUSED;

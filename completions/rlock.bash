@@ -22,6 +22,7 @@ _rlock_options='-k --key                KEY
 -  --kill-after         DURATION 1s 2s 5s 10s
 -  --max-hold           DURATION 1m 10m 1h 6h
 -  --wait-all           -
+-  --replicas           N        0 1 2
 -  --label              TEXT
 -u --url                URL      redis:// rediss:// unix:// local:
 -  --tls-ca             FILE
@@ -43,8 +44,8 @@ _rlock_options='-k --key                KEY
 -V --version            -'
 
 # verb options    "-": without a verb
-_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version
-acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,label,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version
+acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
 renew  key,ttl,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,help,version
 release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
 status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version

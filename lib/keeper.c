@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "err.h"
 #include "random.h"
+#include "replicas.h"
 #include "timing.h"
 
 #include <errno.h>
@@ -71,6 +72,8 @@ static void *keep(void *arg)
         enum rlock_status st =
             quorum_renew(keeper->quorum, keeper->lease, stop, &end_ms, &restored, &err);
 
+        if (st == RLOCK_OK)
+            st = replicas_have(keeper->quorum, stop, &err);
         if (st == RLOCK_STOPPED)
             break;
         if (st == RLOCK_OK) {

@@ -15,6 +15,7 @@ struct member {
     int64_t reply_ms; /* longest wait for the answer once it was asked */
     int64_t ahead_ms; /* server clock minus rlock_clock_ms(), at the most */
     bool knows_clock;
+    unsigned granted_by; /* which of its connections the last grant came by; 0: it was none */
 };
 
 /* member_open: parse the address; no connection yet. `password` is borrowed. */

@@ -104,6 +104,7 @@ static enum rlock_status start_call(struct node *node, int64_t until_ms, struct 
 {
     enum rlock_status st = RLOCK_PENDING;
 
+    node->calls++;
     node->codec = codec_new();
     if (node->codec == NULL)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");

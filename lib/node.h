@@ -18,6 +18,7 @@ struct node {
     struct tls *tls;       /* borrowed; for rediss:// */
     struct tls_line *line; /* over the stream; NULL: nothing is */
     struct codec *codec;
+    unsigned calls; /* connections begun so far: which one it is */
     bool has_heard; /* anything at all from this server, ever */
     int greetings;  /* replies the greeting still waits for */
     char *greeting; /* AUTH and SELECT, on their way */

@@ -40,7 +40,11 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
 {
     enum rlock_status st = RLOCK_OK;
 
-    *quorum = (struct quorum){.timing = config->timing, .connect_ms = config->connect_ms};
+    *quorum = (struct quorum){.timing = config->timing,
+                              .connect_ms = config->connect_ms,
+                              .replicas = config->replicas};
+    if (config->replicas < 0 || config->replicas > RLOCK_REPLICAS_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "replicas: 0 to %d are possible", RLOCK_REPLICAS_MAX);
     if (config->n_urls != 1)
         return err_set(err, RLOCK_E_CONFIG, 0, "exactly one server is needed");
     quorum->member = calloc(config->n_urls, sizeof *quorum->member);
@@ -258,6 +262,7 @@ static struct tally count(struct quorum *quorum, answer_read *read)
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
 
+        member->granted_by = 0;
         if (member->state != RLOCK_OK)
             continue;
         member->state = read(member->reply, &answer, &member->err);
@@ -267,6 +272,8 @@ static struct tally count(struct quorum *quorum, answer_read *read)
         }
         member_saw_clock(member, answer.server_ms);
         add(&tally, member, &answer);
+        if (answer.kind == ANSWER_GRANTED || answer.kind == ANSWER_RESTORED)
+            member->granted_by = member->node.calls;
     }
     return tally;
 }
@@ -443,7 +450,15 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
                              struct rlock_until until, const struct reply **reply,
                              struct rlock_error *err)
 {
-    struct round round = {.request = request, .reply_ms = quorum->timing.reply_ms};
+    return quorum_ask_slowly(quorum, request, 0, until, reply, err);
+}
+
+enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
+                                    int64_t block_ms, struct rlock_until until,
+                                    const struct reply **reply, struct rlock_error *err)
+{
+    struct round round = {
+        .request = request, .block_ms = block_ms, .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = run(quorum, &round, until);
     size_t i;
 

@@ -18,6 +18,7 @@ struct quorum {
     struct rlock_timing timing;
     int64_t connect_ms;
     size_t reply_bytes; /* the longest reply */
+    int64_t replicas;   /* of a member, that must have what it granted; 0: none */
     bool in_doubt;      /* an acquire may have been executed though no answer came */
     struct watch *told; /* who hears from us while a round waits; NULL: nobody */
 };
@@ -67,6 +68,14 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct lease *leas
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
                              struct rlock_until until, const struct reply **reply,
                              struct rlock_error *err);
+
+/*
+ * quorum_ask_slowly: the same of a request that the server may hold back for
+ * `block_ms`; what else the members answered is in their `reply`.
+ */
+enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
+                                    int64_t block_ms, struct rlock_until until,
+                                    const struct reply **reply, struct rlock_error *err);
 
 /* quorum_unanswered: was a request of the last round sent to which no answer came? */
 bool quorum_unanswered(const struct quorum *quorum);

@@ -55,6 +55,7 @@
 #define RLOCK_KEYS_MAX 32   /* keys that are locked together */
 #define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
 #define RLOCK_SLOTS_MAX 1000
+#define RLOCK_REPLICAS_MAX 1000
 #define RLOCK_TOKEN_BYTES 32
 #define RLOCK_TTL_MIN_MS 1000
 #define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))
@@ -80,6 +81,7 @@ enum rlock_status {
     RLOCK_E_UNSUPPORTED, /* the server can't do what was asked, now or later */
     RLOCK_E_REFUSED,     /* password, permission, or a key of another type */
     RLOCK_E_NO_QUORUM,   /* too few members granted */
+    RLOCK_E_REPLICAS,    /* granted, but not on enough replicas, so given back */
     RLOCK_E_MEMORY,
     RLOCK_E_SYSTEM /* a system call failed; `sys` says which way */
 };
@@ -180,6 +182,7 @@ struct rlock_config {
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time for a connection to stand; > 0 */
     enum rlock_queue queue;
+    int64_t replicas; /* of a server, that must have a grant or renewal before it counts; 0: none */
     struct rlock_watch watch;
 };
 
@@ -274,13 +277,18 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * leaves the line before this returns anything but RLOCK_OK. Whoever wants
  * several keys stands in the line of each with the same ticket.
  *
+ * With `replicas` a grant counts when so many replicas have said that they
+ * have it, within timing.reply_ms, and is taken back if they don't. Renewals
+ * are held to the same: see rlock_keep.
+ *
  * A key that is held by one of the `outer` tokens counts as had: it stays the
  * outer lock's lease, which the keeper extends as well, and rlock_release()
  * leaves alone.
  *
  * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_SUPERSEDED,
  *          RLOCK_DONE (`obstacle` says by whom), RLOCK_STOPPED, or a fault;
- *          RLOCK_E_USAGE where an outer lock is held in another mode.
+ *          RLOCK_E_USAGE where an outer lock is held in another mode,
+ *          RLOCK_E_REPLICAS where too few replicas had it in time.
  * Blocks   until `until`, and up to timing.reply_ms more to take back a request.
  * Source   lib/lua/acquire.lua, lib/lua/shared/line.lua.
  */
@@ -290,7 +298,9 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
 
 /*
  * rlock_keep: start the keeper, a thread that renews the lease of the last
- * rlock_acquire and writes a struct rlock_event for each thing it sees.
+ * rlock_acquire and writes a struct rlock_event for each thing it sees. A
+ * renewal that too few replicas have is a trouble: the lease ends when it did,
+ * as that is when it would end after a failover.
  *
  *   events  out, on RLOCK_OK only: the descriptor to read events from; close
  *           on exec, owned by the handle, closed by rlock_unkeep()

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "err.h"
 #include "random.h"
+#include "replicas.h"
 
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
@@ -117,6 +118,22 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
     return st;
 }
 
+/* Once. What too few replicas have is not ours, but is on the server yet. */
+static enum rlock_status attempt(struct asking *asking, struct rlock_grant *grant,
+                                 int64_t *block_ms, struct rlock_error *err)
+{
+    struct quorum *quorum = asking->quorum;
+    enum rlock_status st;
+
+    st = quorum_acquire(quorum, asking->lease, asking->ends, grant, asking->obstacle, block_ms,
+                        err);
+    if (st == RLOCK_OK) {
+        st = replicas_have(quorum, asking->ends, err);
+        quorum->in_doubt = st != RLOCK_OK;
+    }
+    return st;
+}
+
 static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
                                    struct rlock_error *err)
 {
@@ -124,8 +141,7 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
     int64_t block_ms = 0;
 
     for (;;) {
-        st = quorum_acquire(asking->quorum, asking->lease, asking->ends, grant, asking->obstacle,
-                            &block_ms, err);
+        st = attempt(asking, grant, &block_ms, err);
         if (!may_pass(st) || (asking->lease->is_once && is_answered(asking, st)))
             return st;
         asking->was_there = asking->was_there || st == RLOCK_BUSY || st == RLOCK_PENDING;
@@ -149,9 +165,12 @@ static void take_back(struct quorum *quorum, const struct lease *lease, enum rlo
 
     if (st == RLOCK_STOPPED)
         until = until_in(until, STOPPED_MS);
-    if (quorum_leave(quorum, lease, until, NULL) >= RLOCK_E_USAGE && st >= RLOCK_E_USAGE &&
-        quorum->in_doubt)
+    if (quorum_leave(quorum, lease, until, NULL) < RLOCK_E_USAGE) {
+        if (st == RLOCK_E_REPLICAS)
+            err_suffix(err, "it was given back");
+    } else if (st >= RLOCK_E_USAGE && quorum->in_doubt) {
         err_suffix(err, "the lock may stay taken until its ttl ends");
+    }
 }
 
 enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,

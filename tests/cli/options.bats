@@ -59,7 +59,7 @@ END
 @test "what is no option, or not yet one, is unknown and never ignored" {
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
-        $'--\e[2J' --replicas \
+        $'--\e[2J' \
         --tls --tls-insecure  --token-file --quiet-if-gone \
         --bind-pid --yes; do
         refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
@@ -208,6 +208,11 @@ probe_exclusive() {
 probe_slots() {
     from "$1" slots 2 -k "$KEY" -- printenv RLOCK_SLOT
     assert_eq "$output" 0
+}
+probe_replicas() {
+    from "$1" replicas 1 -n -k "$KEY" -- true
+    assert_status 69
+    assert_match "$stderr" 'only 0 of 1 replicas had it'
 }
 probe_protocol() {
     from "$1" protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""

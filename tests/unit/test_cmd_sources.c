@@ -55,6 +55,7 @@ static const struct source_words {
     [OPTION_CHOICE] = {"pause", "kill", "ignore", ON_LOST_PAUSE, ON_LOST_KILL, ON_LOST_IGNORE},
     [OPTION_NUMBER] = {"3", "1", "1000", 3, 1, 1000},
     [OPTION_PID] = {"3", "1", "2147483647", 3, 1, 2147483647},
+    [OPTION_NUMBER_OR_ZERO] = {"3", "0", "1000", 3, 0, 1000},
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
@@ -203,6 +204,8 @@ static const struct {
     {"-k K --min-hold 31d x", "a lock stays for 30d at most"},
     {"-k K --slots 0 x", "slots: not a number from 1 to 1000"},
     {"-k K --slots 1001 x", "slots: not a number from 1 to 1000"},
+    {"-k K --replicas 1001 x", "replicas: not a number from 0 to 1000"},
+    {"-k K --replicas -1 x", "replicas: not a number from 0 to 1000"},
     {"-k K --label= x", NULL},
     {"", "no key"},
     {"x", "no key"},

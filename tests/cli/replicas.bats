@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# replicas: with --replicas a lock counts when they have it; a primary and two, one of them stopped.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+load ../helpers/hold
+
+setup_file() {
+    redis_start primary
+    local port=$REDIS_PORT
+    redis_start one --replicaof "127.0.0.1 $port"
+    redis_start two --replicaof "127.0.0.1 $port"
+    redis_use primary
+    redis_cli config set repl-diskless-sync-delay 0
+    eventually 20 have_joined 2
+}
+teardown_file() {
+    local name
+    for name in one two primary; do
+        redis_use "$name"
+        redis_stop
+    done
+}
+
+setup() {
+    common_setup
+    redis_use primary
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+}
+teardown() {
+    redis_use two
+    redis_continue
+    redis_use primary
+    common_teardown
+}
+
+have_joined() { [[ $(redis_cli info replication | grep -c 'state=online') == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+stop_two() {
+    redis_use two
+    redis_pause
+    redis_use primary
+}
+waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\).*/\1/p'; }
+
+@test "replicas: the lock counts when each has it, and costs one WAIT; without them none" {
+    redis_cli config resetstat
+    hold first -k "$KEY" --replicas 2
+    local name
+    for name in one two primary; do
+        redis_use "$name"
+        assert_match "$(value "$KEY")" "^$(env_of first RLOCK_TOKEN) " "$name"
+    done
+    let_go first
+    assert_status 0
+    assert_eq "$(waits)" 1
+    RLOCK_REPLICAS=2 "$RLOCK" --replicas 0 -k "$KEY" -- true
+    "$RLOCK" -k "$KEY" -- true
+    assert_eq "$(waits)" 1
+}
+
+@test "replicas: a shortfall gives the lock back, says so with 69, and the next one has it at once" {
+    local began
+    stop_two
+    began=$(now_ms)
+    run --separate-stderr "$RLOCK" -k "$KEY" -t 5 --replicas 2 -- touch "$DIR/ran"
+    assert_status 69
+    assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it in time; it was given back$"
+    is_sanitized || assert_between $(($(now_ms) - began)) 500 1500 'ms until it was given up'
+    [[ ! -e $DIR/ran ]]
+    gone "$KEY"
+    run --separate-stderr "$RLOCK" -k "$KEY" -n --replicas 1 -- true
+    assert_status 0
+    assert_eq "$stderr" ''
+}
+
+@test "replicas: so it is where a lock comes after a wait in line, and the line goes on" {
+    hold first -k "$KEY"
+    start second "$RLOCK" -k "$KEY" -t 5 --replicas 2 -- touch "$DIR/ran"
+    eventually 5 in_line 1
+    start third "$RLOCK" -k "$KEY" -t 5 -- true
+    eventually 5 in_line 2
+    stop_two
+    let_go first
+    finish second
+    assert_status 69
+    assert_match "$stderr" 'only 1 of 2 replicas had it in time; it was given back'
+    [[ ! -e $DIR/ran ]]
+    finish third
+    assert_status 0
+    eventually 2 gone "rlock:line:{$KEY}:$KEY"
+}
+
+@test "replicas: a renewal that one doesn't have extends nothing, and the command is ended in time" {
+    local began
+    hold first -k "$KEY" -t 2 --replicas 2
+    stop_two
+    began=$(now_ms)
+    finish first
+    assert_status 76
+    is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until it was ended'
+    assert_match "$stderr" 'only 1 of 2 replicas had it in time'
+    eventually 3 gone "$KEY"
+}
+
+@test "replicas: one that comes back before the lease ends keeps it going" {
+    hold first -k "$KEY" -t 4 --replicas 2 -v
+    stop_two
+    eventually 5 file_has "$DIR/first.err" 'only 1 of 2 replicas had it in time'
+    redis_use two
+    redis_continue
+    redis_use primary
+    eventually 5 file_has "$DIR/first.err" '(renewed).*'
+    let_go first 7
+    assert_status 7
+}
+
+@test "replicas: more of them than there are, and a server that refuses WAIT, leave nothing behind" {
+    run --separate-stderr "$RLOCK" -k "$KEY" -t 2 --replicas 3 -- touch "$DIR/ran"
+    assert_status 69
+    gone "$KEY"
+    redis_cli acl setuser poor reset on '>secret' '~*' +@all -wait
+    run --separate-stderr env RLOCK_URL="redis://poor:secret@127.0.0.1:$REDIS_PORT" \
+        "$RLOCK" -k "$KEY" --replicas 1 -- touch "$DIR/ran"
+    assert_status 77
+    assert_match "$stderr" 'NOPERM'
+    gone "$KEY"
+    [[ ! -e $DIR/ran ]]
+}
+
+# WAIT on a connection that wrote nothing is content with any replica.
+@test "replicas: what WAIT says on another connection counts for nothing" {
+    local grant='*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n'
+    fake_start <<END
+ACCEPT
+EXPECT EVAL
+SEND $grant
+CLOSE
+ACCEPT
+EXPECT WAIT 1 *
+SEND :1\r\n
+EXPECT EVAL
+SEND $grant
+EXPECT WAIT 1 *
+SEND :1\r\n
+EXPECT EVAL
+SEND :1\r\n
+END
+    run --separate-stderr timeout 20 "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" \
+        --replicas 1 -- sh -c 'exit 7'
+    fake_end || fail "$(fake_log)"
+    assert_eq "$status" 0 "$(fake_log)"
+}
