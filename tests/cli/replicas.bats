@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/redis
-load ../helpers/fake
 load ../helpers/hold
 
 setup_file() {
@@ -127,28 +126,4 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_match "$stderr" 'NOPERM'
     gone "$KEY"
     [[ ! -e $DIR/ran ]]
-}
-
-# WAIT on a connection that wrote nothing is content with any replica.
-@test "replicas: what WAIT says on another connection counts for nothing" {
-    local grant='*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n'
-    fake_start <<END
-ACCEPT
-EXPECT EVAL
-SEND $grant
-CLOSE
-ACCEPT
-EXPECT WAIT 1 *
-SEND :1\r\n
-EXPECT EVAL
-SEND $grant
-EXPECT WAIT 1 *
-SEND :1\r\n
-EXPECT EVAL
-SEND :1\r\n
-END
-    run --separate-stderr timeout 20 "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" \
-        --replicas 1 -- sh -c 'exit 7'
-    fake_end || fail "$(fake_log)"
-    assert_eq "$status" 0 "$(fake_log)"
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* test_replicas: what is made of the answers to WAIT, and on which connection they count. */
+#include "clock.h"
+#include "replicas.h"
+#include "server.h"
+#include "tap.h"
+
+static const char *const the_key = "k";
+
+#define REPLY_MS 150 /* and as long again until an answer that doesn't come is missed */
+
+static const struct {
+    int64_t wanted;
+    const char *answer;
+    bool is_new; /* the connection is not the one that granted */
+    enum rlock_status st;
+    const char *text;
+} rows[] = {
+    {0, ":0\r\n", false, RLOCK_OK, ""},
+    {1, ":1\r\n", false, RLOCK_OK, ""},
+    {2, ":5\r\n", false, RLOCK_OK, ""},
+    {2, ":1\r\n", false, RLOCK_E_REPLICAS, ": only 1 of 2 replicas had it in time"},
+    {1, ":5\r\n", true, RLOCK_E_UNREACHABLE, "the connection was lost"},
+    {2, ":1\r\n", true, RLOCK_E_UNREACHABLE, "the connection was lost"},
+    {1, CLOSE, false, RLOCK_E_UNREACHABLE, "closed"},
+    {1, SILENT, false, RLOCK_E_REPLICAS, "its replicas did not have it in time"},
+    {1, "-NOPERM\r\n", false, RLOCK_E_REFUSED, "NOPERM"},
+    {1, "-ERR unknown command 'WAIT'\r\n", false, RLOCK_E_UNSUPPORTED, "unknown command"},
+    {1, "$1\r\n5\r\n", false, RLOCK_E_REPLICAS, "only 0 of 1 replicas"},
+};
+
+static void wait_for(size_t i)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
+                                        [ASKED_OTHER] = ANSWERS(rows[i].answer)}};
+    const char *url = server.url;
+    struct rlock_until until = {rlock_clock_ms() + 10000, -1};
+    struct rlock_obstacle obstacle;
+    struct rlock_error err = {.text = ""};
+    struct quorum quorum = {.n = 0};
+    struct lease lease = {.n = 0};
+    struct rlock_grant grant;
+    int64_t block_ms;
+    struct rlock_config config = {
+        .urls = &url,
+        .n_urls = 1,
+        .keys = &the_key,
+        .n_keys = 1,
+        .timing = {.ttl_ms = 1000, .renew_ms = 300, .reply_ms = REPLY_MS},
+        .connect_ms = 1000,
+        .replicas = rows[i].wanted,
+    };
+    bool good = server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
+                quorum_open(&quorum, &config, NULL) == RLOCK_OK &&
+                quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) ==
+                    RLOCK_OK;
+
+    if (good && rows[i].is_new)
+        node_abandon(&quorum.member[0].node, NULL);
+    good = good && replicas_have(&quorum, until, &err) == rows[i].st;
+    okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
+        (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
+        (int)err.status, err.text);
+    quorum_close(&quorum);
+    lease_close(&lease);
+    server_stop(&server);
+}
+
+int main(void)
+{
+    size_t n = sizeof rows / sizeof rows[0];
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        wait_for(i);
+    return done_testing();
+}
