@@ -2,6 +2,7 @@
 /* main: from the command line to an exit status. */
 #include "acquire.h"
 #include "break.h"
+#include "doctor.h"
 #include "help.h"
 #include "list.h"
 #include "release.h"
@@ -78,6 +79,7 @@ static int (*const actions[VERB_COUNT])(const struct options *) = {
     [VERB_STATUS] = tell_status,
     [VERB_LIST] = tell_list,
     [VERB_BREAK] = break_lock,
+    [VERB_DOCTOR] = tell_doctor,
 };
 
 int main(int argc, char **argv)

@@ -12,14 +12,16 @@
 #define IN_ACQUIRE IN(VERB_ACQUIRE)
 #define IN_GRANTED (IN_RUN | IN_ACQUIRE)
 #define IN_BY_TOKEN (IN(VERB_RENEW) | IN(VERB_RELEASE))
-#define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK))
+#define IN_DOCTOR IN(VERB_DOCTOR)
+#define IN_MEASURED (IN_GRANTED | IN(VERB_RENEW) | IN_DOCTOR)
+#define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK) | IN_DOCTOR)
 #define IN_ALL (IN(VERB_COUNT) - 1)
 
 /* clang-format off: a row a line or two, its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
     {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
      "what to lock; again for several, of which all are had or none"},
-    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_GRANTED | IN(VERB_RENEW), true, "30s",
+    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_MEASURED, true, "30s",
      "lease length, 1s to 30d; renewed at a third of it"},
     {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_GRANTED, true, NULL,
      "don't wait for the lock"},
@@ -53,7 +55,7 @@ const struct option option_table[OPTION_COUNT] = {
      "after success mark it as done for so long; others don't run, status 0"},
     {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
-    {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_GRANTED, true, "0",
+    {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",
      "it counts as held only when N replicas of the server have it"},
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
      "shown to those who wait"},

@@ -15,6 +15,8 @@ const struct verb_row verb_table[VERB_COUNT] = {
     [VERB_STATUS] = {"status", NULL, false, "tell who holds a lock, and who waits for it", true},
     [VERB_LIST] = {"list", "[PATTERN]", false, "tell all locks of the server, a line each", true},
     [VERB_BREAK] = {"break", NULL, true, "take a lock away from whoever holds it", true},
+    [VERB_DOCTOR] = {"doctor", NULL, false, "tell what makes locks unsafe, and what to change",
+                     true},
 };
 
 enum verb verb_named(const char *word)

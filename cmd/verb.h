@@ -5,9 +5,18 @@
 
 #include <stdbool.h>
 
-enum verb { VERB_RUN, VERB_ACQUIRE, VERB_RENEW, VERB_RELEASE, VERB_STATUS, VERB_LIST, VERB_BREAK };
+enum verb {
+    VERB_RUN,
+    VERB_ACQUIRE,
+    VERB_RENEW,
+    VERB_RELEASE,
+    VERB_STATUS,
+    VERB_LIST,
+    VERB_BREAK,
+    VERB_DOCTOR
+};
 
-#define VERB_COUNT (VERB_BREAK + 1)
+#define VERB_COUNT (VERB_DOCTOR + 1)
 
 struct verb_row {
     const char *name;  /* the first word of the command line; NULL: what is done without one */

@@ -50,7 +50,8 @@ renew  key,ttl,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,v
 release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
 status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version
 list   url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version
-break  key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version'
+break  key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version
+doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version'
 
 # _rlock_own VERB: its options, with commas between them; fails if there is no such verb.
 _rlock_own() {

@@ -135,3 +135,4 @@ __rlock_verb release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeo
 __rlock_verb status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
 __rlock_verb list url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'
 __rlock_verb break key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version 'take a lock away from whoever holds it'
+__rlock_verb doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version 'tell what makes locks unsafe, and what to change'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* api: the calls of rlock.h over the layers below. */
 #include "clock.h"
+#include "doctor.h"
 #include "err.h"
 #include "keeper.h"
 #include "survey.h"
@@ -130,4 +131,10 @@ enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *n
                               struct rlock_until until, struct rlock_error *err)
 {
     return survey_break(&lock->quorum, key, name, until, err);
+}
+
+enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,
+                                const struct rlock_examiner *examiner, struct rlock_error *err)
+{
+    return doctor_examine(&lock->quorum, key, until, examiner, err);
 }

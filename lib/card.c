@@ -154,6 +154,7 @@ void card_read(const char *value, struct rlock_party *party)
     get_word(value, "label", party->label, sizeof party->label);
     party->since_ms = number_in(value, "since", 0);
     party->slot = number_in(value, "slot", -1);
+    party->ttl_ms = number_in(value, "ttl", 0);
     put_party(party->text, sizeof party->text, party);
 }
 

@@ -14,6 +14,24 @@ int64_t rlock_clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static int64_t read_us(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_us(void)
+{
+    return read_us(CLOCK_BOOTTIME);
+}
+
+int64_t clock_wall_us(void)
+{
+    return read_us(CLOCK_REALTIME);
+}
+
 struct rlock_until until_at(struct rlock_until until, int64_t at_ms)
 {
     if (at_ms < until.at_ms)

@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+/* clock_us: rlock_clock_ms(), finer. clock_wall_us: what this machine takes for Unix time. */
+int64_t clock_us(void);
+int64_t clock_wall_us(void);
+
 /* until_at: the earlier of `until` and a moment; the stop descriptor is kept. */
 struct rlock_until until_at(struct rlock_until until, int64_t at_ms);
 

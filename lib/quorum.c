@@ -40,9 +40,8 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
 {
     enum rlock_status st = RLOCK_OK;
 
-    *quorum = (struct quorum){.timing = config->timing,
-                              .connect_ms = config->connect_ms,
-                              .replicas = config->replicas};
+    *quorum = (struct quorum){
+        .timing = config->timing, .connect_ms = config->connect_ms, .replicas = config->replicas};
     if (config->replicas < 0 || config->replicas > RLOCK_REPLICAS_MAX)
         return err_set(err, RLOCK_E_USAGE, 0, "replicas: 0 to %d are possible", RLOCK_REPLICAS_MAX);
     if (config->n_urls != 1)

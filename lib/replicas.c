@@ -49,9 +49,8 @@ static enum rlock_status too_few(const struct quorum *quorum, const struct stand
 {
     if (standing->poor == NULL)
         return err_set(err, RLOCK_E_REPLICAS, 0, "its replicas did not have it in time");
-    err_set(err, RLOCK_E_REPLICAS, 0,
-            "only %" PRId64 " of %" PRId64 " replicas had it in time", standing->most,
-            quorum->replicas);
+    err_set(err, RLOCK_E_REPLICAS, 0, "only %" PRId64 " of %" PRId64 " replicas had it in time",
+            standing->most, quorum->replicas);
     err_prefix(err, standing->poor->url.shown);
     return RLOCK_E_REPLICAS;
 }

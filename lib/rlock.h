@@ -372,6 +372,7 @@ struct rlock_party {
     int64_t for_ms;   /* how long since then */
     int64_t left_ms;  /* of one of several holders: until its lease ends; else 0 */
     int64_t slot;     /* of RLOCK_SLOTS; -1: none */
+    int64_t ttl_ms;   /* of its lease; 0: not told */
 };
 
 /* One lock at one moment; borrowed from the call that shows it. */
@@ -439,6 +440,48 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlo
  */
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
                               struct rlock_until until, struct rlock_error *err)
+    __attribute__((warn_unused_result));
+
+/* How a finding of rlock_examine() is to be taken. */
+enum rlock_grade {
+    RLOCK_GRADE_GOOD,
+    RLOCK_GRADE_UNKNOWN, /* the server doesn't tell */
+    RLOCK_GRADE_WEAK,    /* good until something breaks: a machine, a network, a clock */
+    RLOCK_GRADE_UNSAFE   /* locks may end early, or can't be had */
+};
+
+/* What was found; borrowed from the call that shows it, printable ASCII. */
+struct rlock_finding {
+    const char *server; /* "host:port", or the path of its socket */
+    const char *check;  /* what was looked at: "eviction" */
+    enum rlock_grade grade;
+    const char *found;
+    const char *change; /* what to do about it; NULL: nothing */
+};
+
+/* Who is shown each finding; called by the thread that examines, during the call. */
+struct rlock_examiner {
+    void (*see)(void *context, const struct rlock_finding *finding);
+    void *context;
+};
+
+/*
+ * rlock_examine: look for what makes locks unsafe: on the server, on the way
+ * to it, in what the user may do there. Takes a second, in which it compares
+ * the clocks. Changes nothing.
+ *
+ *   key  a lock whose names are to be tried; NULL: one of the library's own
+ *
+ * What is asked for in the handle's config (timing, replicas) is what the
+ * server is measured by. What can't be looked at for lack of rights is a
+ * finding, RLOCK_GRADE_UNKNOWN.
+ *
+ * Returns  RLOCK_OK, RLOCK_STOPPED, or a fault: what was shown till then was so.
+ * Blocks   no longer than `until`.
+ * Source   lib/doctor.c, lib/lua/rights.lua.
+ */
+enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,
+                                const struct rlock_examiner *examiner, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
 /*

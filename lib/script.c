@@ -14,6 +14,8 @@ static const char *const texts[] = {
     [SCRIPT_INSPECT] = script_inspect,
     [SCRIPT_LIST] = script_list,
     [SCRIPT_BREAK] = script_break,
+    [SCRIPT_TIME] = script_time,
+    [SCRIPT_RIGHTS] = script_rights,
 };
 
 void script_request(struct request *request, enum script script, size_t n_keys)

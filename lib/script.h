@@ -14,7 +14,9 @@ enum script {
     SCRIPT_STAMP_RELEASE,
     SCRIPT_INSPECT,
     SCRIPT_LIST,
-    SCRIPT_BREAK
+    SCRIPT_BREAK,
+    SCRIPT_TIME,
+    SCRIPT_RIGHTS
 };
 
 /* The keys of one lock, in the order of the scripts' KEYS. */

@@ -125,8 +125,8 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
     struct quorum *quorum = asking->quorum;
     enum rlock_status st;
 
-    st = quorum_acquire(quorum, asking->lease, asking->ends, grant, asking->obstacle, block_ms,
-                        err);
+    st =
+        quorum_acquire(quorum, asking->lease, asking->ends, grant, asking->obstacle, block_ms, err);
     if (st == RLOCK_OK) {
         st = replicas_have(quorum, asking->ends, err);
         quorum->in_doubt = st != RLOCK_OK;

@@ -31,8 +31,8 @@ static const struct {
 
 static void wait_for(size_t i)
 {
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
-                                        [ASKED_OTHER] = ANSWERS(rows[i].answer)}};
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_OTHER] = ANSWERS(rows[i].answer)}};
     const char *url = server.url;
     struct rlock_until until = {rlock_clock_ms() + 10000, -1};
     struct rlock_obstacle obstacle;
@@ -50,10 +50,10 @@ static void wait_for(size_t i)
         .connect_ms = 1000,
         .replicas = rows[i].wanted,
     };
-    bool good = server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
-                quorum_open(&quorum, &config, NULL) == RLOCK_OK &&
-                quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) ==
-                    RLOCK_OK;
+    bool good =
+        server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
+        quorum_open(&quorum, &config, NULL) == RLOCK_OK &&
+        quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
         node_abandon(&quorum.member[0].node, NULL);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor: what makes the locks of a server unsafe.
+ *
+ * It asks as the user whose locks they are, and needs no rights beyond what
+ * locks need. Rights are tried, not looked up: ACL DRYRUN is one more right, is
+ * missing before Redis 7, and knows nothing of a proxy in between.
+ */
+#include "doctor.h"
+
+#include "clock.h"
+#include "condition.h"
+#include "err.h"
+#include "survey.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUR_KEY "rlock:doctor"
+#define SAMPLES 20
+#define SAMPLE_PAUSE_MS 50
+#define PATIENCE_MS 5000 /* for a reply: to measure it, not to miss it */
+#define BLOCK_MS 1000    /* how late a server may end a wait of a few */
+#define LIST_MS 3000
+#define TTL_SLACK_MS 1000
+#define SECOND_US INT64_C(1000000)
+#define DRIFT_PART 100 /* 1 %, as timing.c allows for */
+#define OFFSET_WEAK_US SECOND_US
+#define OFFSET_UNSAFE_US (60 * SECOND_US)
+
+/* ---- the clock, and the way to it ---- */
+
+/* One look at the server's clock, between two at ours. */
+struct sample {
+    int64_t sent_us;
+    int64_t took_us;
+    int64_t ahead_us; /* of our wall clock */
+    int64_t server_us;
+};
+
+static enum rlock_status take_sample(struct checkup *checkup, struct sample *sample)
+{
+    const struct reply *reply = NULL;
+    const char *seconds;
+    const char *rest;
+    struct request request;
+    int64_t wall_us;
+    enum rlock_status st;
+    size_t n;
+
+    script_request(&request, SCRIPT_TIME, 0);
+    wall_us = clock_wall_us();
+    sample->sent_us = clock_us();
+    st = checkup_ask(checkup, &request, &reply);
+    sample->took_us = clock_us() - sample->sent_us;
+    if (st != RLOCK_OK)
+        return st;
+    seconds = reply_text(reply_at(reply, 0), &n);
+    rest = reply_text(reply_at(reply, 1), &n);
+    if (seconds == NULL || rest == NULL || strlen(seconds) > 11 || strlen(rest) > 6)
+        return err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what TIME returns");
+    sample->server_us = strtoll(seconds, NULL, 10) * SECOND_US + strtoll(rest, NULL, 10);
+    sample->ahead_us = sample->server_us - wall_us - sample->took_us / 2;
+    return RLOCK_OK;
+}
+
+static int by_length(const void *one, const void *other)
+{
+    int64_t a = ((const struct sample *)one)->took_us;
+    int64_t b = ((const struct sample *)other)->took_us;
+
+    return (a > b) - (a < b);
+}
+
+static void tell_clock(struct checkup *checkup, const struct sample *sample)
+{
+    int64_t off_us = sample->ahead_us < 0 ? -sample->ahead_us : sample->ahead_us;
+    const char *way = sample->ahead_us < 0 ? "behind" : "ahead of";
+    enum rlock_grade grade = RLOCK_GRADE_GOOD;
+
+    if (off_us > OFFSET_WEAK_US)
+        grade = off_us > OFFSET_UNSAFE_US ? RLOCK_GRADE_UNSAFE : RLOCK_GRADE_WEAK;
+    checkup_tell(checkup, "clock", grade,
+                 grade == RLOCK_GRADE_GOOD
+                     ? NULL
+                     : "keep both right by NTP: when the server's is set forward, leases end early",
+                 "the server's is %" PRId64 ".%03d s %s this machine's", off_us / SECOND_US,
+                 (int)(off_us % SECOND_US / 1000), way);
+}
+
+/* Both ran between the first sample and the last; how far apart can't be known better than so. */
+static void tell_rate(struct checkup *checkup, const struct sample *first,
+                      const struct sample *last)
+{
+    int64_t ours_us = last->sent_us + last->took_us / 2 - (first->sent_us + first->took_us / 2);
+    int64_t apart_us = last->server_us - first->server_us - ours_us;
+    int64_t unsure_us = (last->took_us + first->took_us) / 2 + 1000;
+    bool is_good = llabs(apart_us) <= unsure_us + ours_us / DRIFT_PART;
+
+    checkup_tell(checkup, "clock rate", is_good ? RLOCK_GRADE_GOOD : RLOCK_GRADE_UNSAFE,
+                 is_good ? NULL : "let NTP slew clocks, never step them, and look at the machine",
+                 "the server's went %" PRId64 " ms in %" PRId64 " ms of this machine's",
+                 (last->server_us - first->server_us + 500) / 1000, (ours_us + 500) / 1000);
+}
+
+static void tell_round_trip(struct checkup *checkup, struct sample *samples)
+{
+    int64_t limit_us = checkup->timing.reply_ms * 1000;
+    enum rlock_grade grade = RLOCK_GRADE_GOOD;
+    int64_t worst_us;
+
+    qsort(samples, SAMPLES, sizeof samples[0], by_length);
+    worst_us = samples[SAMPLES - 1].took_us;
+    if (worst_us > limit_us / 4)
+        grade = worst_us > limit_us ? RLOCK_GRADE_UNSAFE : RLOCK_GRADE_WEAK;
+    checkup_tell(
+        checkup, "round trip", grade,
+        grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a server that is nearer",
+        "%.1f ms, at worst %.1f ms; with a ttl of %" PRId64 " ms it may take %" PRId64 " ms",
+        (double)samples[SAMPLES / 2].took_us / 1000, (double)worst_us / 1000,
+        checkup->timing.ttl_ms, checkup->timing.reply_ms);
+}
+
+static enum rlock_status measure(struct checkup *checkup)
+{
+    struct sample samples[SAMPLES];
+    enum rlock_status st = RLOCK_OK;
+    int i;
+
+    for (i = 0; st == RLOCK_OK && i < SAMPLES; i++) {
+        st = take_sample(checkup, &samples[i]);
+        if (st == RLOCK_OK && i < SAMPLES - 1 &&
+            clock_sleep(until_in(checkup->until, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
+            st = RLOCK_STOPPED;
+    }
+    if (st != RLOCK_OK)
+        return st;
+    tell_clock(checkup, &samples[SAMPLES - 1]);
+    tell_rate(checkup, &samples[0], &samples[SAMPLES - 1]);
+    tell_round_trip(checkup, samples);
+    return RLOCK_OK;
+}
+
+/* ---- rights ---- */
+
+static void add_refusal(char *text, size_t room, const char *which, const char *why)
+{
+    size_t used = strlen(text);
+
+    snprintf(text + used, room - used, "%s%.200s (%.200s)", used > 0 ? "; " : "", which, why);
+}
+
+/* A command that no script can try. RLOCK_OK also where it is denied: the text says so then. */
+static enum rlock_status try_alone(struct checkup *checkup, const struct request *request,
+                                   int64_t block_ms, char *text, size_t room)
+{
+    const struct reply *reply = NULL;
+    enum rlock_status st =
+        quorum_ask_slowly(&checkup->one, request, block_ms, checkup->until, &reply, &checkup->err);
+
+    /* Redis 5 wants whole seconds, and says so: it has nothing against us */
+    if (!checkup_is_denied(checkup, st))
+        return st;
+    if (strstr(checkup->err.text, "timeout is not an integer") == NULL)
+        add_refusal(text, room, request->word[0], checkup->err.text);
+    return RLOCK_OK;
+}
+
+static enum rlock_status try_waiting(struct checkup *checkup, const struct lease *lease, char *text,
+                                     size_t room)
+{
+    struct lease_when when = {.block_ms = 10};
+    struct request request;
+    enum rlock_status st;
+
+    lease_ask_wake(lease, &request, &when);
+    st = try_alone(checkup, &request, BLOCK_MS, text, room);
+    if (st != RLOCK_OK || checkup->one.replicas == 0)
+        return st;
+    request_begin(&request, "WAIT");
+    request_add(&request, "0");
+    request_add(&request, "1");
+    return try_alone(checkup, &request, 0, text, room);
+}
+
+/* What the script found: which of a kind, and the first complaint about them. */
+static void add_refusals(char *text, size_t room, const struct reply *reply, size_t at)
+{
+    size_t n;
+    const char *which = reply_text(reply_at(reply, at), &n);
+    const char *why = reply_text(reply_at(reply, at + 1), &n);
+
+    if (which != NULL && why != NULL && *which != '\0')
+        add_refusal(text, room, which, why);
+}
+
+static enum rlock_status tell_rights(struct checkup *checkup)
+{
+    const char *key = checkup->key != NULL ? checkup->key : OUR_KEY;
+    struct rlock_config config = {.keys = &key, .n_keys = 1};
+    const struct reply *reply = NULL;
+    struct request request;
+    char needed[500] = "";
+    char looking[250] = "";
+    struct lease lease;
+    enum rlock_status st;
+    int i;
+
+    st = lease_open(&lease, &config, &checkup->err);
+    if (st != RLOCK_OK)
+        goto out;
+    script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS);
+    for (i = 0; i < SCRIPT_KEYS; i++)
+        request_add(&request, lease.lock[0].key[i]);
+    request_add(&request, lease.token);
+    st = checkup_ask(checkup, &request, &reply);
+    if (checkup_is_denied(checkup, st)) {
+        add_refusal(needed, sizeof needed, key, checkup->err.text);
+        st = RLOCK_OK;
+    } else if (st == RLOCK_OK) {
+        add_refusals(needed, sizeof needed, reply, 0);
+        add_refusals(needed, sizeof needed, reply, 4);
+        add_refusals(looking, sizeof looking, reply, 2);
+        st = try_waiting(checkup, &lease, needed, sizeof needed);
+    }
+    if (st != RLOCK_OK)
+        goto out;
+    if (*needed != '\0')
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
+                     "let the user do what rlock(1) says under Rights", "not all: %s", needed);
+    else if (*looking != '\0')
+        checkup_tell(checkup, "rights", RLOCK_GRADE_WEAK,
+                     "allow these, too, to whoever shall use status, list or break",
+                     "enough for locks, not to look at them: %s", looking);
+    else
+        checkup_tell(checkup, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
+                     key);
+out:
+    lease_close(&lease);
+    return st;
+}
+
+/* ---- locks that will not end in time ---- */
+
+struct odd_locks {
+    size_t n;
+    size_t n_late;
+    size_t n_endless;
+    char late[64]; /* the first of them */
+    char endless[64];
+};
+
+static void look_at_lock(void *context, const struct rlock_view *view)
+{
+    struct odd_locks *odd = context;
+    bool is_late = false;
+    size_t i;
+
+    for (i = 0; i < view->n_holders; i++) {
+        const struct rlock_party *holder = &view->holders[i];
+        int64_t left_ms = view->seen == RLOCK_SEEN_EXCLUSIVE ? view->left_ms : holder->left_ms;
+
+        is_late = is_late || (holder->ttl_ms > 0 && left_ms > holder->ttl_ms + TTL_SLACK_MS);
+    }
+    odd->n++;
+    if (is_late && odd->n_late++ == 0)
+        snprintf(odd->late, sizeof odd->late, "%s", view->key);
+    if (view->left_ms < 0 && odd->n_endless++ == 0)
+        snprintf(odd->endless, sizeof odd->endless, "%s", view->key);
+}
+
+static enum rlock_status tell_locks(struct checkup *checkup)
+{
+    struct rlock_until until = until_in(checkup->until, LIST_MS);
+    struct odd_locks odd = {.n = 0};
+    struct rlock_visitor visitor = {.lock = look_at_lock, .context = &odd};
+    enum rlock_status st = survey_list(&checkup->one, NULL, until, &visitor, &checkup->err);
+    bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && until_over(until);
+
+    if (checkup_is_denied(checkup, st)) {
+        checkup_tell(checkup, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
+                     "they can't be looked at: %s", checkup->err.text);
+        return RLOCK_OK;
+    }
+    if (st != RLOCK_OK && !is_cut)
+        return st;
+    if (odd.n_late > 0)
+        checkup_tell(checkup, "locks", RLOCK_GRADE_UNSAFE,
+                     "if its holder is gone, take it away by rlock break -k KEY",
+                     "%zu of %zu last longer than their ttl, as after the server's clock was set "
+                     "back; one is %s",
+                     odd.n_late, odd.n, odd.late);
+    else if (odd.n_endless > 0)
+        checkup_tell(checkup, "locks", RLOCK_GRADE_WEAK,
+                     "if its holder is gone, take it away by rlock break -k KEY",
+                     "%zu of %zu never expire; one is %s", odd.n_endless, odd.n, odd.endless);
+    else
+        checkup_tell(checkup, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time", odd.n,
+                     is_cut ? " in the first 3 seconds" : "");
+    return RLOCK_OK;
+}
+
+/* ---- all of it ---- */
+
+static enum rlock_status examine(struct checkup *checkup)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+
+    /* whoever may not do this may do nothing: the rest would only be harder to understand */
+    script_request(&request, SCRIPT_TIME, 0);
+    st = checkup_ask(checkup, &request, &reply);
+    if (checkup_is_denied(checkup, st)) {
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
+                     "let the user do what rlock(1) says under Rights", "not even scripts: %s",
+                     checkup->err.text);
+        return RLOCK_OK;
+    }
+    if (st == RLOCK_OK)
+        st = condition_tell(checkup);
+    if (st == RLOCK_OK)
+        st = tell_rights(checkup);
+    if (st == RLOCK_OK)
+        st = measure(checkup);
+    return st == RLOCK_OK ? tell_locks(checkup) : st;
+}
+
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
+                                 const struct rlock_examiner *examiner, struct rlock_error *err)
+{
+    struct checkup checkup = {
+        .examiner = examiner, .key = key, .until = until, .timing = quorum->timing};
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    for (i = 0; st == RLOCK_OK && i < quorum->n; i++) {
+        checkup.one = *quorum;
+        checkup.one.member = &quorum->member[i];
+        checkup.one.watch = checkup.watch;
+        checkup.one.n = checkup.one.need = 1;
+        checkup.one.timing.reply_ms = PATIENCE_MS;
+        st = examine(&checkup);
+    }
+    if (err != NULL && st >= RLOCK_E_USAGE)
+        *err = checkup.err;
+    return st;
+}
