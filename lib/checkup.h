@@ -13,6 +13,7 @@ struct checkup {
     struct pollfd watch[2];
     struct rlock_timing timing; /* that it is measured by */
     struct rlock_error err;     /* of what was asked last */
+    bool is_replica;            /* as far as it tells */
 };
 
 /* checkup_tell: a finding; `change` may be NULL. */

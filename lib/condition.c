@@ -102,6 +102,7 @@ static void tell_role(struct checkup *checkup, const char *info)
     if (!info_word(info, "role", role, sizeof role)) {
         tell_unknown(checkup, "role");
     } else if (strcmp(role, "slave") == 0) {
+        checkup->is_replica = true;
         info_word(info, "master_host", host, sizeof host);
         info_word(info, "master_port", port, sizeof port);
         checkup_tell(checkup, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",

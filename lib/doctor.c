@@ -20,7 +20,7 @@
 
 #define OUR_KEY "rlock:doctor"
 #define SAMPLES 20
-#define SAMPLE_PAUSE_MS 50
+#define SAMPLE_PAUSE_MS 25
 #define PATIENCE_MS 5000 /* for a reply: to measure it, not to miss it */
 #define BLOCK_MS 1000    /* how late a server may end a wait of a few */
 #define LIST_MS 3000
@@ -152,6 +152,12 @@ static void add_refusal(char *text, size_t room, const char *which, const char *
     snprintf(text + used, room - used, "%s%.200s (%.200s)", used > 0 ? "; " : "", which, why);
 }
 
+/* Denied, or not possible now: that it takes no writes is for the rights to say, too. */
+static bool is_refused(const struct checkup *checkup, enum rlock_status st)
+{
+    return st == RLOCK_E_SERVER || checkup_is_denied(checkup, st);
+}
+
 /* A command that no script can try. RLOCK_OK also where it is denied: the text says so then. */
 static enum rlock_status try_alone(struct checkup *checkup, const struct request *request,
                                    int64_t block_ms, char *text, size_t room)
@@ -160,9 +166,9 @@ static enum rlock_status try_alone(struct checkup *checkup, const struct request
     enum rlock_status st =
         quorum_ask_slowly(&checkup->one, request, block_ms, checkup->until, &reply, &checkup->err);
 
-    /* Redis 5 wants whole seconds, and says so: it has nothing against us */
-    if (!checkup_is_denied(checkup, st))
+    if (!is_refused(checkup, st))
         return st;
+    /* Redis 5 wants whole seconds, and says so: it has nothing against us */
     if (strstr(checkup->err.text, "timeout is not an integer") == NULL)
         add_refusal(text, room, request->word[0], checkup->err.text);
     return RLOCK_OK;
@@ -216,7 +222,7 @@ static enum rlock_status tell_rights(struct checkup *checkup)
         request_add(&request, lease.lock[0].key[i]);
     request_add(&request, lease.token);
     st = checkup_ask(checkup, &request, &reply);
-    if (checkup_is_denied(checkup, st)) {
+    if (is_refused(checkup, st)) {
         add_refusal(needed, sizeof needed, key, checkup->err.text);
         st = RLOCK_OK;
     } else if (st == RLOCK_OK) {
@@ -321,8 +327,11 @@ static enum rlock_status examine(struct checkup *checkup)
     }
     if (st == RLOCK_OK)
         st = condition_tell(checkup);
-    if (st == RLOCK_OK)
+    if (st == RLOCK_OK && !checkup->is_replica)
         st = tell_rights(checkup);
+    else if (st == RLOCK_OK)
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNKNOWN, "name the primary instead",
+                     "they can be tried on a primary only");
     if (st == RLOCK_OK)
         st = measure(checkup);
     return st == RLOCK_OK ? tell_locks(checkup) : st;

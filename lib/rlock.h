@@ -467,8 +467,8 @@ struct rlock_examiner {
 
 /*
  * rlock_examine: look for what makes locks unsafe: on the server, on the way
- * to it, in what the user may do there. Takes a second, in which it compares
- * the clocks. Changes nothing.
+ * to it, in what the user may do there. Takes half a second, in which it
+ * compares the clocks. Changes nothing.
  *
  *   key  a lock whose names are to be tried; NULL: one of the library's own
  *

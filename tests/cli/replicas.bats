@@ -59,13 +59,14 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$(waits)" 1
 }
 
-@test "replicas: a shortfall gives the lock back, says so with 69, and the next one has it at once" {
+@test "replicas: a shortfall gives the lock back, says so with 69, and the next one has it" {
     local began
     stop_two
     began=$(now_ms)
     run --separate-stderr "$RLOCK" -k "$KEY" -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
-    assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it in time; it was given back$"
+    assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it"
+    assert_match "$stderr" "; it was given back$"
     is_sanitized || assert_between $(($(now_ms) - began)) 500 1500 'ms until it was given up'
     [[ ! -e $DIR/ran ]]
     gone "$KEY"
@@ -91,7 +92,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     eventually 2 gone "rlock:line:{$KEY}:$KEY"
 }
 
-@test "replicas: a renewal that one doesn't have extends nothing, and the command is ended in time" {
+@test "replicas: a renewal that one does not have extends nothing: the command is ended" {
     local began
     hold first -k "$KEY" -t 2 --replicas 2
     stop_two
@@ -110,12 +111,12 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     redis_use two
     redis_continue
     redis_use primary
-    eventually 5 file_has "$DIR/first.err" '(renewed).*'
+    eventually 5 file_has "$DIR/first.err" 'renewed'
     let_go first 7
     assert_status 7
 }
 
-@test "replicas: more of them than there are, and a server that refuses WAIT, leave nothing behind" {
+@test "replicas: more than there are, or a server that refuses WAIT: nothing is left behind" {
     run --separate-stderr "$RLOCK" -k "$KEY" -t 2 --replicas 3 -- touch "$DIR/ran"
     assert_status 69
     gone "$KEY"

@@ -1,0 +1,241 @@
+#!/usr/bin/env bats
+# doctor: what makes locks unsafe is found, and nothing else; what is there is left alone.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/fake
+load ../helpers/hold
+
+TOKEN=0123456789abcdef0123456789abcdef
+CHECKS='connection server role eviction persistence replicas scripts rights clock clock_rate
+    round_trip locks'
+
+setup_file() { redis_start healthy --appendonly yes; }
+teardown_file() {
+    redis_use healthy
+    redis_stop
+}
+
+setup() {
+    common_setup
+    redis_use healthy
+    redis_cli flushall >/dev/null
+    here
+}
+teardown() { common_teardown; }
+
+here() { export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT; }
+doctor() { run --separate-stderr timeout 30 "$RLOCK" doctor "$@"; }
+set_to() { redis_cli config set "$@" >/dev/null; }
+
+# found STATUS GRADE CHECK REGEX: how the last one ended, and what it says of a check.
+found() {
+    assert_status "$1"
+    assert_match "$(grep "^$2 *$3: " <<<"$output" || echo "$output")" "^$2 +$3: .*$4" "$3"
+}
+
+checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' _; }
+
+@test "doctor: all is good on a good server, as text and as JSON, and nothing is left there" {
+    doctor
+    assert_status 0
+    assert_eq "$stderr" ''
+    refute_match "$output" '(^|'$'\n'')(weak|unsafe|unknown)'
+    found 0 good server '(Redis|Valkey) [0-9.]+, standalone, database 0 of 16$'
+    found 0 good rights 'all that rlock uses, for rlock:doctor$'
+    doctor --json -k "$KEY"
+    assert_status 0
+    assert_eq "$(checks_told | tr '\n' ' ')" "$(tr -s ' \n' ' ' <<<"$CHECKS")"
+    perl -MJSON::PP -ne 'decode_json($_)' <<<"$output"
+    doctor -q
+    assert_status 0
+    assert_eq "$output$stderr" ''
+    assert_eq "$(redis_cli dbsize)" 0
+}
+
+@test "doctor: a lock that is held and waited for stays as it is, and so do its times" {
+    local before
+    hold first -k "$KEY" -t 60
+    start second "$RLOCK" -k "$KEY" -- true
+    eventually 5 eval '[[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == 1 ]]'
+    before=$(value "$KEY")
+    doctor -k "$KEY"
+    found 0 good rights "for $KEY$"
+    found 0 good locks '1, each ends in time'
+    assert_eq "$(value "$KEY")" "$before"
+    assert_between "$(ttl_ms "$KEY")" 30000 60000 PTTL
+    assert_eq "$(redis_cli zcard "rlock:line:{$KEY}:$KEY")" 1
+    let_go first
+    finish second
+    assert_status 0
+    gone "$KEY"
+}
+
+@test "doctor: a server that can evict locks is unsafe, and only where it has a limit" {
+    local policy
+    redis_start other --appendonly yes
+    here
+    set_to maxmemory-policy allkeys-lru
+    doctor
+    found 0 good eviction 'no limit'
+    set_to maxmemory 100mb
+    for policy in allkeys-lru volatile-ttl; do
+        set_to maxmemory-policy "$policy"
+        doctor
+        found 78 unsafe eviction "$policy.*; set maxmemory-policy to noeviction"
+        assert_line 'misconfigured: locks are not safe here: eviction$'
+    done
+    set_to maxmemory-policy noeviction
+    doctor
+    found 0 good eviction noeviction
+    set_to maxmemory 1000kb
+    doctor --json
+    assert_match "$output" '"check":"eviction","grade":"(weak|unsafe)"'
+}
+
+@test "doctor: what a restart loses" {
+    redis_start other
+    here
+    doctor
+    found 78 unsafe persistence 'any restart loses all locks.*; set appendonly to yes$'
+    set_to save '3600 1'
+    doctor
+    found 0 weak persistence 'a crash loses all locks since the last one; set appendonly to yes$'
+    set_to appendonly yes
+    set_to appendfsync no
+    doctor
+    found 0 weak persistence 'appendfsync no: .*; set appendfsync to everysec or always$'
+    set_to appendfsync always
+    doctor
+    found 0 good persistence 'no restart loses a lock$'
+}
+
+@test "doctor: a replica is unsafe and names its primary; a primary with one, by what is wanted" {
+    local port=$REDIS_PORT
+    redis_start replica --replicaof "127.0.0.1 $port" --appendonly yes
+    eventually 20 eval 'redis_cli info replication | grep -q master_link_status:up'
+    here
+    doctor
+    found 78 unsafe role "a replica of 127.0.0.1:$port, .*; name the primary instead$"
+    redis_use healthy
+    here
+    eventually 10 eval 'redis_cli info replication | grep -q state=online'
+    doctor
+    found 0 weak replicas '1, .* may lose a lock that was just had; use --replicas'
+    doctor --replicas 1
+    found 0 good replicas '1 in step, and a lock counts when 1 have it$'
+    doctor --replicas 2
+    found 78 unsafe replicas '1 in step, and --replicas wants 2'
+}
+
+# The rule that the manual prints, for somebody.
+user() {
+    local rule
+    rule=$(sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1" | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    redis_cli ${rule/SETUSER rlock/SETUSER $1} >/dev/null
+    shift
+}
+
+@test "doctor: the manual's rule is enough, and each command that is taken from it is missed" {
+    local command n=0
+    user whole
+    RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
+    found 0 weak rights 'enough for locks, not to look at them: .*TYPE.*SCAN'
+    found 0 unknown eviction 'not told'
+    for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
+        hset hget hvals hdel rpush blpop; do
+        user "$command"
+        redis_cli acl setuser "$command" "-$command" >/dev/null
+        start "$command" timeout 60 "$RLOCK" doctor -k job:a \
+            -u "redis://$command:SECRET@127.0.0.1:$REDIS_PORT"
+    done
+    for command in "$DIR"/pids/*; do
+        command=${command##*/}
+        finish "$command" 60
+        found 78 unsafe rights "not all: ([A-Z ]* )?${command^^} .*; let the user do what rlock.1."
+        n=$((n + 1))
+    done
+    assert_eq "$n" 19
+    assert_eq "$(redis_cli --scan)" ''
+}
+
+@test "doctor: rights to the lock's names; to WAIT where it is used; to scripts at all" {
+    local at=SECRET@127.0.0.1:$REDIS_PORT
+    user some
+    RLOCK_URL=redis://some:$at doctor -k other:a
+    found 78 unsafe rights 'not all: other:a .*'
+    redis_cli acl setuser some resetkeys '~job:*' '%R~rlock:*' '~rlock:wake:*' >/dev/null 2>&1 ||
+        redis_cli acl setuser some resetkeys '~job:*' '~rlock:wake:*' >/dev/null
+    RLOCK_URL=redis://some:$at doctor -k job:a
+    found 78 unsafe rights 'not all: .*(rlock:fence:|job:a)'
+    user some
+    RLOCK_URL=redis://some:$at doctor -k job:a --replicas 1
+    found 78 unsafe rights 'WAIT .*NOPERM'
+    redis_cli acl setuser some -time >/dev/null
+    RLOCK_URL=redis://some:$at doctor
+    found 78 unsafe rights 'not even scripts: '
+    assert_eq "$(redis_cli --scan)" ''
+}
+
+@test "doctor: a server that isn't there is 69, a wrong password 77, two keys 64" {
+    doctor -u redis://127.0.0.1:1
+    assert_status 69
+    assert_eq "$output" ''
+    assert_line 'unreachable: '
+    doctor -u "redis://nobody:secret@127.0.0.1:$REDIS_PORT"
+    assert_status 77
+    refute_match "$output$stderr" secret
+    doctor -k a -k b
+    assert_status 64
+}
+
+@test "doctor: locks that outlast their ttl are unsafe, those that never end are weak" {
+    redis_cli set "$KEY" "$TOKEN v1 try=1 ttl=30000 host=h" >/dev/null
+    doctor
+    found 0 weak locks "1 of 1 never expire; one is $KEY; .*rlock break"
+    redis_cli pexpire "$KEY" 40000 >/dev/null
+    doctor
+    found 78 unsafe locks "1 of 1 last longer than their ttl, .*; one is $KEY; .*rlock break"
+    redis_cli pexpire "$KEY" 30500 >/dev/null
+    redis_cli set $'k\e[2J' "$TOKEN v1 try=1 ttl=1000 host=h" px 90000 >/dev/null
+    doctor
+    found 78 unsafe locks '1 of 2 .*; one is k\?\[2J; '
+}
+
+@test "doctor: a way that is too long for the ttl is unsafe, for a longer one it is weak or good" {
+    line_start "$REDIS_PORT"
+    line delay 80
+    doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
+    found 78 unsafe 'round trip' 'with a ttl of 1000 ms it may take 100 ms; use a longer --ttl'
+    doctor -u "redis://127.0.0.1:$LINE_PORT" -t 4
+    found 0 weak 'round trip' 'it may take 400 ms'
+}
+
+set_clock() { perl -e 'print pack "q", $ARGV[0] * 1e6' -- "$1" 1<>"$DIR/clock"; }
+has_been_asked() {
+    (($(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p') >= $1))
+}
+
+@test "doctor: a server's clock that is wrong, and one that is stepped meanwhile" {
+    set_clock 0
+    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
+        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
+    chmod +x "$DIR/shifted-server"
+    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start shifted --appendonly yes
+    here
+    set_clock -10
+    doctor
+    found 0 weak clock 'the server.s is (9|10)\.[0-9]+ s behind .*NTP'
+    found 0 good 'clock rate' ' ms of this machine'
+    set_clock 3600
+    redis_cli config resetstat >/dev/null
+    line_start "$REDIS_PORT"
+    line delay 50 # so that it takes a while
+    start late "$RLOCK" doctor -u "redis://127.0.0.1:$LINE_PORT"
+    eventually 5 has_been_asked 6
+    set_clock 3602
+    finish late
+    found 78 unsafe clock '360[12]\.[0-9]+ s ahead of'
+    found 78 unsafe 'clock rate' 'went [0-9]+ ms in [0-9]+ ms'
+}
