@@ -112,6 +112,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
 
 @test "doctor: a replica is unsafe and names its primary; a primary with one, by what is wanted" {
     local port=$REDIS_PORT
+    set_to repl-diskless-sync-delay 0
     redis_start replica --replicaof "127.0.0.1 $port" --appendonly yes
     eventually 20 eval 'redis_cli info replication | grep -q master_link_status:up'
     here
@@ -203,13 +204,16 @@ user() {
     found 78 unsafe locks '1 of 2 .*; one is k\?\[2J; '
 }
 
-@test "doctor: a way that is too long for the ttl is unsafe, for a longer one it is weak or good" {
+@test "doctor: a way that is too long for the ttl is unsafe, a shorter one weak or good" {
     line_start "$REDIS_PORT"
-    line delay 80
+    line delay 60
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
     found 78 unsafe 'round trip' 'with a ttl of 1000 ms it may take 100 ms; use a longer --ttl'
+    line delay 20
+    doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
+    found 0 weak 'round trip' 'it may take 100 ms; use a longer --ttl'
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 4
-    found 0 weak 'round trip' 'it may take 400 ms'
+    found 0 good 'round trip' 'it may take 400 ms$'
 }
 
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 1e6' -- "$1" 1<>"$DIR/clock"; }
