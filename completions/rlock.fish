@@ -130,7 +130,7 @@ __rlock_option V version - 'show the version'
 
 __rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version 'run a command while holding a lock in Redis'
 __rlock_verb acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version 'take a lock without a command, and print its token'
-__rlock_verb renew key,ttl,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,help,version 'renew a lock by its token'
+__rlock_verb renew key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,help,version 'renew a lock by its token'
 __rlock_verb release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version 'give a lock back by its token'
 __rlock_verb status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
 __rlock_verb list url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'

@@ -191,15 +191,25 @@ static enum rlock_status try_waiting(struct checkup *checkup, const struct lease
     return try_alone(checkup, &request, 0, text, room);
 }
 
-/* What the script found: which of a kind, and the first complaint about them. */
+/* What the script found: three times which of a kind, and the first complaint about them. */
+static bool is_report(const struct reply *reply)
+{
+    size_t n;
+    size_t i;
+
+    for (i = 0; i < 6; i++)
+        if (reply_text(reply_at(reply, i), &n) == NULL)
+            return false;
+    return true;
+}
+
 static void add_refusals(char *text, size_t room, const struct reply *reply, size_t at)
 {
     size_t n;
     const char *which = reply_text(reply_at(reply, at), &n);
-    const char *why = reply_text(reply_at(reply, at + 1), &n);
 
-    if (which != NULL && why != NULL && *which != '\0')
-        add_refusal(text, room, which, why);
+    if (*which != '\0')
+        add_refusal(text, room, which, reply_text(reply_at(reply, at + 1), &n));
 }
 
 static enum rlock_status tell_rights(struct checkup *checkup)
@@ -225,6 +235,8 @@ static enum rlock_status tell_rights(struct checkup *checkup)
     if (is_refused(checkup, st)) {
         add_refusal(needed, sizeof needed, key, checkup->err.text);
         st = RLOCK_OK;
+    } else if (st == RLOCK_OK && !is_report(reply)) {
+        st = err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
     } else if (st == RLOCK_OK) {
         add_refusals(needed, sizeof needed, reply, 0);
         add_refusals(needed, sizeof needed, reply, 4);

@@ -219,9 +219,11 @@ enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
     enum rlock_status st;
     bool restored;
 
-    do
+    do {
         st = quorum_renew(quorum, lease, until, end_ms, &restored, err);
-    while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
-           !until_over(until));
+        if (st == RLOCK_OK)
+            st = replicas_have(quorum, until, err);
+    } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !until_over(until));
     return st;
 }
