@@ -243,3 +243,10 @@ has_been_asked() {
     found 78 unsafe clock '360[12]\.[0-9]+ s ahead of'
     found 78 unsafe 'clock rate' 'went [0-9]+ ms in [0-9]+ ms'
 }
+
+@test "the private server of local: is not blamed for keeping nothing" {
+    unset RLOCK_URL
+    run -0 --separate-stderr rlock doctor -u local:
+    assert_match "$output" 'good +persistence: none: it ends with the last'
+    refute_match "$output" '(^|\n)(unsafe|weak)'
+}
