@@ -244,11 +244,14 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
 static enum rlock_status step_request(struct node *node, const struct reply **reply,
                                       struct rlock_error *err)
 {
+    bool was_sent = node->sent == node->out_bytes;
     enum rlock_status st;
 
     if (node->asked_ms == 0)
         node->asked_ms = rlock_clock_ms();
     st = send_rest(node, node->out, node->out_bytes, err);
+    if (st == RLOCK_OK && !was_sent) /* no answer can be here yet: who polls will be told */
+        return RLOCK_PENDING;
     if (st == RLOCK_OK || st == RLOCK_PENDING)
         st = next_reply(node, reply, err);
     if (st == RLOCK_OK && (node->sent < node->out_bytes || !codec_empty(node->codec)))
