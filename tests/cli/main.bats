@@ -320,7 +320,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
 }
 
 @test "redis-py's Lock and rlock exclude each other" {
-    python3 -c 'import redis' 2>/dev/null || skip 'python3-redis'
+    /usr/bin/python3 -c 'import redis' 2>/dev/null || skip 'python3-redis'
     cat >"$DIR/lock.py" <<'END'
 import os, redis, sys
 lock = redis.Redis(unix_socket_path=os.environ["REDIS_SOCKET"]).lock(sys.argv[1], timeout=20)
@@ -332,13 +332,13 @@ if lock.owned():
     print("released", flush=True)
 END
     hold job -k "$KEY"
-    run -0 python3 "$DIR/lock.py" "$KEY"
+    run -0 /usr/bin/python3 "$DIR/lock.py" "$KEY"
     assert_eq "$output" refused
     let_go job 5
     assert_status 5
 
     mkfifo "$DIR/go"
-    start other bash -c 'exec python3 "$0" "$1" <"$2"' "$DIR/lock.py" "$KEY" "$DIR/go"
+    start other bash -c 'exec /usr/bin/python3 "$0" "$1" <"$2"' "$DIR/lock.py" "$KEY" "$DIR/go"
     exec {go}>"$DIR/go"
     eventually 10 file_has "$DIR/other.out" '^got$'
     run -75 rlock -n -k "$KEY" -- touch "$DIR/ran"
