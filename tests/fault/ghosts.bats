@@ -424,6 +424,6 @@ assert_expiries() {
     redis_cli del "$KEY"
     assert_match "$(renew $mine "$(fence)" 90000)" '^2 '
     QUEUE=fifo acquire $yours 1
-    assert_match "$(QUEUE=fifo acquire $third 1)" ' 2000 [0-9]+ 2 '
+    assert_match "$(QUEUE=fifo acquire $third 1)" ' 2500 [0-9]+ 2 '
     assert_between "$(redis_cli pttl "$KEY")" 80000 90000
 }
