@@ -65,6 +65,7 @@ let_end() { # [STATUS]: the command, by itself
 }
 
 nothing_left() { [[ -z $(marked) ]]; }
+is_taken_over() { [[ $(redis_cli set "$KEY" other XX) == OK ]]; } # once it is held
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 said() { (($(grep -c "^rlock: $KEY: $1: " "$DIR/tree.err") >= ${2:-1})); }
 
@@ -224,7 +225,7 @@ another_in_between() {
 @test "pause: a lock that is lost before its end is no reason to wait: TERM, KILL, 76" {
     start tree "$RLOCK" -k "$KEY" -t 3 --on-lost pause -- sh -c \
         'trap "echo TERM; exit 0" TERM; while :; do sleep 0.02; done'
-    eventually 5 redis_cli set "$KEY" other XX
+    eventually 5 is_taken_over
     finish tree
     assert_status 76
     assert_eq "$output" TERM
