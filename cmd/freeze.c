@@ -74,17 +74,28 @@ static bool is_held(pid_t thread)
     return ptrace(PTRACE_GETEVENTMSG, thread, NULL, &unused) == 0;
 }
 
+static bool counts_as_dead(struct pass *pass, char state)
+{
+    if (state != 'Z' && state != 'X')
+        return false;
+    pass->n_dead++;
+    return true;
+}
+
+/* One that was told to stop before. It may have ended instead, and wait to be reaped. */
+static void judge_ours(struct pass *pass, pid_t thread)
+{
+    if (!counts_as_dead(pass, tree_state(thread)) && !waits_for_vfork(thread))
+        pass->is_still = false;
+}
+
 /* One that we can't hold. Who traces it may have stopped it, and be held by us. */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
     char state = tree_state(thread);
 
-    if (state == 't' && is_held(tree_tracer(thread)))
+    if (counts_as_dead(pass, state) || (state == 't' && is_held(tree_tracer(thread))))
         return;
-    if (state == 'Z' || state == 'X') {
-        pass->n_dead++;
-        return;
-    }
     pass->is_still = false;
     if (state != '\0')
         pass->refused = failed;
@@ -103,8 +114,10 @@ static void stop(pid_t thread, void *context)
     failed = ptrace(PTRACE_SEIZE, thread, NULL, options) == 0 ? 0 : errno;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
         judge_other(pass, thread, failed);
-    else if (failed == 0 || !waits_for_vfork(thread))
+    else if (failed == 0)
         pass->is_still = false;
+    else
+        judge_ours(pass, thread);
 }
 
 static struct pass look(void)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -308,6 +309,24 @@ static void test_vfork(void)
     close(go[1]);
 }
 
+/* One that was told to stop, and ended first: it is there until somebody reaps it. */
+static void test_ends_instead(void)
+{
+    pid_t pid = fork();
+    int i;
+
+    if (pid == 0)
+        run_threads(0, 1);
+    wait_for_come(1);
+    ok(ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0, "one is about to be frozen");
+    atomic_store(&seen->here, 0);
+    kill(pid, SIGKILL);
+    for (i = 0; i < PATIENCE_MS && tree_state(pid) != 'Z'; i++)
+        poll(NULL, 0, 1);
+    ok(freeze_all(), "and dies: it doesn't run");
+    end_all();
+}
+
 static void test_holder_dies(void)
 {
     pid_t holder = fork();
@@ -361,6 +380,7 @@ int main(void)
     if (COUNTS_SIGNALS)
         test_signals();
     test_vfork();
+    test_ends_instead();
     test_holder_dies();
     test_end();
     return done_testing();
