@@ -27,7 +27,7 @@ void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade g
 bool checkup_is_denied(const struct checkup *checkup, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && checkup->one.member->node.phase == NODE_READY &&
+           (st == RLOCK_E_REFUSED && node_stands(&checkup->one.member->home->node) &&
             strstr(checkup->err.text, "NOAUTH") == NULL);
 }
 

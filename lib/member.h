@@ -3,19 +3,64 @@
 #ifndef MEMBER_H
 #define MEMBER_H
 
+#include "cluster.h"
 #include "node.h"
+#include "sentinel.h"
 
-struct member {
+#define MEMBER_WATCH_MAX URL_SENTINELS_MAX /* descriptors that one member can wait for */
+
+/* A server that can be asked. */
+struct place {
     struct url url;
     struct node node;
+    unsigned nth; /* of all places of a member */
+};
+
+/* What is under way. */
+enum member_phase {
+    MEMBER_ASKING,
+    MEMBER_LOCATING, /* Sentinels are being asked where to */
+    MEMBER_RESTING   /* until it is asked again */
+};
+
+/* How long a request may take. */
+struct member_limits {
+    int64_t connect_until_ms;
+    int64_t block_ms; /* the server may wait so long with its answer; 0: it doesn't */
+    int64_t reply_ms; /* longest wait for the answer beside that, once it was asked */
+    bool goes_on;     /* this isn't the last: it is worth while to look for a Cluster */
+};
+
+struct member {
+    struct url url; /* as it was given */
+    const char *password;
+    struct tls *tls;    /* borrowed; for rediss:// */
+    size_t reply_bytes; /* as in struct node */
+    struct place place[2];
+    unsigned n_places;   /* that there have been */
+    struct place *home;  /* the one that has the lock, as far as is known */
+    struct place *aside; /* where ASK has sent us, or one that was home before */
+    struct place *at;    /* the one of them that is asked */
+    struct cluster cluster;
+    bool has_looked;           /* has this server been asked for its Cluster? */
+    struct sentinel sentinel;  /* of URL_SENTINEL */
+    int64_t located_ms;        /* when Sentinels were asked last */
+    enum member_phase phase;   /* of a pending request */
     enum rlock_status state;   /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
     const struct reply *reply; /* RLOCK_OK: the answer, until the next request */
     struct rlock_error err;    /* a fault: why */
-    int64_t connect_until_ms;
-    int64_t reply_ms; /* longest wait for the answer once it was asked */
+    char *request;             /* encoded */
+    size_t request_bytes;
+    struct member_limits limits;
+    int64_t asked_ms; /* just before it was sent; 0: nothing of it can have been executed */
+    int n_hops;       /* of this request */
+    int n_tries;      /* since a server answered */
+    int64_t again_ms; /* MEMBER_RESTING: until when */
+    int64_t try_ms;   /* until when this server has to be connected; then others are tried */
     int64_t ahead_ms; /* server clock minus rlock_clock_ms(), at the most */
     bool knows_clock;
-    unsigned granted_by; /* which of its connections the last grant came by; 0: it was none */
+    int n_moves;         /* of home, ever */
+    uint64_t granted_by; /* the member_connection() of the last grant; 0: it was none */
 };
 
 /* member_open: parse the address; no connection yet. `password` is borrowed. */
@@ -23,11 +68,18 @@ enum rlock_status member_open(struct member *member, const char *url, const char
                               struct rlock_error *err);
 void member_close(struct member *member);
 
-/* member_ask: begin a request; `state` says how it stands from then on. */
-void member_ask(struct member *member, const struct request *request, int64_t connect_until_ms,
-                int64_t reply_ms);
+/*
+ * member_ask: begin a request; `state` says how it stands from then on. It goes
+ * where the server, its Cluster or its Sentinels say, within the same limits.
+ */
+void member_ask(struct member *member, const struct request *request, struct member_limits limits);
 
-/* When a pending request must be looked at again, and when it has taken too long. */
+/*
+ * What a pending request waits for: descriptors (at most MEMBER_WATCH_MAX;
+ * returns how many), when it must be looked at again, and when it has taken
+ * too long.
+ */
+size_t member_watch(const struct member *member, struct pollfd *watch);
 int64_t member_wake_ms(const struct member *member);
 int64_t member_deadline_ms(const struct member *member);
 
@@ -39,6 +91,9 @@ void member_abandon(struct member *member, const struct request *undo);
 
 /* member_asked_ms: when was the request sent, at the earliest? 0: not at all. */
 int64_t member_asked_ms(const struct member *member);
+
+/* member_connection: by which of all its connections the last request went. */
+uint64_t member_connection(const struct member *member);
 
 /* member_saw_clock: the answer told the server's time. */
 void member_saw_clock(struct member *member, int64_t server_ms);

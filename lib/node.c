@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TLS_ALERT 0x15 /* the first byte of such a record */
+#define NODES_BYTES (1024 * 1024) /* of a thousand nodes and all slots on their own */
+#define TLS_ALERT 0x15            /* the first byte of such a record */
 
 void node_init(struct node *node, const struct url *url, const char *password)
 {
@@ -49,6 +50,8 @@ static void node_reset(struct node *node)
 void node_fini(struct node *node)
 {
     node_reset(node);
+    free(node->nodes);
+    node->nodes = NULL;
     dial_fini(&node->dial);
 }
 
@@ -97,6 +100,11 @@ static enum rlock_status write_greeting(struct node *node, struct rlock_error *e
         st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
         node->greetings++;
     }
+    if (st == RLOCK_OK && node->is_primary) {
+        request_begin(&request, "ROLE");
+        st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
+        node->greetings++;
+    }
     return st;
 }
 
@@ -117,7 +125,37 @@ static enum rlock_status start_call(struct node *node, int64_t until_ms, struct 
     return st;
 }
 
-enum rlock_status node_ask(struct node *node, const struct request *request,
+static enum rlock_status say_first(enum node_first first, char **out, size_t *out_bytes,
+                                   struct rlock_error *err)
+{
+    struct request request;
+
+    if (first == NODE_NOTHING)
+        return RLOCK_OK;
+    request_begin(&request, first == NODE_ASKING ? "ASKING" : "CLUSTER");
+    if (first == NODE_LOOK)
+        request_add(&request, "NODES");
+    return codec_encode(&request, out, out_bytes, err);
+}
+
+/* The request behind what must be said first. */
+static enum rlock_status load(struct node *node, enum node_first first, const char *bytes, size_t n,
+                              struct rlock_error *err)
+{
+    enum rlock_status st = say_first(first, &node->out, &node->out_bytes, err);
+    char *whole = st == RLOCK_OK ? realloc(node->out, node->out_bytes + n) : NULL;
+
+    node->first = first;
+    node->is_first = first != NODE_NOTHING;
+    if (whole == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    memcpy(whole + node->out_bytes, bytes, n);
+    node->out = whole;
+    node->out_bytes += n;
+    return RLOCK_OK;
+}
+
+enum rlock_status node_ask(struct node *node, enum node_first first, const char *bytes, size_t n,
                            int64_t connect_until_ms, struct rlock_error *err)
 {
     enum rlock_status st;
@@ -127,14 +165,21 @@ enum rlock_status node_ask(struct node *node, const struct request *request,
     forget(&node->out, &node->out_bytes);
     node->sent = 0;
     node->asked_ms = 0;
-    st = codec_encode(request, &node->out, &node->out_bytes, err);
+    st = load(node, first, bytes, n, err);
     if (st == RLOCK_OK && node->phase == NODE_CLOSED)
         st = start_call(node, connect_until_ms, err);
     else if (st == RLOCK_OK)
         st = RLOCK_PENDING;
+    if (st == RLOCK_PENDING && first == NODE_LOOK)
+        codec_allow(node->codec, NODES_BYTES);
     if (st != RLOCK_PENDING)
         node_reset(node);
     return st;
+}
+
+bool node_stands(const struct node *node)
+{
+    return node->phase == NODE_READY;
 }
 
 int node_fd(const struct node *node)
@@ -215,6 +260,21 @@ static enum rlock_status hear_early(struct node *node, const struct reply **repl
     return st;
 }
 
+/* The answer to the last part of a greeting, where a primary is needed. */
+static enum rlock_status hear_role(const struct reply *reply, struct rlock_error *err)
+{
+    size_t n;
+    const char *role = reply_text(reply_at(reply, 0), &n);
+
+    if (reply_error(reply) != NULL) /* it isn't to be known; then a write shows it */
+        return RLOCK_OK;
+    if (role == NULL)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
+    if (strcmp(role, "master") != 0)
+        return err_set(err, RLOCK_E_SERVER, 0, "it is no primary, though Sentinel says so");
+    return RLOCK_OK;
+}
+
 static enum rlock_status step_greeting(struct node *node, const struct reply **reply,
                                        struct rlock_error *err)
 {
@@ -225,9 +285,11 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
         st = next_reply(node, reply, err);
         if (st != RLOCK_OK)
             return st;
-        if (reply_error(*reply) != NULL)
+        if (node->greetings == 1 && node->is_primary)
+            st = hear_role(*reply, err);
+        else if (reply_error(*reply) != NULL)
             return RLOCK_OK; /* the caller sees the refusal, and nothing more is sent */
-        if (!reply_is_ok(*reply))
+        else if (!reply_is_ok(*reply))
             return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
         node->greetings--;
     }
@@ -239,6 +301,19 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
         node->sent = 0;
     }
     return st;
+}
+
+/* What was refused is nothing to be told: if it matters, the request says so as well. */
+static void hear_first(struct node *node, const struct reply *reply)
+{
+    size_t n;
+    const char *text = reply_text(reply, &n);
+
+    node->is_first = false;
+    if (node->reply_bytes > 0)
+        codec_allow(node->codec, node->reply_bytes);
+    free(node->nodes);
+    node->nodes = node->first == NODE_LOOK && text != NULL ? strdup(text) : NULL;
 }
 
 static enum rlock_status step_request(struct node *node, const struct reply **reply,
@@ -254,6 +329,10 @@ static enum rlock_status step_request(struct node *node, const struct reply **re
         return RLOCK_PENDING;
     if (st == RLOCK_OK || st == RLOCK_PENDING)
         st = next_reply(node, reply, err);
+    if (st == RLOCK_OK && node->is_first) {
+        hear_first(node, *reply);
+        st = next_reply(node, reply, err);
+    }
     if (st == RLOCK_OK && (node->sent < node->out_bytes || !codec_empty(node->codec)))
         st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more than was asked for");
     return st;
@@ -310,11 +389,16 @@ enum rlock_status node_step(struct node *node, const struct reply **reply, struc
 void node_abandon(struct node *node, const struct request *undo)
 {
     bool delivered = node->phase == NODE_READY && node->sent == node->out_bytes;
+    enum rlock_status st = RLOCK_OK;
     char *bytes = NULL;
     size_t n = 0;
     size_t done;
 
-    if (undo != NULL && delivered && codec_encode(undo, &bytes, &n, NULL) == RLOCK_OK)
+    if (undo != NULL && delivered && node->first == NODE_ASKING)
+        st = say_first(NODE_ASKING, &bytes, &n, NULL);
+    if (undo != NULL && delivered && st == RLOCK_OK)
+        st = codec_encode(undo, &bytes, &n, NULL);
+    if (n > 0 && st == RLOCK_OK)
         (void)put(node, bytes, n, &done, NULL);
     free(bytes);
     node_reset(node);

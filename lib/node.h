@@ -9,6 +9,13 @@
 
 enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_SECURING, NODE_GREETING, NODE_READY };
 
+/* What is said before a request, in the same packet. */
+enum node_first {
+    NODE_NOTHING,
+    NODE_ASKING, /* by who was sent here by ASK */
+    NODE_LOOK    /* CLUSTER NODES: the answer stands in `nodes` */
+};
+
 struct node {
     const struct url *url; /* borrowed */
     const char *password;  /* borrowed; NULL: none */
@@ -18,12 +25,16 @@ struct node {
     struct tls *tls;       /* borrowed; for rediss:// */
     struct tls_line *line; /* over the stream; NULL: nothing is */
     struct codec *codec;
-    unsigned calls; /* connections begun so far: which one it is */
-    bool has_heard; /* anything at all from this server, ever */
-    int greetings;  /* replies the greeting still waits for */
-    char *greeting; /* AUTH and SELECT, on their way */
+    unsigned calls;  /* connections begun so far: which one it is */
+    bool has_heard;  /* anything at all from this server, ever */
+    bool is_primary; /* must it be one? Then it is asked before anything else */
+    int greetings;   /* replies the greeting still waits for */
+    char *greeting;  /* AUTH, SELECT and ROLE, on their way */
     size_t greeting_bytes;
-    char *out; /* the request, encoded */
+    enum node_first first;
+    bool is_first; /* its reply comes next */
+    char *nodes;   /* what NODE_LOOK has shown; NULL: nothing */
+    char *out;     /* the request, encoded */
     size_t out_bytes;
     size_t sent;        /* of what is being sent, greeting or request */
     size_t reply_bytes; /* the longest reply; 0: what is usual */
@@ -40,9 +51,13 @@ void node_fini(struct node *node);
 /*
  * node_ask: begin a request, on the standing connection if there is one, else
  * on a new one that must stand by `connect_until_ms`. Nothing may be under way.
+ * `bytes` are a request as it was encoded; borrowed for the call.
  */
-enum rlock_status node_ask(struct node *node, const struct request *request,
+enum rlock_status node_ask(struct node *node, enum node_first first, const char *bytes, size_t n,
                            int64_t connect_until_ms, struct rlock_error *err);
+
+/* node_stands: is there a connection that a request could be sent on at once? */
+bool node_stands(const struct node *node);
 
 /* What the request waits for: a descriptor, its poll events, and a time to look again. */
 int node_fd(const struct node *node);

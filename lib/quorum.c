@@ -31,7 +31,7 @@ static enum rlock_status secure(struct quorum *quorum, const struct rlock_config
         return RLOCK_OK;
     if (quorum->tls == NULL)
         st = tls_open(&quorum->tls, config, err);
-    member->node.tls = quorum->tls;
+    member->tls = quorum->tls;
     return st;
 }
 
@@ -47,7 +47,7 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
     if (config->n_urls != 1)
         return err_set(err, RLOCK_E_CONFIG, 0, "exactly one server is needed");
     quorum->member = calloc(config->n_urls, sizeof *quorum->member);
-    quorum->watch = calloc(config->n_urls + 1, sizeof *quorum->watch);
+    quorum->watch = calloc(config->n_urls * MEMBER_WATCH_MAX + 1, sizeof *quorum->watch);
     if (quorum->member == NULL || quorum->watch == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     quorum->need = config->n_urls / 2 + 1;
@@ -58,7 +58,7 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
         st = member_open(member, config->urls[quorum->n], config->password, err);
         if (st == RLOCK_OK)
             st = secure(quorum, config, member, err);
-        member->node.reply_bytes = quorum->reply_bytes;
+        member->reply_bytes = quorum->reply_bytes;
     }
     return st;
 }
@@ -82,12 +82,17 @@ struct round {
     int64_t block_ms;              /* how long the server may wait with its answer */
     int64_t reply_ms;              /* how long the answer may take beside that */
     bool undo;                     /* a request given up is to be undone */
+    bool goes_on;                  /* it isn't the last request */
 };
 
 static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
 {
     struct rlock_until connect = until_in(until, quorum->connect_ms);
     struct rlock_until answer = until_in(until, quorum->connect_ms + round->reply_ms);
+    struct member_limits limits = {.connect_until_ms = connect.at_ms,
+                                   .block_ms = round->block_ms,
+                                   .reply_ms = round->reply_ms,
+                                   .goes_on = round->goes_on};
     struct lease_when when = {.block_ms = round->block_ms};
     struct request request;
     size_t i;
@@ -98,8 +103,7 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
         when.not_after_ms = member_server_ms(member, answer.at_ms);
         if (round->request == NULL)
             round->ask(round->lease, &request, &when);
-        member_ask(member, round->request != NULL ? round->request : &request, connect.at_ms,
-                   round->block_ms + round->reply_ms);
+        member_ask(member, round->request != NULL ? round->request : &request, limits);
         if (member->state == RLOCK_PENDING)
             member_step(member);
     }
@@ -115,19 +119,18 @@ static void give_up(const struct round *round, struct member *member)
 }
 
 /* Fill the poll set; returns the earliest time to look, or 0 when nothing is pending. */
-static int64_t watch_pending(struct quorum *quorum)
+static int64_t watch_pending(struct quorum *quorum, size_t *n_watched)
 {
     int64_t wake = 0;
     size_t i;
 
+    *n_watched = 1; /* the first is the stop descriptor */
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
 
-        quorum->watch[i].fd = -1;
         if (member->state != RLOCK_PENDING)
             continue;
-        quorum->watch[i].fd = node_fd(&member->node);
-        quorum->watch[i].events = node_events(&member->node);
+        *n_watched += member_watch(member, &quorum->watch[*n_watched]);
         if (wake == 0 || member_wake_ms(member) < wake)
             wake = member_wake_ms(member);
     }
@@ -153,16 +156,17 @@ static void step_pending(struct quorum *quorum, const struct round *round, bool 
 static enum rlock_status run(struct quorum *quorum, const struct round *round,
                              struct rlock_until until)
 {
-    struct pollfd *stop = &quorum->watch[quorum->n];
+    struct pollfd *stop = &quorum->watch[0];
+    size_t n_watched;
     int64_t wake;
 
     begin(quorum, round, until);
-    while ((wake = watch_pending(quorum)) != 0) {
+    while ((wake = watch_pending(quorum, &n_watched)) != 0) {
         stop->fd = until.stop_fd;
         stop->events = POLLIN;
         stop->revents = 0;
         wake = watch_wake_ms(quorum->told, wake);
-        poll(quorum->watch, quorum->n + 1, until_poll_ms(until_at(until, wake)));
+        poll(quorum->watch, n_watched, until_poll_ms(until_at(until, wake)));
         watch_tick(quorum->told);
         step_pending(quorum, round, stop->revents != 0 || until_over(until));
         if (stop->revents != 0)
@@ -272,7 +276,7 @@ static struct tally count(struct quorum *quorum, answer_read *read)
         member_saw_clock(member, answer.server_ms);
         add(&tally, member, &answer);
         if (answer.kind == ANSWER_GRANTED || answer.kind == ANSWER_RESTORED)
-            member->granted_by = member->node.calls;
+            member->granted_by = member_connection(member);
     }
     return tally;
 }
@@ -358,12 +362,14 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
     struct round round = {.lease = lease,
                           .ask = lease_ask_wake,
                           .block_ms = lease_block_ms(lease, block_ms),
-                          .reply_ms = acquire_reply_ms(&quorum->timing)};
+                          .reply_ms = acquire_reply_ms(&quorum->timing),
+                          .goes_on = true};
     bool knew_clock = quorum->member[0].knows_clock;
+    int n_moves = quorum->member[0].n_moves;
     enum rlock_status st = run(quorum, &round, until);
 
     /* the next attempt must not come late only because this wait was cut off */
-    quorum->member[0].knows_clock = knew_clock;
+    quorum->member[0].knows_clock = knew_clock && quorum->member[0].n_moves == n_moves;
     if (st == RLOCK_STOPPED)
         return st;
     if (quorum->member[0].state == RLOCK_OK)
@@ -377,8 +383,10 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, int64_t *end_ms, bool *restored,
                                struct rlock_error *err)
 {
-    struct round round = {
-        .lease = lease, .ask = lease_ask_renew, .reply_ms = quorum->timing.reply_ms};
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_renew,
+                          .reply_ms = quorum->timing.reply_ms,
+                          .goes_on = true};
     enum rlock_status st = run(quorum, &round, until_in(until, quorum->timing.reply_ms));
     struct tally tally = count(quorum, answer_read_renewal);
     struct rlock_timing timing = quorum->timing;

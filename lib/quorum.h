@@ -12,7 +12,7 @@
 struct quorum {
     struct tls *tls; /* NULL: no member is rediss:// */
     struct member *member;
-    struct pollfd *watch; /* one for each member, one for the stop descriptor */
+    struct pollfd *watch; /* the stop descriptor, and what each member waits for */
     size_t n;
     size_t need; /* a majority; of one it is one */
     struct rlock_timing timing;

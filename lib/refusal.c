@@ -40,8 +40,10 @@ static const struct {
     {"TRYAGAIN", RLOCK_E_SERVER},
     {"UNBLOCKED", RLOCK_E_SERVER},
     {"max number of clients", RLOCK_E_SERVER},
-    {"MOVED", RLOCK_E_UNSUPPORTED},
-    {"ASK", RLOCK_E_UNSUPPORTED},
+    {"non local key", RLOCK_E_SERVER}, /* of a script, while the slot is on its way */
+    {"MOVED", RLOCK_E_SERVER},         /* too often in a row; else it was followed */
+    {"ASK", RLOCK_E_SERVER},
+    {"CROSSSLOT", RLOCK_E_UNSUPPORTED},
 };
 
 enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)
@@ -58,6 +60,8 @@ enum rlock_status refusal_meaning(const char *reply, const char *shown, struct r
             break;
     snprintf(said, sizeof said, "%s", shown);
     err_printable(said);
-    return err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s",
-                   said);
+    err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s", said);
+    if (strstr(reply, "CROSSSLOT") != NULL)
+        err_suffix(err, "what several keys share goes between braces, as in {job}:a and {job}:b");
+    return i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED;
 }

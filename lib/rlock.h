@@ -163,7 +163,7 @@ struct rlock_watch {
 };
 
 struct rlock_config {
-    const char *const *urls; /* redis://, rediss://, unix:// ; borrowed during rlock_open */
+    const char *const *urls; /* see rlock(1); borrowed during rlock_open */
     size_t n_urls;           /* 1 today */
     const char *password;    /* for URLs that have none; NULL: none */
     const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
+#define REDIS_PORT 6379
+#define SENTINEL_PORT 26379
 #define DB_MAX 1000000 /* more than any server has; keeps the number in an int */
 
 static enum rlock_status bad(struct rlock_error *err, const char *why)
@@ -101,13 +104,20 @@ static enum rlock_status parse_login(struct url *url, const char *text, const ch
     return st;
 }
 
+static void show(struct url *url)
+{
+    snprintf(url->shown, sizeof url->shown, strchr(url->host, ':') ? "[%s]:%s" : "%s:%s", url->host,
+             url->port);
+    err_printable(url->shown);
+}
+
 /* host[:port], or [v6][:port] */
-static enum rlock_status parse_host(struct url *url, const char *text, const char *end,
+static enum rlock_status parse_host(struct url *url, const char *text, const char *end, long port,
                                     struct rlock_error *err)
 {
     const char *host_end = end;
     const char *colon;
-    long port = 6379;
+    enum rlock_status st;
 
     if (text < end && *text == '[') {
         host_end = memchr(text, ']', (size_t)(end - text));
@@ -125,7 +135,10 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
     if (host_end == text)
         return bad(err, "no host");
     snprintf(url->port, sizeof url->port, "%hu", (unsigned short)port);
-    return decode(&url->host, text, host_end, err);
+    st = decode(&url->host, text, host_end, err);
+    if (st == RLOCK_OK)
+        show(url);
+    return st;
 }
 
 static enum rlock_status parse_tcp(struct url *url, const char *text, struct rlock_error *err)
@@ -140,12 +153,57 @@ static enum rlock_status parse_tcp(struct url *url, const char *text, struct rlo
     if (at != NULL)
         st = parse_login(url, text, at, err);
     if (st == RLOCK_OK)
-        st = parse_host(url, at == NULL ? text : at + 1, end, err);
+        st = parse_host(url, at == NULL ? text : at + 1, end, REDIS_PORT, err);
     if (st == RLOCK_OK && end[0] == '/' && end[1] != '\0')
         st = parse_db(url, end + 1, err);
+    return st;
+}
+
+/* host[:port][,host[:port]...] */
+static enum rlock_status parse_sentinels(struct url *url, const char *text, const char *end,
+                                         struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+
+    url->sentinel = calloc(URL_SENTINELS_MAX, sizeof *url->sentinel);
+    if (url->sentinel == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    while (st == RLOCK_OK) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+
+        if (url->n_sentinels == URL_SENTINELS_MAX)
+            return bad(err, "too many Sentinels");
+        st = parse_host(&url->sentinel[url->n_sentinels++], text, comma == NULL ? end : comma,
+                        SENTINEL_PORT, err);
+        if (comma == NULL)
+            break;
+        text = comma + 1;
+    }
+    return st;
+}
+
+static enum rlock_status parse_sentinel(struct url *url, const char *text, struct rlock_error *err)
+{
+    const char *end = text + strcspn(text, "/?#");
+    const char *at = memrchr(text, '@', (size_t)(end - text));
+    const char *service_end = *end == '/' ? end + 1 + strcspn(end + 1, "/?#") : end;
+    enum rlock_status st = RLOCK_OK;
+
+    url->kind = URL_SENTINEL;
+    if (strpbrk(end, "?#") != NULL)
+        return bad(err, "nothing may follow the database");
+    if (service_end <= end + 1)
+        return bad(err, "the service that the Sentinels watch is missing");
+    if (at != NULL)
+        st = parse_login(url, text, at, err);
     if (st == RLOCK_OK)
-        snprintf(url->shown, sizeof url->shown, strchr(url->host, ':') ? "[%s]:%s" : "%s:%s",
-                 url->host, url->port);
+        st = parse_sentinels(url, at == NULL ? text : at + 1, end, err);
+    if (st == RLOCK_OK)
+        st = decode(&url->service, end + 1, service_end, err);
+    if (st == RLOCK_OK && service_end[0] == '/' && service_end[1] != '\0')
+        st = parse_db(url, service_end + 1, err);
+    if (st == RLOCK_OK)
+        snprintf(url->shown, sizeof url->shown, "%s", url->service);
     return st;
 }
 
@@ -178,6 +236,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
         bool is_tls;
     } schemes[] = {{"redis://", parse_tcp, false},
                    {"rediss://", parse_tcp, true},
+                   {"redis+sentinel://", parse_sentinel, false},
                    {"unix://", parse_unix, false}};
     struct url parsed = {.kind = URL_TCP};
     enum rlock_status st;
@@ -187,7 +246,8 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
         if (strncmp(text, schemes[i].scheme, strlen(schemes[i].scheme)) == 0)
             break;
     if (i == sizeof schemes / sizeof schemes[0])
-        return bad(err, "it starts with none of redis://, rediss://, unix://, local:");
+        return bad(err, "it starts with none of redis://, rediss://, redis+sentinel://, unix://, "
+                        "local:");
     parsed.is_tls = schemes[i].is_tls;
     st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
     err_printable(parsed.shown);
@@ -198,8 +258,69 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     return st;
 }
 
+static char *copy_of(const char *text, bool *all)
+{
+    char *copy = text == NULL ? NULL : strdup(text);
+
+    *all = *all && (copy != NULL || text == NULL);
+    return copy;
+}
+
+enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err)
+{
+    struct url made = *from;
+    bool all = true;
+
+    made.host = copy_of(from->host, &all);
+    made.path = copy_of(from->path, &all);
+    made.user = copy_of(from->user, &all);
+    made.password = copy_of(from->password, &all);
+    made.service = NULL;
+    made.sentinel = NULL;
+    made.n_sentinels = 0;
+    if (!all) {
+        url_fini(&made);
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    *url = made;
+    return RLOCK_OK;
+}
+
+enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
+                         const char *port, struct rlock_error *err)
+{
+    struct url there = {.kind = URL_TCP, .db = like->db, .is_tls = like->is_tls};
+    enum rlock_status st;
+    long n;
+
+    if (*host == '\0' || !number(port, port + strlen(port), 65535, &n) || n == 0)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: names no server");
+    there.host = strdup(host);
+    there.user = like->user;
+    there.password = like->password;
+    if (there.host == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    snprintf(there.port, sizeof there.port, "%hu", (unsigned short)n);
+    show(&there);
+    st = url_copy(url, &there, err);
+    free(there.host);
+    return st;
+}
+
+bool url_is_same(const struct url *a, const struct url *b)
+{
+    return a->kind == URL_TCP && b->kind == URL_TCP && a->host != NULL && b->host != NULL &&
+           strcasecmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+}
+
 void url_fini(struct url *url)
 {
+    size_t i;
+
+    for (i = 0; i < url->n_sentinels; i++)
+        url_fini(&url->sentinel[i]);
+    free(url->sentinel);
+    free(url->service);
     if (url->password != NULL)
         explicit_bzero(url->password, strlen(url->password));
     free(url->password);

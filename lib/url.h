@@ -7,23 +7,30 @@
 
 #include <stdbool.h>
 
-enum url_kind { URL_TCP, URL_UNIX };
+#define URL_SENTINELS_MAX 16
+
+enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 
 struct url {
     enum url_kind kind;
-    char *host;      /* URL_TCP: name or number, without brackets */
-    char port[6];    /* URL_TCP */
-    char *path;      /* URL_UNIX: of the socket */
-    char *user;      /* NULL: none */
-    char *password;  /* NULL: none */
-    int db;          /* 0: the default, nothing to select */
-    bool is_tls;     /* URL_TCP */
-    char shown[128]; /* for people: "host:port" or the path, never a password */
+    char *host;     /* URL_TCP: name or number, without brackets */
+    char port[6];   /* URL_TCP */
+    char *path;     /* URL_UNIX: of the socket */
+    char *user;     /* NULL: none */
+    char *password; /* NULL: none */
+    int db;         /* 0: the default, nothing to select */
+    bool is_tls;    /* URL_TCP */
+    char *service;  /* URL_SENTINEL: whose primary it is */
+    struct url *sentinel;
+    size_t n_sentinels;
+    char shown[128]; /* for people: "host:port", the path or the service, never a password */
 };
 
 /*
  * url_parse: redis://[user[:password]@]host[:port][/db], the same with
- * rediss:// for TLS, and unix:///path[?db=N], with %XX in every part.
+ * rediss:// for TLS, unix:///path[?db=N], and for Sentinels
+ * redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/db],
+ * with %XX in every part.
  *
  *   url  out, on RLOCK_OK only; give back with url_fini()
  *
@@ -31,6 +38,19 @@ struct url {
  *          RLOCK_E_MEMORY.
  */
 enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err);
+
+/*
+ * url_at: another server's address, with the login, the database and the TLS
+ * of `like`. RLOCK_OK, RLOCK_E_PROTOCOL (that can't be one) or RLOCK_E_MEMORY.
+ */
+enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
+                         const char *port, struct rlock_error *err);
+
+/* url_copy: RLOCK_OK or RLOCK_E_MEMORY. Not of Sentinels. */
+enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err);
+
+/* url_is_same: is it the same place, as far as their texts tell? */
+bool url_is_same(const struct url *a, const struct url *b);
 
 /* url_fini: clear the password and free. */
 void url_fini(struct url *url);

@@ -172,8 +172,9 @@ wrongtype|77|READ;SEND -WRONGTYPE Operation against a key holding the wrong kind
 noauth|77|READ;SEND -NOAUTH Authentication required.\r\n;STALL
 noperm|77|READ;SEND -NOPERM this user has no permissions to run the 'eval' command\r\n;STALL
 denied|77|SEND -DENIED Redis is running in protected mode\r\n;STALL
-moved|78|READ;SEND -MOVED 3999 127.0.0.1:6381\r\n;STALL
-ask|78|READ;SEND -ASK 3999 127.0.0.1:6381\r\n;STALL
+moved_to_nowhere|69|READ;SEND -MOVED 3999 there\r\n;STALL
+ask_nobody|69|READ;SEND -ASK 3999 :\r\n;STALL
+crossslot|78|READ;SEND -CROSSSLOT Keys in request don't hash to the same slot\r\n;STALL
 unknown_command|78|READ;SEND -ERR unknown command 'EVAL', with args beginning with: \r\n;STALL
 unknown_error|78|READ;SEND -ERR something else\r\n;STALL
 no_error|78|READ;SEND -\r\n;STALL

@@ -22,7 +22,8 @@
  *
  * What happens is printed, one line each: ACCEPT, GOT and the command's words, CLOSED when the
  * peer has gone. A peer that goes while a command is awaited ends its part of the script: the
- * next line is then the next ACCEPT or LOOP.
+ * next line is then the next ACCEPT or LOOP. CLUSTER is answered as by a server that is none, and
+ * doesn't count as a command.
  *
  * Status: 0 at the end of the script, 1 if an EXPECT was not met, 2 for a bad script or system
  * trouble. It lives no longer than SECONDS (120) and then ends by SIGALRM.
@@ -43,6 +44,7 @@
 
 enum { WORDS_MAX = 64, WORD_BYTES_MAX = 1 << 20, SHOWN_BYTES = 60, LIMIT_SECONDS = 120 };
 
+static const char no_cluster[] = "-ERR This instance has cluster support disabled\r\n";
 static const size_t stream_bytes_max = 256u << 20;
 
 struct fake {
@@ -192,7 +194,7 @@ static void free_command(struct command *c)
 }
 
 /* Reads one command; false when the peer went away instead. The caller frees it. */
-static bool read_command(struct fake *f, struct command *c)
+static bool read_any_command(struct fake *f, struct command *c)
 {
     long n = read_header(f, '*');
 
@@ -201,12 +203,24 @@ static bool read_command(struct fake *f, struct command *c)
         errx(1, "command of %ld words", n);
     while (n > c->n_words && read_word(f, &c->word[c->n_words]))
         c->n_words++;
-    if (n >= 0 && c->n_words == n) {
-        show(c);
+    if (n >= 0 && c->n_words == n)
         return true;
-    }
     free_command(c);
     peer_gone(f);
+    return false;
+}
+
+/* The same, after those that no script is about. */
+static bool read_command(struct fake *f, struct command *c)
+{
+    while (read_any_command(f, c)) {
+        if (c->n_words == 0 || strcasecmp(c->word[0].bytes, "CLUSTER") != 0) {
+            show(c);
+            return true;
+        }
+        free_command(c);
+        send_all(f, no_cluster, sizeof no_cluster - 1);
+    }
     return false;
 }
 

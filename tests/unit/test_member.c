@@ -12,16 +12,18 @@ static void ask(struct member *member, const char *word)
     struct request request = {.n = 0};
 
     request_add(&request, word);
-    member_ask(member, &request, rlock_clock_ms() + PATIENCE_MS, REPLY_MS);
+    member_ask(member, &request,
+               (struct member_limits){.connect_until_ms = rlock_clock_ms() + PATIENCE_MS,
+                                      .reply_ms = REPLY_MS});
 }
 
 /* Goes on while there is something to go on with for so long. */
 static void step(struct member *member, int patience_ms)
 {
     while (member->state == RLOCK_PENDING) {
-        struct pollfd look = {.fd = node_fd(&member->node), .events = node_events(&member->node)};
+        struct pollfd look[MEMBER_WATCH_MAX];
 
-        if (poll(&look, 1, patience_ms) == 0)
+        if (poll(look, member_watch(member, look), patience_ms) == 0)
             break;
         member_step(member);
     }
@@ -107,7 +109,8 @@ static void test_late(void)
 
     fd = asked(&member, peer_address, "pw");
     is_int(member_asked_ms(&member), 0, "one that doesn't let us in is asked nothing");
-    is_int(member_deadline_ms(&member), member.connect_until_ms, "and has as long as a call has");
+    is_int(member_deadline_ms(&member), member.limits.connect_until_ms,
+           "and has as long as a call has");
     finish(&member, fd);
 }
 
@@ -159,7 +162,8 @@ static void test_password(void)
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
                strstr(member.err.text, SECRET) == NULL,
            "a server can't make us tell the password");
-        ok(node_fd(&member.node) < 0, "and one that didn't take it is not talked to any more");
+        ok(node_fd(&member.home->node) < 0,
+           "and one that didn't take it is not talked to any more");
         finish(&member, fd);
     }
 }
@@ -219,6 +223,135 @@ static void test_clock(void)
     finish(&member, fd);
 }
 
+/* A Cluster of one: where it sends us is itself, by the name that the test gives it. */
+static void redirect(int fd, const char *way)
+{
+    char says[128];
+
+    snprintf(says, sizeof says, "-%s 1 %s\r\n", way, peer_address + strlen("redis://"));
+    peer_say(fd, says);
+}
+
+static void test_moved(void)
+{
+    struct member member;
+    int fd = asked(&member, peer_address, "pw");
+    int hops;
+
+    peer_say(fd, "+OK\r\n");
+    step(&member, A_WHILE_MS);
+    for (hops = 0; hops < 3; hops++) {
+        redirect(fd, "MOVED");
+        step(&member, A_WHILE_MS);
+        close(fd);
+        fd = peer_accept();
+        step(&member, A_WHILE_MS);
+        ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "moved: there with the password");
+        is_int(member_asked_ms(&member), 0, "nothing was asked yet");
+        peer_say(fd, "+OK\r\n");
+        step(&member, A_WHILE_MS);
+        ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "and then the same request");
+    }
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "which is answered there");
+    ask(&member, "AGAIN");
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"), "the next one goes there at once");
+    finish(&member, fd);
+}
+
+/* Round and round, for as long as there is time, and not as fast as it goes. */
+static void test_moved_without_end(void)
+{
+    struct request request = {.n = 0};
+    struct member member;
+    int n_calls = 0;
+    int fd = -1;
+
+    if (!ok(member_open(&member, peer_address, NULL, NULL) == RLOCK_OK, "a Cluster"))
+        return;
+    request_add(&request, "PING");
+    member_ask(
+        &member, &request,
+        (struct member_limits){.connect_until_ms = rlock_clock_ms() + 300, .reply_ms = REPLY_MS});
+    while (member.state == RLOCK_PENDING && rlock_clock_ms() < member_deadline_ms(&member)) {
+        struct pollfd calls = {.fd = peer_listener, .events = POLLIN};
+
+        if (poll(&calls, 1, 0) == 1) {
+            if (fd >= 0)
+                close(fd);
+            fd = peer_accept();
+            n_calls++;
+            redirect(fd, "MOVED"); /* it is read when there is something to be answered */
+        }
+        step(&member, 1);
+        if (member.phase == MEMBER_RESTING)
+            member_step(&member);
+    }
+    if (member.state == RLOCK_PENDING)
+        member_abandon(&member, NULL);
+    is_int(member.state, RLOCK_E_SERVER, "a Cluster that sends us in circles");
+    okf(n_calls > 8 && n_calls < 300, "is given up after %d calls", n_calls);
+    finish(&member, fd);
+}
+
+static void test_ask(void)
+{
+    struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+    int aside;
+
+    redirect(fd, "ASK");
+    step(&member, A_WHILE_MS);
+    aside = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(aside, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"), "ASK: ASKING goes first");
+    peer_say(aside, "+OK\r\n");
+    step(&member, A_WHILE_MS);
+    is_int(member.state, RLOCK_PENDING, "its answer is not the request's");
+    peer_say(aside, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "that comes next");
+    ask(&member, "NEXT");
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),
+       "the next request goes to the old place");
+    redirect(fd, "ASK");
+    step(&member, A_WHILE_MS);
+    member_abandon(&member, &undo);
+    ok(peer_hears(aside, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n*1\r\n$6\r\nASKING\r\n"
+                         "*1\r\n$4\r\nUNDO\r\n"),
+       "one that is given up there is undone there, by ASKING as well");
+    close(aside);
+    finish(&member, fd);
+}
+
+static void test_try_again(void)
+{
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+    int64_t end = rlock_clock_ms() + PATIENCE_MS;
+
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    peer_say(fd, "-TRYAGAIN later\r\n");
+    step(&member, A_WHILE_MS);
+    ok(member.state == RLOCK_PENDING && member_wake_ms(&member) < rlock_clock_ms() + 1000,
+       "TRYAGAIN: in a moment");
+    while (member.phase == MEMBER_RESTING && rlock_clock_ms() < end)
+        member_step(&member);
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "again on the same connection");
+    peer_say(fd, "-CLUSTERDOWN no\r\n");
+    step(&member, A_WHILE_MS);
+    member_abandon(&member, NULL);
+    ok(is_told(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
+       "and when there is no more time, it is why");
+    is_int(member_asked_ms(&member), 0, "nothing of it was executed");
+    finish(&member, fd);
+}
+
 /* The last of this file: under UBSan an overflow ends the program. */
 static void test_absurd_clock(void)
 {
@@ -245,6 +378,10 @@ int main(void)
     test_password();
     test_password_in_part();
     test_clock();
+    test_moved();
+    test_moved_without_end();
+    test_ask();
+    test_try_again();
     test_absurd_clock();
     peer_close();
     return done_testing();

@@ -31,9 +31,16 @@ static void close_node(struct node *node, struct url *url, int fd)
 static enum rlock_status ask(struct node *node, const char *word)
 {
     struct request request = {.n = 0};
+    enum rlock_status st;
+    char *bytes = NULL;
+    size_t n = 0;
 
     request_add(&request, word);
-    return node_ask(node, &request, rlock_clock_ms() + PATIENCE_MS, NULL);
+    st = codec_encode(&request, &bytes, &n, NULL);
+    if (st == RLOCK_OK)
+        st = node_ask(node, NODE_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL);
+    free(bytes);
+    return st;
 }
 
 /* Steps until there is an answer, or until nothing has happened for so long. */

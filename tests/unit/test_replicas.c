@@ -56,7 +56,7 @@ static void wait_for(size_t i)
         quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
-        node_abandon(&quorum.member[0].node, NULL);
+        node_abandon(&quorum.member[0].home->node, NULL);
     good = good && replicas_have(&quorum, until, &err) == rows[i].st;
     okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",

@@ -165,7 +165,9 @@ static void test_never_plain(void)
     if (!ok(member_open(&member, url, NULL, &err) == RLOCK_OK, "a member"))
         return;
     request_add(&request, "PING");
-    member_ask(&member, &request, rlock_clock_ms() + PATIENCE_MS, PATIENCE_MS);
+    member_ask(&member, &request,
+               (struct member_limits){.connect_until_ms = rlock_clock_ms() + PATIENCE_MS,
+                                      .reply_ms = PATIENCE_MS});
     fd = peer_accept();
     for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
         member_step(&member);

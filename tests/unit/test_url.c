@@ -102,6 +102,20 @@ static const struct {
     {"redis://u:" SECRET "%@h", "%"},
     {"redis://u:" SECRET "%4@h", "%"},
     {"redis://u:%00" SECRET "@h", "%"},
+    {"redis+sentinel://", "service"},
+    {"redis+sentinel://h", "service"},
+    {"redis+sentinel://h/", "service"},
+    {"redis+sentinel://u:" SECRET "@h//1", "service"},
+    {"redis+sentinel:///main", "no host"},
+    {"redis+sentinel://a,,b/main", "no host"},
+    {"redis+sentinel://a,b,/main", "no host"},
+    {"redis+sentinel://u:" SECRET "@,a/main", "no host"},
+    {"redis+sentinel://a:x,b/main", "port"},
+    {"redis+sentinel://a,b/main/x", "database"},
+    {"redis+sentinel://a,b/main/1/2", "database"},
+    {"redis+sentinel://a,b/main?db=1", "follow"},
+    {"redis+sentinel://a,b/ma%in", "%"},
+    {"redis+sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/main", "too many"},
     {"unix://", "path"},
     {"unix://a", "path"},
     {"unix://u:" SECRET "@/a", "path"},
@@ -116,6 +130,27 @@ static const struct {
 static bool same(const char *got, const char *wanted)
 {
     return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
+}
+
+static void test_sentinels(void)
+{
+    static const char *const shown[] = {"a:26379", "b:1", "[::1]:26379", "[::2]:2"};
+    struct url url;
+    size_t i;
+
+    if (!ok(url_parse(&url, "redis+sentinel://u:" SECRET "@a,b:1,[::1],[::2]:2/m%61in/3", NULL) ==
+                RLOCK_OK,
+            "good: Sentinels"))
+        return;
+    ok(url.kind == URL_SENTINEL && strcmp(url.service, "main") == 0 && url.db == 3 &&
+           strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0,
+       "the service, and what is for its primary");
+    is_int((int64_t)url.n_sentinels, 4, "as many as are named");
+    for (i = 0; i < url.n_sentinels; i++)
+        ok(strcmp(url.sentinel[i].shown, shown[i]) == 0 && url.sentinel[i].password == NULL &&
+               url.sentinel[i].user == NULL && url.sentinel[i].db == 0,
+           shown[i]);
+    url_fini(&url);
 }
 
 static void test_good(void)
@@ -211,6 +246,7 @@ static void test_limits(void)
 int main(void)
 {
     test_good();
+    test_sentinels();
     test_bad();
     test_limits();
     return done_testing();

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cluster: where the nodes of a Redis Cluster send us.
+ *
+ * There is no map of slots: all keys of a lock are in one, so the one node that
+ * serves it is all that is needed, and any node tells which that is. The others
+ * are remembered as places to ask when that one is gone. Source: Redis Cluster
+ * specification, "MOVED Redirection" and "ASK redirection".
+ */
+#include "cluster.h"
+
+#include "err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HOST_BYTES 256
+
+void cluster_open(struct cluster *cluster, const struct url *first)
+{
+    *cluster = (struct cluster){.first = first};
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    while (cluster->n > 0)
+        url_fini(&cluster->node[--cluster->n]);
+}
+
+/* A node is remembered once; when there are too many, those that were heard of first stay. */
+static void remember(struct cluster *cluster, const struct url *node)
+{
+    size_t i;
+
+    for (i = 0; i < cluster->n; i++)
+        if (url_is_same(&cluster->node[i], node))
+            return;
+    if (cluster->n < CLUSTER_NODES_MAX &&
+        url_at(&cluster->node[cluster->n], node, node->host, node->port, NULL) == RLOCK_OK)
+        cluster->n++;
+}
+
+/*
+ * "SLOT HOST:PORT", behind the word. The host may be an IPv6 address without
+ * brackets, or missing, or "?" (of Redis 7): then it is that of who says so.
+ */
+static enum rlock_status read_place(const char *text, const struct url *by, struct url *to,
+                                    struct rlock_error *err)
+{
+    const char *place = strchr(text, ' ');
+    const char *colon = place == NULL ? NULL : strrchr(place, ':');
+    char host[HOST_BYTES];
+
+    if (colon == NULL || colon - place > HOST_BYTES)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirection to nowhere");
+    snprintf(host, sizeof host, "%.*s", (int)(colon - place - 1), place + 1);
+    if ((host[0] == '\0' || strcmp(host, "?") == 0) && by->host != NULL)
+        snprintf(host, sizeof host, "%s", by->host);
+    return url_at(to, by, host, colon + 1, err);
+}
+
+enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
+                                   enum cluster_way *way, struct url *to, struct rlock_error *err)
+{
+    static const struct {
+        const char *word;
+        enum cluster_way way;
+    } words[] = {{"MOVED ", CLUSTER_MOVED},
+                 {"ASK ", CLUSTER_ASK},
+                 {"TRYAGAIN", CLUSTER_LATER},
+                 {"CLUSTERDOWN", CLUSTER_LATER}};
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    *way = CLUSTER_HERE;
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(reply, words[i].word, strlen(words[i].word)) == 0)
+            *way = words[i].way;
+    if (*way == CLUSTER_MOVED || *way == CLUSTER_ASK)
+        st = read_place(strchr(reply, ' ') + 1, by, to, err);
+    if (st == RLOCK_OK && (*way == CLUSTER_MOVED || *way == CLUSTER_ASK))
+        remember(cluster, to);
+    return st;
+}
+
+/*
+ * A line is "ID ADDRESS:PORT@BUS[,NAME] FLAGS ...". Where the server has to prove
+ * who it is, its name is used, if it has one.
+ */
+static void see_node(struct cluster *cluster, const char *line, size_t bytes, const struct url *by)
+{
+    char at[HOST_BYTES] = "";
+    char flags[64] = "";
+    char text[HOST_BYTES * 2];
+    struct url node;
+    char *name;
+    char *bus;
+    char *port;
+
+    snprintf(text, sizeof text, "%.*s", (int)bytes, line);
+    if (sscanf(text, "%*63s %255s %63s", at, flags) != 2)
+        return;
+    name = strchr(at, ',');
+    bus = strchr(at, '@');
+    if (name != NULL)
+        *name++ = '\0';
+    if (bus == NULL || strstr(flags, "myself") != NULL || strstr(flags, "noaddr") != NULL)
+        return;
+    *bus = '\0';
+    port = strrchr(at, ':');
+    if (port == NULL)
+        return;
+    *port++ = '\0';
+    if (name != NULL)
+        name[strcspn(name, ",")] = '\0'; /* newer servers tell more behind it */
+    if (url_at(&node, by, by->is_tls && name != NULL && *name != '\0' ? name : at, port, NULL) !=
+        RLOCK_OK)
+        return;
+    remember(cluster, &node);
+    url_fini(&node);
+}
+
+void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
+{
+    while (*nodes != '\0') {
+        size_t bytes = strcspn(nodes, "\n");
+
+        see_node(cluster, nodes, bytes < HOST_BYTES * 2 ? bytes : HOST_BYTES * 2 - 1, by);
+        nodes += bytes + (nodes[bytes] == '\n');
+    }
+}
+
+bool cluster_is_known(const struct cluster *cluster)
+{
+    return cluster->n > 0;
+}
+
+enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
+                                 struct rlock_error *err)
+{
+    const struct url *turn;
+    size_t tries;
+
+    for (tries = 0; tries <= cluster->n; tries++) {
+        turn = cluster->next == 0 ? cluster->first : &cluster->node[cluster->next - 1];
+        cluster->next = (cluster->next + 1) % (cluster->n + 1);
+        if (!url_is_same(turn, lost))
+            break;
+    }
+    return url_copy(to, turn, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster: where the nodes of a Redis Cluster send us. */
+#ifndef CLUSTER_H
+#define CLUSTER_H
+
+#include "url.h"
+
+#define CLUSTER_NODES_MAX 16 /* that are remembered */
+
+/* The nodes that were heard of. Without any it isn't known to be a Cluster. */
+struct cluster {
+    const struct url *first; /* borrowed: as it was given */
+    struct url node[CLUSTER_NODES_MAX];
+    size_t n;
+    size_t next; /* which to ask when there is nobody to ask; 0: the first */
+};
+
+/* What an error reply says about the way. */
+enum cluster_way {
+    CLUSTER_HERE,  /* nothing */
+    CLUSTER_MOVED, /* there, from now on */
+    CLUSTER_ASK,   /* there, this time */
+    CLUSTER_LATER  /* nowhere just now */
+};
+
+void cluster_open(struct cluster *cluster, const struct url *first);
+void cluster_close(struct cluster *cluster);
+
+/*
+ * cluster_redirect: what an error reply of `by` says about the way.
+ *
+ *   to  out, for CLUSTER_MOVED and CLUSTER_ASK: where to; give back with
+ *       url_fini()
+ *
+ * Returns  RLOCK_OK, RLOCK_E_PROTOCOL (a way to nowhere) or RLOCK_E_MEMORY.
+ */
+enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
+                                   enum cluster_way *way, struct url *to, struct rlock_error *err);
+
+/* cluster_see: remember nodes from what CLUSTER NODES has shown to a client of `by`. */
+void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by);
+
+/* cluster_is_known: is there more than the first to ask? */
+bool cluster_is_known(const struct cluster *cluster);
+
+/*
+ * cluster_locate: whom to ask now that `lost` doesn't answer, one after the
+ * other. RLOCK_OK (`*to` is the caller's), or a fault.
+ */
+enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
+                                 struct rlock_error *err);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cluster: where error replies send us, and whom to ask when nobody is left. */
+#include "cluster.h"
+#include "tap.h"
+
+static const struct {
+    const char *reply, *shown; /* NULL: nowhere */
+    enum cluster_way way;
+} ways[] = {
+    {"MOVED 3999 10.0.0.1:6381", "10.0.0.1:6381", CLUSTER_MOVED},
+    {"MOVED 3999 node-1.example:6381", "node-1.example:6381", CLUSTER_MOVED},
+    {"MOVED 3999 2001:db8::1:6381", "[2001:db8::1]:6381", CLUSTER_MOVED},
+    {"MOVED 3999 :6381", "seed:6381", CLUSTER_MOVED},
+    {"MOVED 3999 ?:6381", "seed:6381", CLUSTER_MOVED},
+    {"ASK 3999 10.0.0.1:6381", "10.0.0.1:6381", CLUSTER_ASK},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", NULL, CLUSTER_LATER},
+    {"CLUSTERDOWN Hash slot not served", NULL, CLUSTER_LATER},
+    {"CLUSTERDOWN", NULL, CLUSTER_LATER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", NULL, CLUSTER_HERE},
+    {"ERR MOVED 3999 10.0.0.1:6381", NULL, CLUSTER_HERE},
+    {"MOVED", NULL, CLUSTER_HERE},
+    {"ASKING", NULL, CLUSTER_HERE},
+    {"", NULL, CLUSTER_HERE},
+};
+
+static const char *const nowhere[] = {
+    "MOVED ",         "MOVED 3999",         "MOVED 3999 ",     "MOVED 3999 h",  "MOVED 3999 h:",
+    "MOVED 3999 h:0", "MOVED 3999 h:65536", "MOVED 3999 h:1x", "ASK 3999 h: 1", "ASK 3999:1",
+    "ASK :1",
+};
+
+static void test_ways(const struct url *seed)
+{
+    struct cluster cluster;
+    struct rlock_error err;
+    enum cluster_way way;
+    struct url to;
+    size_t i;
+
+    cluster_open(&cluster, seed);
+    for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (!okf(cluster_redirect(&cluster, ways[i].reply, seed, &way, &to, &err) == RLOCK_OK &&
+                     way == ways[i].way,
+                 "way: %s", ways[i].reply) ||
+            ways[i].shown == NULL)
+            continue;
+        is_str(to.shown, ways[i].shown, "to there");
+        ok(strcmp(to.password, "pw") == 0 && to.is_tls, "with the same password, by TLS as before");
+        url_fini(&to);
+    }
+    for (i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
+        okf(cluster_redirect(&cluster, nowhere[i], seed, &way, &to, &err) == RLOCK_E_PROTOCOL,
+            "to nowhere: %s", nowhere[i]);
+    cluster_close(&cluster);
+}
+
+static const char nodes[] =
+    "aaa seed:6379@16379 myself,master - 0 0 1 connected 0-5460\n"
+    "bbb 10.0.0.2:6379@16379,two.example,shard-id=x master - 0 1 2 connected 5461-10922\n"
+    "ccc 10.0.0.3:6379@16379 slave aaa 0 1 3 connected\n"
+    "ddd :0@0 master,noaddr - 0 1 4 disconnected\n"
+    "eee 10.0.0.3:6379@16379 slave aaa 0 1 3 connected\n"
+    "fff\n"
+    "\n"
+    "ggg 10.0.0.4 master - 0 1 3 connected";
+
+static void asks(struct cluster *cluster, const struct url *lost, const char *shown)
+{
+    struct url to = {.shown = ""};
+
+    ok(cluster_locate(cluster, lost, &to, NULL) == RLOCK_OK, "there is somebody to ask");
+    is_str(to.shown, shown, "the next one");
+    url_fini(&to);
+}
+
+static void test_nodes(const struct url *seed)
+{
+    struct cluster cluster;
+
+    cluster_open(&cluster, seed);
+    ok(!cluster_is_known(&cluster), "at first nothing is known");
+    cluster_see(&cluster, "", seed);
+    cluster_see(&cluster, "no nodes at all", seed);
+    ok(!cluster_is_known(&cluster), "nor from a text that tells nothing");
+    cluster_see(&cluster, nodes, seed);
+    asks(&cluster, seed, "two.example:6379");
+    asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
+    asks(&cluster, &cluster.node[1], "seed:6379");
+    asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
+    cluster_close(&cluster);
+}
+
+static void test_many(const struct url *seed)
+{
+    struct cluster cluster;
+    char line[128];
+    int i;
+
+    cluster_open(&cluster, seed);
+    for (i = 0; i < 100; i++) {
+        snprintf(line, sizeof line, "id 10.0.0.%d:6379@16379 master - 0 1 2 connected", i);
+        cluster_see(&cluster, line, seed);
+    }
+    is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "no more are remembered than there is room for");
+    cluster_close(&cluster);
+}
+
+int main(void)
+{
+    struct url seed;
+
+    if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK, "a seed"))
+        return done_testing();
+    test_ways(&seed);
+    test_nodes(&seed);
+    test_many(&seed);
+    url_fini(&seed);
+    return done_testing();
+}
