@@ -57,10 +57,12 @@ redis_use() {
 
 # Starts the server of REDIS_DIR; fails if it ended before it answered.
 redis_launch() {
-    local options
+    local options sentinel=()
+    [[ ! -e $REDIS_DIR/sentinel.conf ]] || sentinel=("$REDIS_DIR/sentinel.conf" --sentinel)
     mapfile -t options < <(grep -v '^$' "$REDIS_DIR/options")
     rm -f "$REDIS_SOCKET"
-    "$(redis_program)" --bind 127.0.0.1 --port "$REDIS_PORT" --unixsocket "$REDIS_SOCKET" \
+    "$(redis_program)" "${sentinel[@]}" --bind 127.0.0.1 --port "$REDIS_PORT" \
+        --unixsocket "$REDIS_SOCKET" \
         --dir "$REDIS_DIR" --save '' --appendonly no --daemonize no "${options[@]}" \
         >>"$REDIS_DIR/log" 2>&1 </dev/null 3>&- &
     REDIS_PID=$!

@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# cluster: a lock in a Redis Cluster, found from any of its nodes, also while its slot moves.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/cluster
+
+setup_file() {
+    export KEY=job
+    cluster_start 3
+}
+teardown_file() {
+    local each
+    for each in 1 2 3; do
+        node "$each"
+        redis_stop
+    done
+}
+
+setup() {
+    common_setup
+    SLOT=$(on 1 cluster keyslot "$KEY")
+    node 1
+    OWNER=$(owner_of "$SLOT")
+    OTHER=$((OWNER % 3 + 1))
+    THIRD=$((OTHER % 3 + 1))
+}
+teardown() { common_teardown; }
+
+# from NODE: which node the next rlock is told of.
+from() {
+    RLOCK_URL=redis://127.0.0.1:$(port_of "$1")
+    export RLOCK_URL
+}
+
+@test "from each node: the lock is had, seen and given back where its slot is" {
+    local each
+    for each in 1 2 3; do
+        from "$each"
+        hold "at$each" -k "$KEY"
+        [[ $(on "$OWNER" exists "$KEY") == 1 ]]
+        run -75 rlock status -k "$KEY"
+        run -75 rlock -k "$KEY" -n -- true
+        let_go "at$each"
+        assert_status 0
+        run -0 rlock status -k "$KEY"
+    done
+}
+
+@test "keys of several slots: 78, and how a hash tag helps; with one they are had" {
+    local each
+    for each in 1 2 3; do
+        from "$each"
+        run -78 --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" -- touch "$DIR/ran"
+        assert_line 'CROSSSLOT.*\{job\}:a and \{job\}:b'
+        [[ ! -e $DIR/ran ]]
+        run -0 rlock -k "{$KEY}:a" -k "{$KEY}:b" -- true
+    done
+}
+
+held_at() { [[ $(on "$1" get "$KEY" 2>&1) == *"pid="* ]]; }
+renewal_is_due() { (($(on "$1" pttl "$KEY") < 1700)); }
+renewed_at() { (($(on "$1" pttl "$KEY") > 2700)); }
+
+@test "a slot that moves while its lock is held: renewed where it is now, and given back there" {
+    from "$OTHER"
+    hold holder -t 3 -k "$KEY"
+    slot_move "$SLOT" "$OWNER" "$THIRD"
+    held_at "$THIRD"
+    never 1 renewal_is_due "$THIRD"
+    slot_move "$SLOT" "$THIRD" "$OWNER"
+    never 1 renewal_is_due "$OWNER"
+    eventually 2 renewed_at "$OWNER"
+    let_go holder
+    assert_status 0
+    refute_match "$stderr" lost
+    [[ $(on "$OWNER" exists "$KEY") == 0 ]]
+}
+
+line_at() { [[ $(on "$1" zcard "rlock:line:{$KEY}:$KEY") == "$2" ]]; }
+
+@test "a slot that moves while some wait for its lock: all keep their places" {
+    local each
+    from "$OWNER"
+    hold holder -k "$KEY"
+    for each in 1 2 3; do
+        start "w$each" "$RLOCK" -k "$KEY" -- sh -c 'echo "$1" >>"$0"' "$DIR/served" "$each"
+        eventually 5 line_at "$OWNER" "$each"
+    done
+    slot_move "$SLOT" "$OWNER" "$OTHER"
+    let_go holder
+    assert_status 0
+    for each in 1 2 3; do
+        finish "w$each" 10
+        assert_status 0
+    done
+    assert_eq "$(tr '\n' ' ' <"$DIR/served")" '1 2 3 ' 'order of service'
+    slot_move "$SLOT" "$OTHER" "$OWNER"
+}
+
+@test "a slot that is on its way: who doesn't wait for the lock still waits for the slot" {
+    from "$THIRD"
+    hold holder -k "$KEY" -t 2
+    slot_begin "$SLOT" "$OWNER" "$OTHER" # the lock is there, its other keys are not: TRYAGAIN
+    start other "$RLOCK" -k "$KEY" -n -- true
+    never 1 dead "$(cat "$DIR/pids/other")"
+    slot_keys "$SLOT" "$OWNER" "$OTHER"
+    slot_end "$SLOT" "$OWNER" "$OTHER"
+    finish other
+    assert_status 75
+    let_go holder
+    assert_status 0
+    slot_move "$SLOT" "$OTHER" "$OWNER"
+}
+
+work() { # NAME TURNS
+    local turn
+    for ((turn = 0; turn < $2; turn++)); do
+        "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$1" || echo "turn $turn: status $?" >&2
+    done
+}
+# Until $DIR/still is there, and then until the slot is at its old place.
+move_about() {
+    local here=$OWNER there=$OTHER moves=0
+    until [[ -e $DIR/still && $here == "$OWNER" ]]; do
+        slot_move "$SLOT" "$here" "$there"
+        read -r here there <<<"$there $here"
+        moves=$((moves + 1))
+    done
+    echo "$moves"
+}
+
+@test "a slot that moves back and forth while 20 work under its lock: never two, and none fails" {
+    local each turns=${RLOCK_TEST_TURNS:-4}
+    ! is_sanitized || turns=2
+    echo 0 >"$DIR/sum"
+    start mover move_about
+    for each in {1..20}; do
+        from $((each % 3 + 1))
+        start "w$each" work "w$each" "$turns"
+    done
+    for each in {1..20}; do
+        finish "w$each" 300
+        assert_eq "$stderr" '' "what w$each had to say"
+    done
+    touch "$DIR/still"
+    finish mover
+    assert_eq "$(<"$DIR/sum")" "$((20 * turns))" 'turns taken'
+    assert_between "$output" 2 100000 'moves of the slot'
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# sentinel: a lock on the primary that Sentinels name, whatever becomes of it meanwhile.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/fake
+load ../helpers/sentinel
+
+setup_file() { sentinel_start; }
+teardown_file() {
+    local each
+    for each in s1 s2 s3 r1 r2 r3; do
+        redis_use "$each"
+        dead "$REDIS_PID" || redis_stop
+    done
+}
+
+setup() {
+    common_setup
+    server_at "$(primary_of 1)"
+    export RLOCK_URL=redis+sentinel://$SENTINELS/main
+}
+teardown() { common_teardown; }
+
+@test "the lock is on the primary, is seen there and given back" {
+    hold holder -k "$KEY"
+    exists "$KEY"
+    run -75 rlock status -k "$KEY"
+    run -75 rlock -k "$KEY" -n -- true
+    let_go holder
+    assert_status 0
+    gone "$KEY"
+}
+
+@test "a service that no Sentinel knows: 78; no Sentinel: 69" {
+    RLOCK_URL=redis+sentinel://$SENTINELS/other run -78 --separate-stderr rlock -k "$KEY" -- true
+    assert_line "other: .*doesn't know this service"
+    RLOCK_URL=redis+sentinel://127.0.0.1:1/main run -69 --separate-stderr rlock -k "$KEY" -n -- true
+    assert_line 'main: 127.0.0.1:1: connect: Connection refused'
+}
+
+# liar ANSWER: what one Sentinel says to everybody, as it is sent.
+liar() {
+    fake_start <<END
+ACCEPT
+EXPECT SENTINEL get-master-addr-by-name main
+SEND $1
+READ
+LOOP
+END
+}
+
+names() { echo "*2\\r\\n\$9\\r\\n127.0.0.1\\r\\n\$${#1}\\r\\n$1\\r\\n"; }
+
+# The liar is heard first; the honest one answers when the lie has had its effect.
+assert_unmoved() {
+    local before primary=$REDIS_PORT
+    redis_use s1
+    redis_pause
+    before=$(now_ms)
+    start honest env RLOCK_URL="redis+sentinel://127.0.0.1:$FAKE_PORT,127.0.0.1:$REDIS_PORT/main" \
+        "$RLOCK" -k "$KEY" -n -- "$TOOLS/hold_clock"
+    eventually 5 file_has "$DIR/fake.out" GOT
+    redis_continue
+    finish honest
+    assert_status 0
+    is_sanitized || assert_between "$((output - before))" 0 1500 'ms until the command ran'
+    server_at "$primary"
+}
+
+@test "a Sentinel that names a replica, nobody, one that never answers, or nothing: not believed" {
+    local replica primary=$REDIS_PORT
+    redis_use s2
+    replica=$(redis_cli sentinel replicas main | field port)
+    server_at "$primary"
+    liar "$(names "$replica")"
+    assert_unmoved
+    liar "$(names 1)"
+    assert_unmoved
+    liar '+OK\r\n'
+    assert_unmoved
+    liar '$-1\r\n'
+    assert_unmoved
+    mute_start
+    liar "$(names "$MUTE_PORT")"
+    assert_unmoved
+}
+
+# One that takes connections and says nothing.
+mute_start() {
+    redis_start mute
+    redis_pause
+    MUTE_PORT=$REDIS_PORT
+    server_at "$(primary_of 2)"
+}
+
+@test "Sentinels that hang hold nothing up" {
+    local before
+    mute_start
+    before=$(now_ms)
+    RLOCK_URL=redis+sentinel://127.0.0.1:$MUTE_PORT,127.0.0.1:1,${SENTINELS%%,*}/main \
+        run -0 rlock -k "$KEY" -n -- "$TOOLS/hold_clock"
+    is_sanitized || assert_between "$((output - before))" 0 300 'ms until the command ran'
+}
+
+has_moved() { [[ $(primary_of 1) != "$1" && $(primary_of 2) != "$1" && $(primary_of 3) != "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+replicas_have() {
+    local each
+    for each in r1 r2 r3; do
+        redis_use "$each"
+        dead "$REDIS_PID" || [[ $(redis_cli exists "$KEY") == 1 ]] || return 1
+    done
+}
+
+@test "the primary is killed while one holds and 20 wait: it holds on, all are served, never two" {
+    local old=$REDIS_PORT each name=${REDIS_DIR##*/server-}
+    echo 0 >"$DIR/sum"
+    hold holder -t 10 -k "$KEY"
+    for each in {1..20}; do
+        start "w$each" "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$each"
+        eventually 5 in_line "$each"
+    done
+    eventually 5 replicas_have
+    redis_use "$name"
+    redis_crash
+    eventually 20 has_moved "$old"
+    server_at "$(primary_of 1)"
+    eventually 10 in_line 20
+    let_go holder
+    assert_status 0
+    for each in {1..20}; do
+        finish "w$each" 20
+        assert_status 0
+    done
+    assert_eq "$(<"$DIR/sum")" 20 'turns taken'
+    assert_eq "$(tr '\n' ' ' <"$DIR/sum.names")" "$(echo {1..20}) " 'order of service'
+}
+
+@test "the primary stops and comes back when there is another: nobody believes it" {
+    local old=$REDIS_PORT name=${REDIS_DIR##*/server-} new
+    hold holder -t 8 -k "$KEY"
+    eventually 5 replicas_have
+    redis_use "$name"
+    redis_pause
+    eventually 20 has_moved "$old"
+    server_at "$(primary_of 1)"
+    new=$REDIS_PORT
+    eventually 8 renewed
+    redis_use "$name"
+    redis_continue
+    assert_match "$(redis_cli role)" master 'its role, as it sees it'
+    run -75 rlock -k "$KEY" -n -- true
+    redis_cli del "$KEY" >/dev/null
+    run -75 rlock -k "$KEY" -n -- true
+    server_at "$new"
+    let_go holder
+    assert_status 0
+    gone "$KEY"
+}
+renewed() { (($(ttl_ms "$KEY") > 7000)); }

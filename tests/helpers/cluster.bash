@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# cluster: a real Redis Cluster, of which slots can be moved; needs common and redis.
+#
+#     cluster_start PRIMARIES [REPLICAS]   nodes n1, n2, ...; REPLICAS for each primary
+#     node N                               redis_use of that node
+#     cluster_cli COMMAND...               redis_cli that follows redirections
+#     slot_of KEY / owner_of SLOT          a number / which node serves it (1, 2, ...)
+#     slot_begin SLOT FROM TO              the slot is on its way from here on: TRYAGAIN and ASK
+#     slot_keys SLOT FROM TO               its keys are taken along
+#     slot_end SLOT FROM TO                it has arrived
+#     slot_move SLOT FROM TO               all three
+
+node() { redis_use "n$1"; }
+
+cluster_start() {
+    local each all=() n=$(($1 * (1 + ${2:-0})))
+    for ((each = 1; each <= n; each++)); do
+        redis_start "n$each" --cluster-enabled yes --cluster-node-timeout 1000 \
+            --cluster-replica-validity-factor 0 --repl-diskless-sync-delay 0
+        all+=("127.0.0.1:$REDIS_PORT")
+    done
+    timeout 60 redis-cli --cluster create "${all[@]}" --cluster-replicas "${2:-0}" --cluster-yes \
+        >"${REDIS_DIR%/*}/create.log" 2>&1 || fail "$(cat "${REDIS_DIR%/*}/create.log")"
+    for ((each = 1; each <= n; each++)); do
+        node "$each"
+        eventually 20 cluster_settled "$n"
+    done
+}
+
+# The bus has told each of all.
+cluster_settled() {
+    local info
+    info=$(redis_cli cluster info)
+    [[ $info == *cluster_state:ok* && $info == *cluster_known_nodes:$1* ]]
+}
+
+cluster_cli() { redis-cli -c -p "$REDIS_PORT" "$@"; }
+
+slot_of() { redis_cli cluster keyslot "$1"; }
+
+id_of() {
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    node "$1"
+    redis_cli cluster myid
+}
+
+port_of() {
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    node "$1"
+    echo "$REDIS_PORT"
+}
+
+on() {
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    node "$1"
+    redis_cli "${@:2}"
+}
+
+# owner_of SLOT: as the node in use sees it.
+owner_of() {
+    local each port
+    port=$(redis_cli cluster nodes | awk -v slot="$1" '$3 ~ /master/ && $3 !~ /fail/ {
+        for (i = 9; i <= NF; i++) {
+            split($i, range, "-")
+            if ($i !~ /^\[/ && range[1] <= slot && slot <= (range[2] == "" ? range[1] : range[2])) {
+                split($2, at, /[:@]/)
+                print at[2]
+            }
+        }
+    }')
+    for each in {1..6}; do
+        [[ $(port_of "$each" 2>/dev/null) != "$port" ]] || { echo "$each" && return; }
+    done
+}
+
+slot_begin() {
+    on "$3" cluster setslot "$1" importing "$(id_of "$2")" >/dev/null
+    on "$2" cluster setslot "$1" migrating "$(id_of "$3")" >/dev/null
+}
+
+slot_keys() {
+    local keys key to
+    to=$(port_of "$3")
+    while :; do
+        mapfile -t keys < <(on "$2" cluster getkeysinslot "$1" 100 | grep .)
+        ((${#keys[@]})) || break
+        on "$2" migrate 127.0.0.1 "$to" '' 0 5000 keys "${keys[@]}" >/dev/null
+    done
+}
+
+slot_end() {
+    local id
+    id=$(id_of "$3")
+    on "$3" cluster setslot "$1" node "$id" >/dev/null
+    on "$2" cluster setslot "$1" node "$id" >/dev/null
+}
+
+slot_move() { slot_begin "$@" && slot_keys "$@" && slot_end "$@"; }

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# sentinel: a primary with replicas, and Sentinels that watch it; needs common and redis.
+#
+#     sentinel_start [REPLICAS [SENTINELS]]   primary r1, replicas r2, ...; Sentinels s1, s2, ...
+#     SENTINELS                               their addresses, as they stand in a URL
+#     primary_of N                            whom Sentinel N names: its port
+#     server_at PORT                          redis_use of the server with this port
+
+sentinel_start() {
+    local replicas=${1:-2} sentinels=${2:-3} each port
+    redis_start r1 --repl-diskless-sync-delay 0 --repl-ping-replica-period 1
+    port=$REDIS_PORT
+    for ((each = 2; each <= replicas + 1; each++)); do
+        redis_start "r$each" --replicaof "127.0.0.1 $port" --repl-diskless-sync-delay 0
+        eventually 20 redis_is_linked
+    done
+    SENTINELS=
+    for ((each = 1; each <= sentinels; each++)); do
+        sentinel_launch "$each" "$port" $((sentinels / 2 + 1))
+        SENTINELS+=${SENTINELS:+,}127.0.0.1:$REDIS_PORT
+    done
+    export SENTINELS
+    for ((each = 1; each <= sentinels; each++)); do
+        eventually 20 sentinel_knows "$each" "$replicas" "$((sentinels - 1))"
+    done
+}
+
+redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
+
+# A Sentinel keeps what it knows in its configuration file, so it needs one.
+sentinel_launch() { # NUMBER PORT-OF-PRIMARY QUORUM
+    REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-s$1
+    mkdir -p "$REDIS_DIR"
+    cat >"$REDIS_DIR/sentinel.conf" <<END
+sentinel monitor main 127.0.0.1 $2 $3
+sentinel down-after-milliseconds main 500
+sentinel failover-timeout main 2000
+END
+    redis_start "s$1"
+}
+
+sentinel_knows() { # NUMBER REPLICAS OTHERS
+    local said
+    redis_use "s$1"
+    said=$(redis_cli sentinel master main)
+    [[ $(field num-slaves <<<"$said") == "$2" && $(field num-other-sentinels <<<"$said") == "$3" ]]
+}
+
+field() { awk -v name="$1" 'found { print; exit } $0 == name { found = 1 }'; }
+
+primary_of() {
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    redis_use "s$1"
+    redis_cli sentinel get-master-addr-by-name main | sed -n 2p
+}
+
+server_at() {
+    local each
+    for each in r1 r2 r3; do
+        redis_use "$each"
+        [[ $REDIS_PORT != "$1" ]] || return 0
+    done
+    return 1
+}
