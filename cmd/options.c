@@ -60,7 +60,7 @@ const struct option option_table[OPTION_COUNT] = {
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
      "shown to those who wait"},
     {'u', "url", "URL", OPTION_TEXT, AT(url), IN_ALL, true, "redis://127.0.0.1:6379",
-     "which server: redis://, rediss://, unix:// or local:"},
+     "which server: redis://, rediss://, redis+sentinel://, unix:// or local:"},
     {'\0', "tls-ca", "FILE", OPTION_TEXT, AT(tls_ca), IN_ALL, true, "the system's",
      "the CAs that a rediss:// server may be certified by"},
     {'\0', "tls-cert", "FILE", OPTION_TEXT, AT(tls_cert), IN_ALL, true, NULL,

@@ -24,7 +24,7 @@ _rlock_options='-k --key                KEY
 -  --wait-all           -
 -  --replicas           N        0 1 2
 -  --label              TEXT
--u --url                URL      redis:// rediss:// unix:// local:
+-u --url                URL      redis:// rediss:// redis+sentinel:// unix:// local:
 -  --tls-ca             FILE
 -  --tls-cert           FILE
 -  --tls-key            FILE

@@ -109,7 +109,7 @@ __rlock_option - max-hold DURATION 'end the command after so long' '1m 10m 1h 6h
 __rlock_option - wait-all - 'keep the lock until every descendant of the command has ended'
 __rlock_option - replicas N 'the lock counts when so many replicas have it' '0 1 2'
 __rlock_option - label TEXT 'text for those who see the lock'
-__rlock_option u url URL 'which server' 'redis:// rediss:// unix:// local:'
+__rlock_option u url URL 'which server' 'redis:// rediss:// redis+sentinel:// unix:// local:'
 __rlock_option - tls-ca FILE 'CAs that a rediss:// server may be certified by'
 __rlock_option - tls-cert FILE 'certificate to show to a rediss:// server'
 __rlock_option - tls-key FILE 'key of that certificate'
