@@ -95,6 +95,26 @@ mute_start() {
     server_at "$(primary_of 2)"
 }
 
+@test "Sentinels that name another while the old one still answers: it is left, and that is a loss" {
+    local old=$REDIS_PORT
+    redis_start other
+    fake_start <<END
+ACCEPT
+EXPECT SENTINEL get-master-addr-by-name main
+SEND $(names "$old")
+READ
+ACCEPT
+EXPECT SENTINEL get-master-addr-by-name main
+SEND $(names "$REDIS_PORT")
+READ
+LOOP
+END
+    export RLOCK_URL=redis+sentinel://127.0.0.1:$FAKE_PORT/main
+    run -76 --separate-stderr rlock -t 3 -k "$KEY" -- sleep 10
+    assert_match "$stderr" 'lost: it is gone from the server'
+    assert_eq "$(redis_cli dbsize)" 0 'keys at the new one'
+}
+
 @test "Sentinels that hang hold nothing up" {
     local before
     mute_start

@@ -211,6 +211,38 @@ static void test_endings(void)
 }
 
 /* Whatever came in between two requests: the next one gets a connection of its own. */
+/* Where a primary is needed, its role comes before anything that could be executed. */
+static void test_role(void)
+{
+    static const struct {
+        const char *says;
+        enum rlock_status st;
+    } roles[] = {{"*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n", RLOCK_PENDING},
+                 {"-NOPERM no\r\n", RLOCK_PENDING},
+                 {"*2\r\n$5\r\nslave\r\n$1\r\nh\r\n", RLOCK_E_SERVER},
+                 {"*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
+                 {"+OK\r\n", RLOCK_E_PROTOCOL}};
+    const struct reply *reply;
+    struct node node;
+    struct url url;
+    size_t i;
+    int fd;
+
+    for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        open_node(&node, &url, peer_address, NULL);
+        node.is_primary = true;
+        is_int(ask(&node, "PING"), RLOCK_PENDING, "a node that must be a primary");
+        fd = peer_accept();
+        step(&node, &reply, A_WHILE_MS);
+        ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "is asked if it is");
+        peer_say(fd, roles[i].says);
+        okf(step(&node, &reply, A_WHILE_MS) == roles[i].st, "ROLE: %s", roles[i].says);
+        ok(roles[i].st == RLOCK_PENDING ? peer_hears(fd, PING) : peer_hears_the_end(fd),
+           "and what else only if that may be");
+        close_node(&node, &url, fd);
+    }
+}
+
 static void test_unasked(void)
 {
     static const char *const rows[] = {":2\r\n", "$", "+OK\r\n+OK\r\n", NULL};
@@ -351,6 +383,7 @@ int main(void)
     test_pieces();
     test_endings();
     test_unasked();
+    test_role();
     test_endless();
     test_abandon();
     test_early();
