@@ -28,6 +28,7 @@
 #define FRESH_MS 1000  /* so long Sentinels needn't be asked again */
 #define CONFIRM_MS 200 /* to answer, while there is somebody to ask without them */
 #define CONFIRM_PART 4 /* of the time for the answer, at the most */
+#define LATE_PART 4    /* of the same: so much of it may be missing, and it was late */
 
 static bool has_sentinels(const struct member *member)
 {
@@ -367,7 +368,9 @@ static const char *what_is_late(const struct member *member)
 
 void member_abandon(struct member *member, const struct request *undo)
 {
-    bool is_late = rlock_clock_ms() >= member_deadline_ms(member);
+    /* or does whoever asks have no more time, or no more interest? */
+    bool is_late =
+        rlock_clock_ms() >= member_deadline_ms(member) - member->limits.reply_ms / LATE_PART;
 
     switch (member->phase) {
     case MEMBER_LOCATING:

@@ -95,7 +95,7 @@ mute_start() {
     server_at "$(primary_of 2)"
 }
 
-@test "Sentinels that name another while the old one still answers: it is left, and that is a loss" {
+@test "Sentinels that name another while the old one answers: it is left, and that is a loss" {
     local old=$REDIS_PORT
     redis_start other
     fake_start <<END

@@ -1,15 +1,35 @@
 #!/usr/bin/env bats
-# cluster: a primary of a Redis Cluster that dies while its locks are held and waited for.
+# cluster: a primary of a Redis Cluster that dies or hangs while its locks are held and waited for.
 
 load ../helpers/common
 load ../helpers/redis
 load ../helpers/hold
 load ../helpers/cluster
 
+setup_file() { cluster_start 3 1; }
+teardown_file() {
+    local each
+    for each in {1..6}; do
+        node "$each"
+        dead "$REDIS_PID" || redis_stop
+    done
+}
+
 setup() { common_setup; }
 teardown() { common_teardown; }
 
 line_at() { [[ $(on "$1" zcard "rlock:line:{$KEY}:$KEY" 2>&1) == "$2" ]]; }
+# Sets KEY, SLOT and OWNER: a key of one of the first three that isn't dead.
+key_of_another() {
+    local each
+    for each in {1..100}; do
+        SLOT=$(on 4 cluster keyslot "$KEY:$each")
+        node 4
+        OWNER=$(owner_of "$SLOT")
+        [[ $OWNER != [123] ]] || break
+    done
+    KEY=$KEY:$each
+}
 has_new_owner() { [[ $(owner_of "$SLOT") == [456] ]]; }
 # All that the primary was told so far, a replica was told as well.
 is_replicated() {
@@ -19,7 +39,7 @@ is_replicated() {
 
 @test "the primary dies, which was the one in the URL: it is held on, and all are served in order" {
     local each
-    cluster_start 3 1
+    node 1
     SLOT=$(on 1 cluster keyslot "$KEY")
     OWNER=$(owner_of "$SLOT")
     RLOCK_URL=redis://127.0.0.1:$(port_of "$OWNER")
@@ -30,7 +50,8 @@ is_replicated() {
         start "w$each" "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$each"
         eventually 5 line_at "$OWNER" "$each"
     done
-    eventually 6 renewed "$OWNER" # so it knows the other nodes
+    eventually 5 waned 11000
+    eventually 6 renewed_at "$OWNER" 11500 # so it knows the other nodes
     is_replicated "$OWNER"
     node "$OWNER"
     redis_crash
@@ -45,4 +66,27 @@ is_replicated() {
     assert_eq "$(<"$DIR/sum")" 20 'turns taken'
     assert_eq "$(tr '\n' ' ' <"$DIR/sum.names")" "$(echo {1..20}) " 'order of service'
 }
-renewed() { (($(on "$1" pttl "$KEY") > 11500)); }
+waned() { (($(on "$OWNER" pttl "$KEY") < $1)); }
+renewed_at() { (($(on "$1" pttl "$KEY") > $2)); }
+
+@test "the primary hangs, and another has taken its place: the holder goes there" {
+    local new
+    key_of_another
+    RLOCK_URL=redis://127.0.0.1:$(port_of "$OWNER")
+    export RLOCK_URL
+    hold holder -t 9 -k "$KEY"
+    eventually 5 waned 8000
+    eventually 5 renewed_at "$OWNER" 8500 # so it knows the other nodes
+    is_replicated "$OWNER"
+    node "$OWNER"
+    redis_pause
+    node 4
+    eventually 20 has_new_owner
+    new=$(owner_of "$SLOT")
+    eventually 8 renewed_at "$new" 8500
+    let_go holder
+    assert_status 0
+    assert_eq "$(on "$new" exists "$KEY")" 0 'the key'
+    node "$OWNER"
+    redis_continue
+}
