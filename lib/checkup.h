@@ -10,7 +10,7 @@ struct checkup {
     const char *key;
     struct rlock_until until;
     struct quorum one; /* a view of one member, so that it is asked alone */
-    struct pollfd watch[2];
+    struct pollfd watch[1 + MEMBER_WATCH_MAX];
     struct rlock_timing timing; /* that it is measured by */
     struct rlock_error err;     /* of what was asked last */
     bool is_replica;            /* as far as it tells */
