@@ -33,8 +33,7 @@ key_of_another() {
 has_new_owner() { [[ $(owner_of "$SLOT") == [456] ]]; }
 # All that the primary was told so far, a replica was told as well.
 is_replicated() {
-    printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | redis-cli -p "$(port_of "$1")" |
-        grep -qx 1
+    printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | on "$1" | grep -qx 1
 }
 
 @test "the primary dies, which was the one in the URL: it is held on, and all are served in order" {
@@ -74,16 +73,16 @@ renewed_at() { (($(on "$1" pttl "$KEY") > $2)); }
     key_of_another
     RLOCK_URL=redis://127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
-    hold holder -t 9 -k "$KEY"
-    eventually 5 waned 8000
-    eventually 5 renewed_at "$OWNER" 8500 # so it knows the other nodes
+    hold holder -t 12 -k "$KEY"
+    eventually 5 waned 11000
+    eventually 6 renewed_at "$OWNER" 11500 # so it knows the other nodes
     is_replicated "$OWNER"
     node "$OWNER"
     redis_pause
     node 4
     eventually 20 has_new_owner
     new=$(owner_of "$SLOT")
-    eventually 8 renewed_at "$new" 8500
+    eventually 12 renewed_at "$new" 11500
     let_go holder
     assert_status 0
     assert_eq "$(on "$new" exists "$KEY")" 0 'the key'

@@ -3,7 +3,7 @@
 #
 #     cluster_start PRIMARIES [REPLICAS]   nodes n1, n2, ...; REPLICAS for each primary
 #     node N                               redis_use of that node
-#     cluster_cli COMMAND...               redis_cli that follows redirections
+#     on N COMMAND...                       its answer to that
 #     slot_of KEY / owner_of SLOT          a number / which node serves it (1, 2, ...)
 #     slot_begin SLOT FROM TO              the slot is on its way from here on: TRYAGAIN and ASK
 #     slot_keys SLOT FROM TO               its keys are taken along
@@ -13,17 +13,25 @@
 node() { redis_use "n$1"; }
 
 cluster_start() {
-    local each all=() n=$(($1 * (1 + ${2:-0})))
+    local primaries=$1 each n=$(($1 * (1 + ${2:-0})))
     for ((each = 1; each <= n; each++)); do
-        redis_start "n$each" --cluster-enabled yes --cluster-node-timeout 1000 \
-            --cluster-replica-validity-factor 0 --repl-diskless-sync-delay 0
-        all+=("127.0.0.1:$REDIS_PORT")
+        LD_PRELOAD=$TOOLS/syncshim.so redis_start "n$each" --cluster-enabled yes \
+            --cluster-node-timeout 1000 --cluster-replica-validity-factor 0 \
+            --repl-diskless-sync-delay 0
+        redis_cli cluster set-config-epoch "$each" >/dev/null
+        ((each == 1)) || redis_cli cluster meet 127.0.0.1 "$(port_of 1)" >/dev/null
+        ((each > primaries)) || redis_cli cluster addslots \
+            $(seq $((16384 * (each - 1) / primaries)) $((16384 * each / primaries - 1))) >/dev/null
     done
-    timeout 60 redis-cli --cluster create "${all[@]}" --cluster-replicas "${2:-0}" --cluster-yes \
-        >"${REDIS_DIR%/*}/create.log" 2>&1 || fail "$(cat "${REDIS_DIR%/*}/create.log")"
     for ((each = 1; each <= n; each++)); do
         node "$each"
         eventually 20 cluster_settled "$n"
+        ((each <= primaries)) ||
+            redis_cli cluster replicate "$(id_of $(((each - 1) % primaries + 1)))" >/dev/null
+    done
+    for ((each = 1; each <= n; each++)); do
+        node "$each"
+        eventually 20 cluster_replicates $((n - primaries))
     done
 }
 
@@ -34,7 +42,10 @@ cluster_settled() {
     [[ $info == *cluster_state:ok* && $info == *cluster_known_nodes:$1* ]]
 }
 
-cluster_cli() { redis-cli -c -p "$REDIS_PORT" "$@"; }
+cluster_replicates() {
+    [[ $(redis_cli cluster nodes | grep -c slave) == "$1" ]] &&
+        [[ $(redis_cli info replication) != *master_link_status:down* ]]
+}
 
 slot_of() { redis_cli cluster keyslot "$1"; }
 
@@ -79,7 +90,7 @@ slot_begin() {
 }
 
 slot_keys() {
-    local keys key to
+    local keys to
     to=$(port_of "$3")
     while :; do
         mapfile -t keys < <(on "$2" cluster getkeysinslot "$1" 100 | grep .)

@@ -36,7 +36,7 @@ sentinel monitor main 127.0.0.1 $2 $3
 sentinel down-after-milliseconds main 500
 sentinel failover-timeout main 2000
 END
-    redis_start "s$1"
+    LD_PRELOAD=$TOOLS/syncshim.so redis_start "s$1"
 }
 
 sentinel_knows() { # NUMBER REPLICAS OTHERS
