@@ -122,12 +122,19 @@ static void see_node(struct cluster *cluster, const char *line, size_t bytes, co
 
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
 {
+    struct cluster seen = {.first = cluster->first};
+
     while (*nodes != '\0') {
         size_t bytes = strcspn(nodes, "\n");
 
-        see_node(cluster, nodes, bytes < HOST_BYTES * 2 ? bytes : HOST_BYTES * 2 - 1, by);
+        see_node(&seen, nodes, bytes < HOST_BYTES * 2 ? bytes : HOST_BYTES * 2 - 1, by);
         nodes += bytes + (nodes[bytes] == '\n');
     }
+    if (seen.n == 0)
+        return;
+    seen.next = cluster->next % (seen.n + 1);
+    cluster_close(cluster);
+    *cluster = seen;
 }
 
 bool cluster_is_known(const struct cluster *cluster)

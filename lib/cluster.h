@@ -37,7 +37,7 @@ void cluster_close(struct cluster *cluster);
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
                                    enum cluster_way *way, struct url *to, struct rlock_error *err);
 
-/* cluster_see: remember nodes from what CLUSTER NODES has shown to a client of `by`. */
+/* cluster_see: remember what CLUSTER NODES has shown to a client of `by`, and no other nodes. */
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by);
 
 /* cluster_is_known: is there more than the first to ask? */

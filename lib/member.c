@@ -23,8 +23,9 @@
 #define HOPS_MAX 8
 #define REST_LOW_MS 10
 #define REST_HIGH_MS 50
-#define TRY_MS 500     /* for a server that may be the wrong one to be connected */
-#define TRIES_MAX 6    /* each time it gets twice as long */
+#define TRY_MS 500  /* for a server that may be the wrong one to be connected */
+#define TRIES_MAX 6 /* each time it gets twice as long */
+#define LOOK_AFTER_MS 1000
 #define FRESH_MS 1000  /* so long Sentinels needn't be asked again */
 #define CONFIRM_MS 200 /* to answer, while there is somebody to ask without them */
 #define CONFIRM_PART 4 /* of the time for the answer, at the most */
@@ -63,6 +64,7 @@ static void move_home(struct member *member, struct url *url)
     member->home = member->aside;
     member->aside = left;
     member->knows_clock = false; /* it is another one */
+    member->has_looked = false;  /* and may know of newer nodes */
     member->n_moves++;
 }
 
@@ -139,10 +141,16 @@ static void hide(char *said, const char *password)
         memset(said, '*', strlen(password));
 }
 
-/* A Cluster is asked for its nodes once, by those who will have to find it again: not at first. */
+/*
+ * Is it time to ask for the nodes of a Cluster? Only who may have to find it
+ * again needs them: one that is about to ask again, and has done so for a while
+ * or knows that it is a Cluster. A server that is none is asked once.
+ */
 static bool is_to_look(const struct member *member)
 {
-    return member->limits.goes_on && !member->has_looked && !has_sentinels(member);
+    return member->limits.goes_on && !member->has_looked && !has_sentinels(member) &&
+           (cluster_is_known(&member->cluster) ||
+            rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
 
 static enum rlock_status ask_at(struct member *member, struct place *place, enum node_first first)
@@ -295,6 +303,8 @@ void member_ask(struct member *member, const struct request *request, struct mem
     member->reply = NULL;
     member->limits = limits;
     member->n_hops = 0;
+    if (member->first_ms == 0)
+        member->first_ms = rlock_clock_ms();
     member->at = member->home;
     member->asked_ms = member->at->node.asked_ms = 0;
     forget_request(member);

@@ -42,7 +42,8 @@ struct member {
     struct place *aside; /* where ASK has sent us, or one that was home before */
     struct place *at;    /* the one of them that is asked */
     struct cluster cluster;
-    bool has_looked;           /* has this server been asked for its Cluster? */
+    int64_t first_ms;          /* when it was asked first; 0: not yet */
+    bool has_looked;           /* has home been asked for its Cluster? */
     struct sentinel sentinel;  /* of URL_SENTINEL */
     int64_t located_ms;        /* when Sentinels were asked last */
     enum member_phase phase;   /* of a pending request */

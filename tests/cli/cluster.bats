@@ -152,3 +152,21 @@ move_about() {
     assert_eq "$(<"$DIR/sum")" "$((20 * turns))" 'turns taken'
     assert_between "$output" 2 100000 'moves of the slot'
 }
+
+@test "who is served soon by a server that is no Cluster doesn't ask it for one" {
+    local before took
+    redis_start plain
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    redis_monitor "$DIR/monitor"
+    before=$(now_ms)
+    hold holder -k "$KEY"
+    start waiter "$RLOCK" -k "$KEY" -- true
+    eventually 5 file_has "$DIR/monitor" BLPOP
+    let_go holder
+    finish waiter
+    took=$(($(now_ms) - before))
+    assert_status 0
+    redis_cli echo 'end of it' >/dev/null
+    eventually 5 file_has "$DIR/monitor" 'end of it'
+    ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER # a busy machine is not soon
+}

@@ -93,15 +93,21 @@ static void test_nodes(const struct url *seed)
 static void test_many(const struct url *seed)
 {
     struct cluster cluster;
-    char line[128];
+    char text[10000];
+    size_t n = 0;
     int i;
 
     cluster_open(&cluster, seed);
-    for (i = 0; i < 100; i++) {
-        snprintf(line, sizeof line, "id 10.0.0.%d:6379@16379 master - 0 1 2 connected", i);
-        cluster_see(&cluster, line, seed);
-    }
+    for (i = 0; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
+    cluster_see(&cluster, text, seed);
     is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "no more are remembered than there is room for");
+    cluster_see(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", seed);
+    is_int((int64_t)cluster.n, 1, "those that are gone are forgotten");
+    is_str(cluster.node[0].shown, "10.0.1.1:6379", "and new ones are not");
+    cluster_see(&cluster, "", seed);
+    is_int((int64_t)cluster.n, 1, "nothing is no news");
     cluster_close(&cluster);
 }
 

@@ -7,14 +7,20 @@
 #define SECRET "s3cret"
 #define REPLY_MS 100
 
-static void ask(struct member *member, const char *word)
+static void ask_and(struct member *member, const char *word, bool goes_on)
 {
     struct request request = {.n = 0};
 
     request_add(&request, word);
     member_ask(member, &request,
                (struct member_limits){.connect_until_ms = rlock_clock_ms() + PATIENCE_MS,
-                                      .reply_ms = REPLY_MS});
+                                      .reply_ms = REPLY_MS,
+                                      .goes_on = goes_on});
+}
+
+static void ask(struct member *member, const char *word)
+{
+    ask_and(member, word, false);
 }
 
 /* Goes on while there is something to go on with for so long. */
@@ -261,6 +267,55 @@ static void test_moved(void)
     finish(&member, fd);
 }
 
+/* Another request, which isn't the last one: what comes in is this, and is answered so. */
+static void goes_on(struct member *member, int fd, const char *what, const char *answer)
+{
+    ask_and(member, "ON", true);
+    step(member, A_WHILE_MS);
+    okf(peer_hears(fd, what), "asked is %s", what);
+    ok(peer_hears_nothing(fd), "and no more");
+    peer_say(fd, answer);
+    step(member, PATIENCE_MS);
+    ok(member->state == RLOCK_OK && reply_int(member->reply) == 1, "answered");
+}
+
+#define ON "*1\r\n$2\r\nON\r\n"
+#define NODES "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"
+
+static void test_look(void)
+{
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    goes_on(&member, fd, ON, ":1\r\n");
+    member.first_ms -= 10000; /* so long ago */
+    ask(&member, "LAST");
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "who asks for the last time doesn't look around");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    goes_on(&member, fd, NODES ON, "-ERR This instance has cluster support disabled\r\n:1\r\n");
+    goes_on(&member, fd, ON, ":1\r\n");
+    finish(&member, fd);
+
+    fd = asked(&member, peer_address, NULL);
+    redirect(fd, "MOVED");
+    step(&member, A_WHILE_MS);
+    close(fd);
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a Cluster");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    goes_on(&member, fd, NODES ON, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
+    is_int((int64_t)member.cluster.n, 1, "what it shows is known from then on");
+    goes_on(&member, fd, ON, ":1\r\n");
+    finish(&member, fd);
+}
+
 /* Round and round, for as long as there is time, and not as fast as it goes. */
 static void test_moved_without_end(void)
 {
@@ -379,6 +434,7 @@ int main(void)
     test_password_in_part();
     test_clock();
     test_moved();
+    test_look();
     test_moved_without_end();
     test_ask();
     test_try_again();
