@@ -19,6 +19,7 @@
 #define MAX_BYTES (64 * 1024)
 #define MAX_ELEMENTS 64
 #define MAX_DEPTH 4
+#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* with a digest, encoded */
 
 /* hiredis 1.0 changed the type of an array's length in its callback. */
 #if HIREDIS_MAJOR >= 1
@@ -49,6 +50,7 @@ const char *codec_built_with(bool tls)
 void request_begin(struct request *request, const char *command)
 {
     request->n = 0;
+    request->script = NULL;
     request->made_used = 0;
     request_add(request, command);
 }
@@ -96,6 +98,39 @@ enum rlock_status codec_encode(const struct request *request, char **out, size_t
     }
     redisFreeCommand(encoded);
     return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+}
+
+void request_spell_out(struct request *request)
+{
+    if (request->script == NULL)
+        return;
+    request->word[0] = "EVAL";
+    request->bytes[0] = strlen("EVAL");
+    request->word[1] = request->script;
+    request->bytes[1] = strlen(request->script);
+    request->script = NULL;
+}
+
+enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
+                                  struct rlock_error *err)
+{
+    const char *count_end = memchr(*bytes, '\n', *n);
+    size_t count_bytes = (size_t)(count_end + 1 - *bytes);
+    size_t rest = count_bytes + EVALSHA_BYTES;
+    char *whole;
+    int head;
+
+    whole = malloc(*n + strlen(script) + sizeof "$4\r\nEVAL\r\n$18446744073709551615\r\n\r\n");
+    if (whole == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    head = sprintf(whole, "%.*s$4\r\nEVAL\r\n$%zu\r\n%s\r\n", (int)count_bytes, *bytes,
+                   strlen(script), script);
+    memcpy(whole + head, *bytes + rest, *n - rest);
+    explicit_bzero(*bytes, *n); /* tokens stand in it */
+    free(*bytes);
+    *bytes = whole;
+    *n = (size_t)head + *n - rest;
+    return RLOCK_OK;
 }
 
 static void *bounded_array(const redisReadTask *task, element_count n)

@@ -12,7 +12,8 @@
 
 /* One command; the words are borrowed until it is encoded. Begins with request_begin(). */
 struct request {
-    int n; /* of words; only they are defined */
+    int n;              /* of words; only they are defined */
+    const char *script; /* what an EVALSHA stands for; NULL: it is none */
     size_t made_used;
     const char *word[REQUEST_WORDS];
     size_t bytes[REQUEST_WORDS];
@@ -32,6 +33,14 @@ enum rlock_status codec_encode(const struct request *request, char **out, size_t
 
 /* codec_built_with: rlock_built_with(). */
 const char *codec_built_with(bool tls);
+
+/*
+ * request_spell_out: EVALSHA becomes EVAL, which any server understands.
+ * codec_spell_out: the same of a request that is encoded already.
+ */
+void request_spell_out(struct request *request);
+enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
+                                  struct rlock_error *err);
 
 /* A reader of replies. */
 struct codec;

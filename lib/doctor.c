@@ -50,7 +50,7 @@ static enum rlock_status take_sample(struct checkup *checkup, struct sample *sam
     enum rlock_status st;
     size_t n;
 
-    script_request(&request, SCRIPT_TIME, 0);
+    script_request(&request, SCRIPT_TIME, 0, false);
     wall_us = clock_wall_us();
     sample->sent_us = clock_us();
     st = checkup_ask(checkup, &request, &reply);
@@ -232,7 +232,7 @@ static enum rlock_status tell_rights(struct checkup *checkup)
     st = lease_open(&lease, &config, &checkup->err);
     if (st != RLOCK_OK)
         goto out;
-    script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS);
+    script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS, false);
     for (i = 0; i < SCRIPT_KEYS; i++)
         request_add(&request, lease.lock[0].key[i]);
     request_add(&request, lease.token);
@@ -334,7 +334,7 @@ static enum rlock_status examine(struct checkup *checkup)
     enum rlock_status st;
 
     /* whoever may not do this may do nothing: the rest would only be harder to understand */
-    script_request(&request, SCRIPT_TIME, 0);
+    script_request(&request, SCRIPT_TIME, 0, false);
     st = checkup_ask(checkup, &request, &reply);
     if (checkup_is_denied(checkup, st)) {
         checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,

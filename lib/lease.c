@@ -252,7 +252,8 @@ static void begin(const struct lease *lease, struct request *request, enum scrip
 
     for (lock = 0; lock < lease->n; lock++)
         n += !only_ours || lease->lock[lock].outer == 0;
-    script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS);
+    script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS,
+                   lease->attempt > 1);
     for (lock = 0; lock < lease->n; lock++)
         for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].outer == 0); i++)
             request_add(request, lease->lock[lock].key[i]);
@@ -350,6 +351,7 @@ void lease_ask_undo(const struct lease *lease, struct request *request,
 {
     (void)when;
     ask_back(lease, request, true);
+    request_spell_out(request); /* nobody will be there to hear that it isn't known */
 }
 
 void lease_ask_leave(const struct lease *lease, struct request *request,

@@ -206,6 +206,19 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
                   way == CLUSTER_ASK ? NODE_ASKING : NODE_NOTHING);
 }
 
+/* This server doesn't know the script by its SHA1, or its user may not name it so. */
+static enum rlock_status spell_out(struct member *member)
+{
+    enum node_first first = member->at->node.first;
+    const char *script = member->script;
+    enum rlock_status st;
+
+    member->script = NULL;
+    st = codec_spell_out(script, &member->request, &member->request_bytes, &member->err);
+    return st != RLOCK_OK ? st
+                          : ask_at(member, member->at, first == NODE_ASKING ? first : NODE_NOTHING);
+}
+
 /* An error reply. RLOCK_PENDING: it is no answer, and another is on its way. */
 static enum rlock_status refused(struct member *member)
 {
@@ -220,6 +233,9 @@ static enum rlock_status refused(struct member *member)
     hide(said, node->password);
     if (strstr(reply, "non local key") == NULL)
         member->asked_ms = 0; /* it was answered: nothing of it was executed */
+    if (member->script != NULL &&
+        (strncmp(reply, "NOSCRIPT", strlen("NOSCRIPT")) == 0 || strcasestr(reply, "evalsha")))
+        return spell_out(member);
     st = cluster_redirect(&member->cluster, reply, &member->at->url, &way, &to, &member->err);
     if (st != RLOCK_OK)
         return st;
@@ -308,6 +324,7 @@ void member_ask(struct member *member, const struct request *request, struct mem
     member->at = member->home;
     member->asked_ms = member->at->node.asked_ms = 0;
     forget_request(member);
+    member->script = request->script;
     st = codec_encode(request, &member->request, &member->request_bytes, &member->err);
     if (st == RLOCK_OK)
         start(member);

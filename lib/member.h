@@ -52,6 +52,7 @@ struct member {
     struct rlock_error err;    /* a fault: why */
     char *request;             /* encoded */
     size_t request_bytes;
+    const char *script; /* what its EVALSHA stands for; NULL: it has none */
     struct member_limits limits;
     int64_t asked_ms; /* just before it was sent; 0: nothing of it can have been executed */
     int n_hops;       /* of this request */

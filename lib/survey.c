@@ -149,7 +149,7 @@ static void begin(struct request *request, enum script script, const struct leas
 {
     int i;
 
-    script_request(request, script, SCRIPT_KEYS);
+    script_request(request, script, SCRIPT_KEYS, false);
     for (i = 0; i < SCRIPT_KEYS; i++)
         request_add(request, lease->lock[0].key[i]);
 }
@@ -296,7 +296,7 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
 {
     struct request request;
 
-    script_request(&request, SCRIPT_LIST, 0);
+    script_request(&request, SCRIPT_LIST, 0, false);
     request_add(&request, cursor);
     request_add(&request, pattern != NULL ? pattern : "*");
     request_add_format(&request, "%d", step);

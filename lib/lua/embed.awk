@@ -4,16 +4,25 @@
 #
 # Comment lines become empty lines, so that line 12 of an error message from the server is
 # line 12 of the file; where a file says "-- with FILE" that one stands in its place, and the
-# lines count on from there. `?` is escaped because -std=c11 still knows trigraphs.
+# lines count on from there. `?` is escaped because -std=c11 still knows trigraphs. Behind each
+# script comes its SHA1, by which a server knows it.
 
-function finish() {
-    if (name != "")
-        print "    ;"
+function finish(    digest) {
+    if (name == "")
+        return
+    printf "    ;\nstatic const char sha1_%s[] = \"", name
+    fflush()
+    digest = "sha1sum | cut -c 1-40 | tr -d '\\n'"
+    printf "%s", text | digest
+    close(digest)
+    print "\";"
+    text = ""
 }
 
 # Neither comments nor indentation are of use to the server, which gets this with each request.
 function emit(line) {
     sub(/^[ \t]*(--.*)?/, "", line)
+    text = text line "\n"
     gsub(/[\\"?]/, "\\\\&", line)
     gsub(/\t/, "\\\\t", line)
     printf "    \"%s\\n\"\n", line

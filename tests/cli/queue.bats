@@ -178,7 +178,7 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     let_go holder
     all_end 0 {1..10}
     # by connection, in the first 4.5 s: all but the busiest
-    awk '/"(EVAL|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
+    awk '/"(EVALSHA|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
         if ($1 < first + 4.5) n[$3]++ } END { for (c in n) print n[c] }' "$DIR/monitor" |
         sort -rn >"$DIR/counts"
     echo "# in 4.5 s: $(xargs <"$DIR/counts")" >&3

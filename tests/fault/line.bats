@@ -189,18 +189,18 @@ EXPECT EVAL
 SEND $held
 EXPECT BLPOP * 0.200
 SEND -ERR timeout is not an integer or out of range\r\n
-EXPECT EVAL
+EXPECT EVALSHA
 SEND $held
 EXPECT BLPOP * 1
 STALL 990
 SEND *-1\r\n
-EXPECT EVAL
+EXPECT EVALSHA
 SEND $held
 EXPECT BLPOP * 1
 SEND *2\r\n\$1\r\nw\r\n\$1\r\n1\r\n
-EXPECT EVAL
+EXPECT EVALSHA
 SEND $grant
-EXPECT EVAL
+EXPECT EVALSHA
 SEND :1\r\n
 END
     start one "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -t 1 -w 10 -- true

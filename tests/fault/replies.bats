@@ -325,6 +325,17 @@ try() {
     assert_eq "$(redis_cli dbsize)" 0
 }
 
+@test "a user who may not name scripts by their SHA1 sends their text" {
+    redis_start
+    redis_cli acl setuser somebody on '>secret' '~*' +@all -evalsha
+    redis_cli set "$KEY" foreign px 500
+    URL=redis://somebody:secret@127.0.0.1:$REDIS_PORT try -w 10 -- sh -c 'exit 7'
+    assert_status 7
+    assert_eq "$stderr" ''
+    assert_match "$(redis_cli acl log)" evalsha
+    assert_eq "$(redis_cli exists "$KEY")" 0
+}
+
 @test "a server that has no room for another client is 69, and waited for" {
     redis_start redis --maxclients 1
     start client true

@@ -258,6 +258,31 @@ static void test_requests(void)
     free(bytes);
 }
 
+static void test_scripts(void)
+{
+    static const char digest[] = "0123456789abcdef0123456789abcdef01234567";
+    static const char spelled[] = "*4\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n1\r\n$1\r\nk\r\n";
+    struct request request;
+    char *bytes = NULL;
+    char *again = NULL;
+    size_t n = 0;
+    size_t n_again = 0;
+
+    request_begin(&request, "EVALSHA");
+    request.script = "return 1";
+    request_add(&request, digest);
+    request_add(&request, "1");
+    request_add(&request, "k");
+    is_int(codec_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a script by its digest");
+    is_int(codec_spell_out(request.script, &bytes, &n, NULL), RLOCK_OK, "is spelled out");
+    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0, "with all behind it");
+    request_spell_out(&request);
+    is_int(codec_encode(&request, &again, &n_again, NULL), RLOCK_OK, "or before it is encoded");
+    ok(n_again == n && memcmp(again, spelled, n) == 0, "which is the same");
+    free(bytes);
+    free(again);
+}
+
 int main(void)
 {
     test_splits();
@@ -265,6 +290,7 @@ int main(void)
     test_bounds();
     test_hostile();
     test_requests();
+    test_scripts();
     ok(strncmp(codec_built_with(true), "hiredis ", 8) == 0 &&
            strstr(codec_built_with(true), "TLS yes") != NULL &&
            strstr(codec_built_with(false), "TLS no") != NULL,

@@ -44,7 +44,7 @@ static void has_words(const struct request *request, const char *const *wanted, 
     while (wanted[n] != NULL)
         n++;
     is_int(request->n, n + 2, name);
-    is_str(request->word[0], "EVAL", "is EVAL");
+    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA", "is a script");
     for (n = 0; wanted[n] != NULL && n + 2 < request->n; n++) {
         is_str(request->word[n + 2], wanted[n], "of these words");
         okf(request->bytes[n + 2] == strlen(wanted[n]), "each whole");
@@ -94,7 +94,8 @@ static void test_requests(void)
     has_words(&request[3], (const char *[]){KEYS, prefix, "", "", "", NULL},
               "undo: of what this attempt wrote, and no other");
 
-    is_str(request[2].word[1], request[3].word[1], "an undo is a release");
+    is_str(request[3].word[0], "EVAL", "an undo is spelled out");
+    is_str(request[2].script, request[3].word[1], "and is a release");
     is_str(request[2].word[1], request[4].word[1], "as is leaving");
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
            strcmp(request[1].word[1], request[2].word[1]) != 0,
