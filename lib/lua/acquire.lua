@@ -66,8 +66,8 @@ local function draw_ticket()
 end
 
 -- Each key gets its expiry at once: the next one may turn out to be of another type.
-local function note(lock, field, value)
-  redis.call('HSET', lock.waiters, field, value)
+local function note_newest(lock)
+  redis.call('HSET', lock.waiters, 'newest', whole(ticket) .. ' ' .. token)
   redis.call('PEXPIRE', lock.waiters, LIFE * 2)
 end
 
@@ -79,7 +79,7 @@ local function supersede(lock)
     leave(lock, token)
     return false
   end
-  note(lock, 'newest', whole(ticket) .. ' ' .. token)
+  note_newest(lock)
   if whose and whose ~= token then
     leave(lock, whose)
     wake(lock, whose, 'turn')
@@ -99,6 +99,7 @@ local function stand_in_line()
       return false
     end
     note(lock, token, now .. ' ' .. want .. ' ' .. card)
+    redis.call('PEXPIRE', lock.waiters, LIFE * 2)
     redis.call('ZADD', lock.line, whole(ticket), token)
     redis.call('PEXPIRE', lock.line, LIFE * 2)
   end
@@ -177,7 +178,7 @@ if busy then
       redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
     elseif lock.is_ours and lock.held and not lock.several then -- one is back that is ahead of us
       redis.call('DEL', lock.key)
-      look(lock)
+      see(lock, false)
       pass_on(lock)
     end
   end
@@ -244,7 +245,8 @@ for _, lock in ipairs(ours) do
   end
   if ticket or attempt > 1 then -- an earlier one may have put us in line, and not told
     leave(lock, token)
-    if string.match(redis.call('HGET', lock.waiters, 'newest') or '', ' (%x+)') == token then
+    local newest = waits == 'newest' and redis.call('HGET', lock.waiters, 'newest')
+    if newest and string.match(newest, ' (%x+)') == token then
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end

@@ -28,6 +28,7 @@ local function stay(lock)
   else
     local value = NOBODY .. ' v1 mode=' .. ARGV[4] .. ' ' .. ARGV[6] .. ' since=' .. now
     redis.call('SET', lock.key, value, 'XX', 'PX', ARGV[5])
+    see(lock, value)
   end
 end
 
@@ -48,18 +49,19 @@ local function give_back(lock)
   end
   if lock.several and redis.call('ZCARD', lock.holders) > 0 then
     set_end(lock)
+    look(lock)
   elseif lock.several then
     redis.call('DEL', lock.key, lock.holders, lock.cards)
+    see(lock, false)
   elseif not stays then
     redis.call('DEL', lock.key)
+    see(lock, false)
   end
 end
 
--- A keeper is to hear that its lease was given back by the token, and not lost.
-local function leave_word(lock, card, left)
-  if ARGV[2] == '0' and card and string.find(card, ' kept=1 ', 1, true) then
-    redis.pcall('SET', lock.wake .. token, 'released', 'PX', whole(math.max(1, left)))
-  end
+-- A keeper of it is to hear that its lease was given back by the token, and not lost.
+local function is_kept(card)
+  return ARGV[2] == '0' and card and string.find(card, ' kept=1 ', 1, true)
 end
 
 local code = 1
@@ -69,10 +71,11 @@ for _, lock in ipairs(locks) do
   end
   local was_ours = is_ours(lock)
   if was_ours then
-    local card, left = card_of(lock, token), left_ms(lock, token)
+    local left = is_kept(card_of(lock, token)) and left_ms(lock, token)
     give_back(lock)
-    leave_word(lock, card, left)
-    look(lock)
+    if left then
+      redis.pcall('SET', lock.wake .. token, 'released', 'PX', whole(math.max(1, left)))
+    end
     if lock.mode == 'done' then
       tell(lock)
     end

@@ -355,7 +355,8 @@ in_line() { [[ $(redis_cli zcard 'rlock:line:{job:b}:job:b') == "$1" ]]; }
     export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
     "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" -n -E 0 -k job:a -- false'
-    "$RLOCK" --slots 2 -k job:c -- env RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true
+    "$RLOCK" -t 1 --slots 2 -k job:c -- \
+        sh -c 'sleep 0.6; RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true'
     hold first -k job:b
     start older "$RLOCK" -k job:b --queue newest -- true
     eventually 5 in_line 1

@@ -4,7 +4,23 @@
 -- not there. How many are woken for one turn.
 local LIFE, CLAIM, ABSENT, WOKEN = 15000, 500, 300, 2
 
+-- What a waiter left of itself, "beat want card": read once, since each call costs the server as
+-- much as a page of this.
+local entries = {}
+
+local function entry(lock, token)
+  local of = lock.wake .. token
+  entries[of] = entries[of] or redis.call('HGET', lock.waiters, token) or ''
+  return entries[of]
+end
+
+local function note(lock, token, text)
+  entries[lock.wake .. token] = text
+  redis.call('HSET', lock.waiters, token, text)
+end
+
 local function leave(lock, token)
+  entries[lock.wake .. token] = nil
   redis.call('ZREM', lock.line, token)
   redis.call('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)
@@ -13,14 +29,16 @@ end
 -- For how long a waiter counts as alive yet. A beat from the future is from before the clock was
 -- set back: who can't be known to be dead keeps its place, and gets no longer to claim its turn.
 local function life(lock, token)
-  local beat = tonumber(string.match(redis.call('HGET', lock.waiters, token) or '', '^%d+'))
+  local beat = tonumber(string.match(entry(lock, token), '^%d+'))
   return beat and beat + LIFE - now or 0
 end
 
 -- The first live waiter. The dead in front of it leave, not more of them than is quickly done.
+-- Behind it `front` has those that are woken with it.
 local function head(lock)
   for i = 1, 128 do
-    local first = redis.call('ZRANGE', lock.line, 0, 0)[1]
+    lock.front = redis.call('ZRANGE', lock.line, 0, WOKEN - 1)
+    local first = lock.front[1]
     if not first or life(lock, first) > 0 then
       return first
     end
@@ -29,9 +47,9 @@ local function head(lock)
 end
 
 local function set_life(lock, token, ms)
-  local rest = string.match(redis.call('HGET', lock.waiters, token) or '', ' .*')
+  local rest = string.match(entry(lock, token), ' .*')
   if rest then
-    redis.call('HSET', lock.waiters, token, (now - LIFE + ms) .. rest)
+    note(lock, token, (now - LIFE + ms) .. rest)
   end
 end
 
@@ -43,16 +61,17 @@ end
 
 -- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
 -- and one that several have is kept for it by the line. Those behind it are woken as well: they
--- find out if those ahead of them don't live.
+-- find out if those ahead of them don't live. Comes right behind head().
 local function hand_to(lock, token)
   if not lock.held then
-    local card = string.match(redis.call('HGET', lock.waiters, token), '^%d+ %w+ (.*)')
-    redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
-    look(lock)
+    local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
+    local value = token .. ' v1 try=0 ' .. card .. ' since=' .. now
+    redis.call('SET', lock.key, value, 'PX', CLAIM)
+    see(lock, value)
   elseif life(lock, token) <= CLAIM then
     return
   end
-  for place, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, WOKEN - 1)) do
+  for place, waiter in ipairs(lock.front) do
     set_life(lock, waiter, place == 1 and CLAIM or CLAIM * 2)
     wake(lock, waiter, place == 1 and 'turn' or 'soon')
   end
@@ -61,7 +80,7 @@ end
 -- Who is first, and whether the lock, as it stands, can be this waiter's.
 local function next_turn(lock)
   local first = head(lock)
-  local want = first and string.match(redis.call('HGET', lock.waiters, first), '^%d+ (%w+)')
+  local want = first and string.match(entry(lock, first), '^%d+ (%w+)')
   return first, want and is_open(lock, first, want)
 end
 

@@ -78,12 +78,8 @@ local function prune(lock)
 end
 
 -- Sets held (the value, or false), mode (false: free), turn (whose it is to claim the lock), and
--- several (how many hold it at once). Returns the complaint about a key of another type.
-local function look(lock)
-  local held = redis.pcall('GET', lock.key)
-  if type(held) == 'table' then
-    return held
-  end
+-- several (how many hold it at once).
+local function see(lock, held)
   lock.held, lock.mode, lock.turn, lock.several = held, held and 'exclusive', nil, nil
   if not held then
     return
@@ -100,6 +96,15 @@ local function look(lock)
   elseif mode then
     lock.mode = mode
   end
+end
+
+-- Returns the complaint about a key of another type.
+local function look(lock)
+  local held = redis.pcall('GET', lock.key)
+  if type(held) == 'table' then
+    return held
+  end
+  see(lock, held)
 end
 
 -- Can this be granted as the lock stands? What is wanted: x, s, or the number of slots.
