@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* descriptors: close all but a few. */
+/*
+ * descriptors: close all but a few.
+ *
+ * Whatever rlock opens closes on exec: what doesn't was there when it was
+ * started, and is the command's.
+ */
 #include "descriptors.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -50,25 +56,45 @@ void descriptors_keep(int keep[], int n)
     close_between(next, ~0U >> 1);
 }
 
-/* Whatever rlock opens closes on exec: what doesn't was there when it was started. */
-static void close_inherited(int fd)
+static void close_if(int fd, bool is_ours)
 {
     int flags = fcntl(fd, F_GETFD);
 
-    if (fd > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) == 0)
+    if (fd > STDERR_FILENO && flags >= 0 && ((flags & FD_CLOEXEC) != 0) == is_ours)
         close(fd);
 }
 
-void descriptors_drop_inherited(void)
+static bool is_among(int fd, const int fds[], int n)
+{
+    int i;
+
+    for (i = 0; i < n && fds[i] != fd; i++)
+        continue;
+    return i < n;
+}
+
+static void drop(bool is_ours, const int keep[], int n)
 {
     DIR *all = opendir("/proc/self/fd");
     const struct dirent *entry;
     int fd;
 
     for (fd = 0; all == NULL && fd < CLOSED_ONE_BY_ONE; fd++)
-        close_inherited(fd);
+        if (!is_among(fd, keep, n))
+            close_if(fd, is_ours);
     while (all != NULL && (entry = readdir(all)) != NULL)
-        close_inherited(atoi(entry->d_name));
+        if ((fd = atoi(entry->d_name)) != dirfd(all) && !is_among(fd, keep, n))
+            close_if(fd, is_ours);
     if (all != NULL)
         closedir(all);
+}
+
+void descriptors_drop_inherited(void)
+{
+    drop(false, NULL, 0);
+}
+
+void descriptors_drop_ours(const int keep[], int n)
+{
+    drop(true, keep, n);
 }

@@ -12,4 +12,7 @@ void descriptors_keep(int keep[], int n);
 /* descriptors_drop_inherited: close those that rlock was started with, but for 0 to 2. */
 void descriptors_drop_inherited(void);
 
+/* descriptors_drop_ours: close those that rlock has opened, but for those in `keep`. */
+void descriptors_drop_ours(const int keep[], int n);
+
 #endif

@@ -30,11 +30,13 @@ static void note_others(struct guard *guard)
         guard->n_others = tree_children(getpid(), guard->other, GUARD_OTHERS);
 }
 
-int guard_start(struct guard *guard, const struct ward_plan *plan)
+int guard_prepare(struct guard *guard, const struct ward_plan *plan)
 {
     int pair[2];
     int failed;
 
+    if (guard->pid != 0)
+        return 0;
     note_others(guard);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
@@ -54,6 +56,14 @@ int guard_start(struct guard *guard, const struct ward_plan *plan)
     return failed;
 }
 
+void guard_cancel(struct guard *guard)
+{
+    if (guard->pid == 0)
+        return;
+    guard_dismiss(guard);
+    guard_reap(guard);
+}
+
 int guard_hear(const struct guard *guard, struct ward_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
@@ -64,9 +74,23 @@ int guard_hear(const struct guard *guard, struct ward_news *news)
 }
 
 /* A guard that doesn't read can't be told: then it doesn't agree, either. */
-static void say(const struct guard *guard, struct ward_word word)
+static bool say(const struct guard *guard, struct ward_word word)
 {
-    (void)!send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+}
+
+/* One that was killed while it waited is replaced. */
+int guard_start(struct guard *guard, const struct ward_plan *plan, const struct ward_word *word)
+{
+    int failed = guard_prepare(guard, plan);
+
+    if (failed || say(guard, *word))
+        return failed;
+    guard_cancel(guard);
+    failed = guard_prepare(guard, plan);
+    if (!failed && !say(guard, *word))
+        failed = errno;
+    return failed;
 }
 
 void guard_extend(const struct guard *guard, struct deadlines lease)

@@ -15,8 +15,17 @@ struct guard {
     size_t n_others;
 };
 
-/* guard_start: fork it; it starts the command. The plan is borrowed. 0, or an errno. */
-int guard_start(struct guard *guard, const struct ward_plan *plan);
+/*
+ * guard_prepare: fork it, if there is none, to wait for its start: that takes
+ * as long as all else between a grant and the command, and so is done before
+ * the grant where there is time. The plan is borrowed. 0, or an errno.
+ * guard_cancel: it isn't needed after all.
+ */
+int guard_prepare(struct guard *guard, const struct ward_plan *plan);
+void guard_cancel(struct guard *guard);
+
+/* guard_start: it starts the command, as a WARD_START says. 0, or an errno. */
+int guard_start(struct guard *guard, const struct ward_plan *plan, const struct ward_word *word);
 
 /* guard_hear: the next news. 1: there is; 0: not now; -1: the guard is gone without a word. */
 int guard_hear(const struct guard *guard, struct ward_news *news);

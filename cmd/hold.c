@@ -13,7 +13,6 @@
  */
 #include "hold.h"
 
-#include "guard.h"
 #include "timer.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@
 struct holding {
     const struct hold_plan *plan;
     struct hold_result *result;
-    struct guard guard;
+    struct guard *guard;
     int events; /* the keeper's; -1: there is none */
     int timer;
     int64_t end_ms;          /* of the lease, as the keeper last saw it */
@@ -59,7 +58,7 @@ static bool pauses(const struct holding *h)
 /* From when the tree is to end, or to stop, until it is killed. */
 static int64_t notice_ms(const struct holding *h)
 {
-    const struct rlock_timing *timing = &h->plan->timing;
+    const struct rlock_timing *timing = &h->plan->grant->timing;
 
     if (!pauses(h))
         return timing->grace_ms;
@@ -72,7 +71,7 @@ static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
 
     if (h->plan->options->on_lost == ON_LOST_IGNORE)
         return lease;
-    lease.kill_ms = end_ms - h->plan->timing.margin_ms;
+    lease.kill_ms = end_ms - h->plan->grant->timing.margin_ms;
     lease.term_ms = lease.kill_ms - notice_ms(h);
     return lease;
 }
@@ -83,19 +82,19 @@ static void expect_answer(struct holding *h, int64_t in_time_ms)
     int64_t now = rlock_clock_ms();
 
     if (h->paused_ms != 0 && h->answer_ms == RLOCK_NEVER)
-        h->answer_ms = (in_time_ms > now ? in_time_ms : now) + h->plan->timing.margin_ms;
+        h->answer_ms = (in_time_ms > now ? in_time_ms : now) + h->plan->grant->timing.margin_ms;
 }
 
 static void end_command(struct holding *h, int64_t kill_ms)
 {
-    guard_end(&h->guard, kill_ms);
+    guard_end(h->guard, kill_ms);
     expect_answer(h, 0);
 }
 
 /* The lock is not ours, or can't be shown to be: say so once, and end the command if wanted. */
 static void lose(struct holding *h, const char *why)
 {
-    int64_t kill_ms = rlock_clock_ms() + h->plan->timing.grace_ms;
+    int64_t kill_ms = rlock_clock_ms() + h->plan->grant->timing.grace_ms;
     bool kills = h->plan->options->on_lost != ON_LOST_IGNORE;
     const char *hint =
         kills ? "the command is being ended" : "the command runs on (--on-lost ignore)";
@@ -125,7 +124,7 @@ static void lose_by_time(struct holding *h)
         snprintf(what, sizeof what, ", and the command could not be frozen%s%.60s",
                  h->last.refused ? ": " : "", h->last.refused ? strerror(h->last.refused) : "");
     say_why(h, why, sizeof why, what);
-    if (h->end_ms - h->plan->timing.margin_ms > h->agreed.kill_ms)
+    if (h->end_ms - h->plan->grant->timing.margin_ms > h->agreed.kill_ms)
         snprintf(why, sizeof why, "the guard of the command doesn't answer");
     lose(h, why);
 }
@@ -178,7 +177,7 @@ static void extend(struct holding *h, int64_t end_ms)
     struct deadlines lease = deadlines_of(h, end_ms);
 
     h->end_ms = end_ms;
-    guard_extend(&h->guard, lease);
+    guard_extend(h->guard, lease);
     expect_answer(h, lease.kill_ms);
 }
 
@@ -220,7 +219,7 @@ static void take_news(struct holding *h)
     struct ward_news news;
     int heard;
 
-    while (!h->is_over && (heard = guard_hear(&h->guard, &news)) != 0) {
+    while (!h->is_over && (heard = guard_hear(h->guard, &news)) != 0) {
         if (heard < 0) {
             h->guard_failed = true;
             h->is_over = true;
@@ -239,7 +238,7 @@ static void take_news(struct holding *h)
 static void stop_with_the_job(struct holding *h, const struct signal_seen *seen)
 {
     if (!seen->from_terminal)
-        guard_signal(&h->guard, seen->number, false);
+        guard_signal(h->guard, seen->number, false);
     signals_yield(seen->number);
 }
 
@@ -264,7 +263,7 @@ static void take_signals(struct holding *h)
         }
         if (seen.from_terminal)
             h->result->from_terminal = seen.number;
-        guard_signal(&h->guard, seen.number, seen.from_terminal);
+        guard_signal(h->guard, seen.number, seen.from_terminal);
         say(h, REPORT_STEP, "signal", strsignal(seen.number));
     }
 }
@@ -274,8 +273,9 @@ static int64_t guard_limit_ms(const struct holding *h)
 {
     if (h->paused_ms != 0)
         return h->answer_ms;
-    return h->agreed.kill_ms == RLOCK_NEVER ? RLOCK_NEVER
-                                            : h->agreed.kill_ms + h->plan->timing.margin_ms / 2;
+    return h->agreed.kill_ms == RLOCK_NEVER
+               ? RLOCK_NEVER
+               : h->agreed.kill_ms + h->plan->grant->timing.margin_ms / 2;
 }
 
 /* Most commands have ended before the first renewal is due, and need no thread at all. */
@@ -287,7 +287,7 @@ static void keep(struct holding *h)
     if (rlock_keep(h->plan->lock, &h->events, &err) == RLOCK_OK)
         return;
     say(h, REPORT_NOTICE, "renewal-failed", err.text);
-    h->keep_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
+    h->keep_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
 }
 
 static void judge(struct holding *h)
@@ -302,7 +302,7 @@ static void judge(struct holding *h)
         h->max_hold_ms = RLOCK_NEVER;
         h->is_held_long = true;
         say(h, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
-        end_command(h, now + h->plan->timing.grace_ms);
+        end_command(h, now + h->plan->grant->timing.grace_ms);
     }
     if (now >= guard_limit_ms(h))
         take_news(h); /* we may have been stopped while it said all there was to say */
@@ -332,7 +332,7 @@ static void supervise(struct holding *h)
 {
     struct pollfd watch[] = {{.fd = h->plan->signals->fd, .events = POLLIN},
                              {.fd = -1, .events = POLLIN},
-                             {.fd = h->guard.fd, .events = POLLIN},
+                             {.fd = h->guard->fd, .events = POLLIN},
                              {.fd = h->timer, .events = POLLIN}};
 
     while (!h->is_over) {
@@ -351,12 +351,12 @@ static void supervise(struct holding *h)
     add_pause(h);
     note_last_signals(h);
     if (!h->guard_failed) {
-        guard_dismiss(&h->guard);
+        guard_dismiss(h->guard);
         return;
     }
     say(h, REPORT_FAILURE, "guard-lost",
         "the process that guards the command was killed or stopped, so the command is being ended");
-    guard_replace(&h->guard);
+    guard_replace(h->guard);
 }
 
 /* ---- before and after the command ---- */
@@ -364,42 +364,30 @@ static void supervise(struct holding *h)
 /* The guard starts the command. The keeper comes later: nothing may fork beside a thread. */
 static enum verdict start(struct holding *h)
 {
-    struct ward_plan plan = {
-        .spawn = {.argv = h->plan->argv,
-                  .envp = h->plan->envp,
-                  .mask = &h->plan->signals->inherited,
-                  .ignore_child = h->plan->signals->ignores_child},
-        .grace_ms = h->plan->timing.grace_ms,
-        .pauses = pauses(h),
-        .wait_all = h->plan->options->wait_all != 0,
-        .keep_fd = h->plan->keep_fd,
-        .report = h->plan->report,
-    };
+    const struct hold_plan *plan = h->plan;
+    struct ward_word word = {.order = WARD_START, .grant = *plan->grant};
     int failed;
 
-    h->end_ms = h->plan->until_ms;
-    h->agreed = plan.lease = deadlines_of(h, h->end_ms);
+    h->end_ms = plan->grant->until_ms;
+    h->agreed = word.lease = deadlines_of(h, h->end_ms);
     /* however the loss of a lease is taken, a command is never started after its end */
-    plan.spawn.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
-    h->keep_ms = h->plan->granted_ms + h->plan->timing.renew_ms / KEEP_AFTER;
-    h->max_hold_ms = h->plan->options->max_hold_ms > 0
-                         ? h->plan->granted_ms + h->plan->options->max_hold_ms
-                         : RLOCK_NEVER;
-    if (h->plan->envp == NULL)
-        return report_fault(h->plan->report, VERDICT_SYSTEM, "no memory", 0);
+    word.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
+    h->keep_ms = plan->granted_ms + plan->grant->timing.renew_ms / KEEP_AFTER;
+    h->max_hold_ms = plan->options->max_hold_ms > 0 ? plan->granted_ms + plan->options->max_hold_ms
+                                                    : RLOCK_NEVER;
     h->timer = timer_open();
     if (h->timer < 0)
-        return report_fault(h->plan->report, VERDICT_SYSTEM, "timer", errno);
-    failed = guard_start(&h->guard, &plan);
+        return report_fault(plan->report, VERDICT_SYSTEM, "timer", errno);
+    failed = guard_start(h->guard, plan->ward, &word);
     if (failed)
-        return report_fault(h->plan->report, VERDICT_SYSTEM, "fork", failed);
+        return report_fault(plan->report, VERDICT_SYSTEM, "fork", failed);
     return VERDICT_GRANTED;
 }
 
 static enum verdict not_started(const struct holding *h)
 {
     const struct report *report = h->plan->report;
-    const char *command = h->plan->argv[0];
+    const char *command = h->plan->ward->spawn.argv[0];
     int failed = h->last.failed;
 
     if (failed == SPAWN_TOO_LATE)
@@ -452,7 +440,7 @@ static enum verdict release(struct holding *h, enum verdict verdict)
     rlock_unkeep(h->plan->lock);
     h->events = -1;
     if (h->is_lost)
-        until.at_ms = rlock_clock_ms() + h->plan->timing.reply_ms;
+        until.at_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
     st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);
     /* gone after its end is as it should be: by then the command had ended */
     is_gone = st == RLOCK_LOST || st == RLOCK_GONE;
@@ -471,8 +459,12 @@ static enum verdict release(struct holding *h, enum verdict verdict)
 
 enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
 {
-    struct holding h = {
-        .plan = plan, .result = result, .events = -1, .timer = -1, .answer_ms = RLOCK_NEVER};
+    struct holding h = {.plan = plan,
+                        .result = result,
+                        .guard = plan->guard,
+                        .events = -1,
+                        .timer = -1,
+                        .answer_ms = RLOCK_NEVER};
     enum verdict verdict;
 
     *result = (struct hold_result){.status = 0};
@@ -484,10 +476,12 @@ enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
     if (verdict == VERDICT_GRANTED) {
         supervise(&h);
         verdict = h.last.says == WARD_FAILED && !h.guard_failed ? not_started(&h) : judge_end(&h);
+    } else {
+        guard_cancel(h.guard);
     }
     result->status = h.last.status;
     verdict = release(&h, verdict);
-    guard_reap(&h.guard); /* it had its time to end while the server was asked */
+    guard_reap(h.guard); /* it had its time to end while the server was asked */
     if (h.timer >= 0)
         close(h.timer);
     return verdict;

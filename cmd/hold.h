@@ -3,6 +3,7 @@
 #ifndef HOLD_H
 #define HOLD_H
 
+#include "guard.h"
 #include "options.h"
 #include "report.h"
 #include "signals.h"
@@ -13,12 +14,10 @@ struct hold_plan {
     const struct report *report;
     const struct signals *signals;
     struct rlock *lock; /* granted */
-    struct rlock_timing timing;
-    int64_t until_ms;   /* of the grant */
-    int64_t granted_ms; /* when it came */
-    int keep_fd;        /* to be held while anything of the command runs; -1: none */
-    char *const *argv;
-    char *const *envp; /* NULL: there was no memory for it */
+    const struct rlock_grant *grant;
+    int64_t granted_ms;  /* when it came */
+    struct guard *guard; /* prepared, or not yet */
+    const struct ward_plan *ward;
 };
 
 struct hold_result {

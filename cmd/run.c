@@ -3,7 +3,6 @@
 #include "run.h"
 
 #include "claim.h"
-#include "environment.h"
 #include "hold.h"
 #include "session.h"
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-extern char **environ;
+#define NEXT_PLACES 2 /* in the line: their turn may come at any moment */
 
 struct run {
     const struct options *options;
@@ -21,6 +20,12 @@ struct run {
     struct rlock_grant grant;
     int64_t granted_ms; /* 0: never */
     struct hold_result held;
+    char *keys;     /* NULL: no memory */
+    char *shell[4]; /* the command, if it is one for a shell */
+    struct ward_plan ward;
+    struct guard guard;
+    bool has_prepared;
+    struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
 };
 
 static int status_of(const struct run *run, enum verdict verdict)
@@ -59,32 +64,66 @@ static void write_report(const struct run *run, enum verdict verdict)
 
 static enum verdict run_command(struct run *run)
 {
-    const struct options *options = run->options;
-    char *const shell[] = {"/bin/sh", "-c", (char *)options->command, NULL};
     struct hold_plan plan = {
-        .options = options,
+        .options = run->options,
         .report = &run->session.report,
         .signals = &run->session.signals,
         .lock = run->session.lock,
-        .timing = run->grant.timing,
-        .until_ms = run->grant.until_ms,
+        .grant = &run->grant,
         .granted_ms = run->granted_ms,
-        .keep_fd = run->session.local.fd,
-        .argv = options->command != NULL ? shell : options->argv,
+        .guard = &run->guard,
+        .ward = &run->ward,
     };
-    char *keys = options_keys(options, '\n');
-    struct environment_lock lock = {
-        .keys = keys, .has_slot = options->mode == RLOCK_SLOTS, .grant = &run->grant};
-    struct environment environment = {.all = NULL};
-    enum verdict verdict;
 
-    if (keys != NULL &&
-        environment_make(&environment, environ, &lock, options->pass_credentials != 0))
-        plan.envp = environment.all;
-    verdict = hold(&plan, &run->held);
-    environment_fini(&environment);
-    free(keys);
-    return verdict;
+    return hold(&plan, &run->held);
+}
+
+/* ---- what is prepared ---- */
+
+static void plan_ward(struct run *run)
+{
+    const struct options *options = run->options;
+
+    run->shell[0] = "/bin/sh";
+    run->shell[1] = "-c";
+    run->shell[2] = (char *)options->command;
+    run->keys = options_keys(options, '\n');
+    run->ward = (struct ward_plan){
+        .spawn = {.argv = options->command != NULL ? run->shell : options->argv,
+                  .mask = &run->session.signals.inherited,
+                  .ignore_child = run->session.signals.ignores_child},
+        .keys = run->keys,
+        .has_slot = options->mode == RLOCK_SLOTS,
+        .keeps_secrets = options->pass_credentials != 0,
+        .pauses = options->on_lost == ON_LOST_PAUSE,
+        .wait_all = options->wait_all != 0,
+        .keep_fd = run->session.local.fd,
+        .report = &run->session.report,
+    };
+}
+
+/* While the server answers there is time for it; without it the grant comes first. */
+static void prepare(void *context)
+{
+    struct run *run = context;
+
+    if (!run->has_prepared)
+        (void)!guard_prepare(&run->guard, &run->ward); /* else it is tried again, and told, later */
+    run->has_prepared = true;
+}
+
+/* Who is far from its turn needs no guard yet. */
+static void see(void *context, const struct rlock_obstacle *obstacle)
+{
+    struct run *run = context;
+    bool is_next = obstacle != NULL && obstacle->place > 0 && obstacle->place <= NEXT_PLACES;
+
+    if (run->shown.see != NULL)
+        run->shown.see(run->shown.context, obstacle);
+    if (is_next)
+        (void)!guard_prepare(&run->guard, &run->ward);
+    else if (obstacle != NULL)
+        guard_cancel(&run->guard);
 }
 
 /* ---- from the beginning ---- */
@@ -121,13 +160,20 @@ static enum verdict run_all(struct run *run)
 
     if (failed)
         return report_fault(&session->report, VERDICT_SYSTEM, "signalfd", failed);
+    run->shown = session->watch;
+    session->watch = (struct rlock_watch){
+        .see = see, .asked = prepare, .context = run, .every_ms = run->shown.every_ms};
     st = session_open(session, program_name(run->options), &err);
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
+    plan_ward(run);
     verdict = claim(session, &run->grant, &run->granted_ms);
-    return verdict == VERDICT_GRANTED ? run_command(run) : verdict;
+    if (verdict == VERDICT_GRANTED)
+        return run_command(run);
+    guard_cancel(&run->guard);
+    return verdict;
 }
 
 int run(const struct options *options)
@@ -141,6 +187,7 @@ int run(const struct options *options)
         run.session.number = run.held.interrupted_by;
     write_report(&run, verdict);
     session_close(&run.session);
+    free(run.keys);
     end_alike(&run, verdict);
     return status_of(&run, verdict);
 }

@@ -36,6 +36,7 @@ void session_init(struct session *session, const struct options *options)
     if (session->keys_shown != NULL)
         session->report.key = session->keys_shown;
     progress_init(&session->progress, &session->report);
+    session->watch = progress_watch(&session->progress);
 }
 
 /*
@@ -96,7 +97,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
-        .watch = progress_watch(&session->progress),
+        .watch = session->watch,
     };
 
     if (session->token != NULL) { /* it is as it was granted, whatever else is wanted */

@@ -13,8 +13,9 @@ struct session {
     const struct options *options; /* borrowed */
     struct report report;
     struct progress progress;
-    struct signals signals; /* fd -1: they do what they always do */
-    int number;             /* of the signal that ended the wait; 0: none */
+    struct rlock_watch watch; /* for the lock, from the start that of `progress` */
+    struct signals signals;   /* fd -1: they do what they always do */
+    int number;               /* of the signal that ended the wait; 0: none */
     struct local local;
     struct rlock_timing timing;
     struct rlock *lock; /* NULL: not open */

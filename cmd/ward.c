@@ -3,10 +3,11 @@
  * ward: inside the guard process: the command, its tree, their deadlines.
  *
  * The guard is the command's parent and the subreaper of all that comes of it.
- * It has no network, allocates nothing, and waits in one poll for its
- * children, its timer and the program's word. It ends the tree by itself when
- * the lease's end comes near or the program is gone, so that a program that
- * hangs, is stopped or is killed can't keep a lost lock alive.
+ * It has no network, and from the start of the command on allocates nothing
+ * and waits in one poll for its children, its timer and the program's word. It
+ * ends the tree by itself when the lease's end comes near or the program is
+ * gone, so that a program that hangs, is stopped or is killed can't keep a lost
+ * lock alive.
  *
  * Where the tree is to be frozen instead, that has to be done and checked by
  * the time of KILL, else it is killed after all. What is frozen never runs
@@ -27,6 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern char **environ;
+
 #define AGAIN_MS 5 /* for those that were forked while the others were killed or frozen */
 #define HEARD_WITHIN_MS 1000
 
@@ -35,12 +38,14 @@ struct ward {
     int fd;
     int children; /* signalfd: SIGCHLD */
     int timer;
+    int failed; /* the errno of what it can't do without; 0: none */
     pid_t command;
     int64_t started_ms;
     int status;
     bool has_ended; /* the command */
     bool childless;
     struct deadlines lease;
+    int64_t grace_ms;
     int64_t kill_ms; /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
     bool is_termed;
     bool by_lease;
@@ -115,7 +120,7 @@ static void reap(struct ward *ward)
     ward->childless = pid < 0;
     /* what a signal ended did not leave the rest of its tree behind on purpose */
     if (ward->has_ended && WIFSIGNALED(ward->status) && !ward->childless && !ward->is_termed)
-        end_by(ward, rlock_clock_ms() + ward->plan->grace_ms);
+        end_by(ward, rlock_clock_ms() + ward->grace_ms);
 }
 
 static void freeze(struct ward *ward)
@@ -211,6 +216,8 @@ static void pass_on(struct ward *ward, const struct ward_word *word)
 static void obey(struct ward *ward, const struct ward_word *word)
 {
     switch (word->order) {
+    case WARD_START:
+        break;
     case WARD_EXTEND:
         extend(ward, word->lease);
         break;
@@ -283,9 +290,12 @@ static void speak(const struct ward *ward)
                                            "ended before the lease"});
 }
 
-static void start(struct ward *ward)
+/*
+ * What the program opened is not the guard's: a copy would keep its connection
+ * alive. What it was started with is the command's.
+ */
+static void settle(struct ward *ward)
 {
-    struct ward_news news = {.says = WARD_FAILED};
     sigset_t all;
     sigset_t child;
 
@@ -293,30 +303,60 @@ static void start(struct ward *ward)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
+    descriptors_drop_ours((int[]){ward->fd, ward->plan->keep_fd}, 2);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     ward->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     ward->timer = timer_open();
-    if (ward->children < 0 || ward->timer < 0)
-        news.failed = errno;
-    else
-        ward->command = spawn(&ward->plan->spawn, &news.forked, &news.failed);
+    ward->failed = ward->children < 0 || ward->timer < 0 ? errno : 0;
+}
+
+static void wait_for_start(const struct ward *ward, struct ward_word *word)
+{
+    ssize_t n;
+
+    do
+        n = recv(ward->fd, word, sizeof *word, 0);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof *word)
+        _exit(0);
+}
+
+static void start(struct ward *ward, const struct ward_word *word)
+{
+    const struct ward_plan *plan = ward->plan;
+    struct environment_lock lock = {
+        .keys = plan->keys, .has_slot = plan->has_slot, .grant = &word->grant};
+    struct ward_news news = {.says = WARD_FAILED, .failed = ward->failed};
+    struct spawn_plan command = plan->spawn;
+    struct environment environment = {.all = NULL};
+
+    ward->lease = word->lease;
+    ward->grace_ms = word->grant.timing.grace_ms;
+    command.not_after_ms = word->not_after_ms;
+    if (plan->keys == NULL || !environment_make(&environment, environ, &lock, plan->keeps_secrets))
+        news.failed = ENOMEM;
+    command.envp = environment.all;
+    if (!news.failed)
+        ward->command = spawn(&command, &news.forked, &news.failed);
     ward->started_ms = rlock_clock_ms();
     if (ward->command == 0) {
         tell(ward, news);
         _exit(0);
     }
-    /* what the program opened is not the guard's: a copy would keep its connection alive */
-    descriptors_keep((int[]){ward->fd, ward->plan->keep_fd, ward->children, ward->timer}, 4);
+    descriptors_keep((int[]){ward->fd, plan->keep_fd, ward->children, ward->timer}, 4);
     /* out of the job: a KILL for the whole process group leaves someone to clean up */
     setpgid(0, 0);
 }
 
 _Noreturn void ward_run(const struct ward_plan *plan, int fd)
 {
-    struct ward ward = {.plan = plan, .fd = fd, .lease = plan->lease, .kill_ms = RLOCK_NEVER};
+    struct ward ward = {.plan = plan, .fd = fd, .kill_ms = RLOCK_NEVER};
+    struct ward_word word;
 
-    start(&ward);
+    settle(&ward);
+    wait_for_start(&ward, &word);
+    start(&ward, &word);
     while (!is_done(&ward)) {
         wait_for_something(&ward);
         listen_to_program(&ward);

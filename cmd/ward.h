@@ -3,6 +3,7 @@
 #ifndef WARD_H
 #define WARD_H
 
+#include "environment.h"
 #include "report.h"
 #include "spawn.h"
 
@@ -16,23 +17,26 @@ struct deadlines {
 };
 
 struct ward_plan {
-    struct spawn_plan spawn;
-    struct deadlines lease;
-    int64_t grace_ms;
+    struct spawn_plan spawn; /* its environment and latest moment are known at the start */
+    const char *keys;        /* for the command, as in struct environment_lock; NULL: no memory */
+    bool has_slot;
+    bool keeps_secrets;
     bool pauses;   /* at the lease's end the tree is frozen */
     bool wait_all; /* not done before every descendant has ended */
     int keep_fd;   /* to be held for as long as anything runs; -1: none */
     const struct report *report;
 };
 
-/* From the program to the guard. */
-enum ward_order { WARD_EXTEND, WARD_SIGNAL, WARD_END };
+/* From the program to the guard. Nothing else comes before WARD_START, and that but once. */
+enum ward_order { WARD_START, WARD_EXTEND, WARD_SIGNAL, WARD_END };
 
 struct ward_word {
     enum ward_order order;
-    int signal;             /* WARD_SIGNAL: for the command */
-    int64_t to_all_ms;      /* WARD_SIGNAL: when the terminal sent it to the whole job; 0: not */
-    struct deadlines lease; /* WARD_EXTEND: the new end; WARD_END: kill_ms only */
+    int signal;               /* WARD_SIGNAL: for the command */
+    int64_t to_all_ms;        /* WARD_SIGNAL: when the terminal sent it to the whole job; 0: not */
+    struct deadlines lease;   /* WARD_START, WARD_EXTEND: the end; WARD_END: kill_ms only */
+    int64_t not_after_ms;     /* WARD_START: the command is never started later */
+    struct rlock_grant grant; /* WARD_START */
 };
 
 /* From the guard to the program. */
@@ -54,7 +58,10 @@ struct ward_news {
     int refused;            /* WARD_DONE: an errno, why the tree could not be frozen */
 };
 
-/* ward_run: be the guard, with the program at the other end of `fd`. */
+/*
+ * ward_run: be the guard, with the program at the other end of `fd`. It waits
+ * for its start, and ends if the program does before.
+ */
 _Noreturn void ward_run(const struct ward_plan *plan, int fd);
 
 #endif

@@ -83,6 +83,7 @@ struct round {
     int64_t reply_ms;              /* how long the answer may take beside that */
     bool undo;                     /* a request given up is to be undone */
     bool goes_on;                  /* it isn't the last request */
+    bool is_told;                  /* whoever watches is to know when it is on its way */
 };
 
 static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
@@ -152,11 +153,22 @@ static void step_pending(struct quorum *quorum, const struct round *round, bool 
     }
 }
 
+static bool is_on_its_way(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state == RLOCK_PENDING && member_asked_ms(&quorum->member[i]) == 0)
+            return false;
+    return true;
+}
+
 /* One request to each member; back when each has answered, failed or taken too long. */
 static enum rlock_status run(struct quorum *quorum, const struct round *round,
                              struct rlock_until until)
 {
     struct pollfd *stop = &quorum->watch[0];
+    bool is_to_tell = round->is_told;
     size_t n_watched;
     int64_t wake;
 
@@ -166,6 +178,10 @@ static enum rlock_status run(struct quorum *quorum, const struct round *round,
         stop->events = POLLIN;
         stop->revents = 0;
         wake = watch_wake_ms(quorum->told, wake);
+        if (is_to_tell && is_on_its_way(quorum)) {
+            watch_asked(quorum->told);
+            is_to_tell = false;
+        }
         poll(quorum->watch, n_watched, until_poll_ms(until_at(until, wake)));
         watch_tick(quorum->told);
         step_pending(quorum, round, stop->revents != 0 || until_over(until));
@@ -321,7 +337,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     struct round round = {.lease = lease,
                           .ask = lease_ask_acquire,
                           .reply_ms = acquire_reply_ms(&quorum->timing),
-                          .undo = true};
+                          .undo = true,
+                          .is_told = true};
     enum rlock_status st;
     struct tally tally;
 

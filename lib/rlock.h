@@ -153,11 +153,13 @@ struct rlock_obstacle {
 
 /*
  * Who is told what is in the way: after each look at it, again where no look
- * came for a while, and with NULL when the wait is over. Called by the thread
- * that waits; it must not block.
+ * came for a while, and with NULL when the wait is over. And that the lock was
+ * asked for and the answer is on its way: what a grant will need can be prepared
+ * meanwhile. Called by the thread that waits; it must not block.
  */
 struct rlock_watch {
     void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */
+    void (*asked)(void *context);                                      /* NULL: nobody */
     void *context;
     int64_t every_ms; /* from one call to the next at the latest; 0: only after a look */
 };

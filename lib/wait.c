@@ -96,8 +96,11 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 
     do {
         st = quorum_block(asking->quorum, asking->lease, block_ms, until, NULL);
-        if (st == RLOCK_PENDING && hurry_ms == 0)
+        if (st == RLOCK_PENDING && hurry_ms == 0) {
             hurry_ms = rlock_clock_ms() + SOON_MOST_MS;
+            asking->obstacle->place = 2;
+            watch_see(asking->quorum->told, asking->obstacle);
+        }
         block_ms = SOON_MS;
     } while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < hurry_ms);
     return st == RLOCK_PENDING ? RLOCK_OK : st;

@@ -22,6 +22,12 @@ void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle)
     watch->next_ms = next_ms(watch);
 }
 
+void watch_asked(const struct watch *watch)
+{
+    if (watch != NULL && watch->by.asked != NULL)
+        watch->by.asked(watch->by.context);
+}
+
 void watch_tick(struct watch *watch)
 {
     if (watch != NULL && watch->obstacle != NULL && rlock_clock_ms() >= watch->next_ms)

@@ -16,6 +16,9 @@ struct watch {
 /* watch_see: tell what a look has shown; NULL: the wait is over. */
 void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle);
 
+/* watch_asked: tell that the lock was asked for. */
+void watch_asked(const struct watch *watch);
+
 /* watch_tick: tell what was seen last once more, if it is time to. */
 void watch_tick(struct watch *watch);
 

@@ -80,7 +80,7 @@ injected() {
     for call in clone,?fork ?vfork; do
         # ThreadSanitizer makes each vfork a fork
         [[ $call != '?vfork' || ${RLOCK_TEST_FLAVOUR:-} != tsan ]] || continue
-        injected "$call" when=1 -k "$KEY" -- touch "$DIR/ran"
+        injected "$call" when=1+ -k "$KEY" -- touch "$DIR/ran"
         assert_status 71
         assert_line "^rlock: $KEY: system: .*: Resource temporarily unavailable"
         gone "$KEY"

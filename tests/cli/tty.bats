@@ -34,7 +34,7 @@ named() {
 }
 nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep cat) ]]; }
 is_stopped() { stopped "$(named rlock)"; }
-waits() { redis_cli client list | grep -Eq 'cmd=(eval|blpop) '; }
+waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
 # status_is N: of the last command of the shell.
 status_is() {

@@ -23,7 +23,7 @@ is_taken() { ! is_free "$@"; }
 any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
 
 # Each of N clients has been answered.
-has_polled() { (($(redis_cli client list | grep -Ec ' cmd=(eval|blpop) ') >= ${1:-1})); }
+has_polled() { (($(redis_cli client list | grep -Ec ' cmd=(eval|evalsha|blpop) ') >= ${1:-1})); }
 
 # run_through_line OPTION... -- COMMAND...: in the background, as `holder`
 run_through_line() { start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" "$@"; }

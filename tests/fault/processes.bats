@@ -3,6 +3,7 @@
 
 load ../helpers/common
 load ../helpers/redis
+load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -37,14 +38,6 @@ start_tree() {
     start tree "$RLOCK" -k "$KEY" "$@" -- sh "$DIR/tree"
     eventually 5 tree_runs
     guard=$(guard_of "$pid")
-}
-
-guard_of() {
-    local child name
-    for child in $(children "$1"); do
-        read -r name <"/proc/$child/comm"
-        [[ $name != rlock-guard ]] || echo "$child"
-    done
 }
 
 # Whom rlock is to leave alone is in `other`.

@@ -3,6 +3,7 @@
 #
 #     hold NAME OPTION...        rlock with these options; returns when its command runs
 #     let_go NAME [STATUS]       ends that command with STATUS; the rest is `finish`
+#     guard_of PID               the guard of that rlock
 #     env_of NAME VARIABLE       from the environment of that command
 #     exists KEY / gone KEY / value KEY / ttl_ms KEY     as the server sees it
 #     asking                     redis_cli, as words for a shell that rlock runs
@@ -18,6 +19,14 @@ hold() {
     start "$name" "$RLOCK" "$@" -- sh -c 'cat "/proc/$$/environ" >"$0.env"; echo running
         read -r status <"$0.go"; exit "$status"' "$DIR/$name"
     eventually 10 file_has "$DIR/$name.out" '^running$' || fail "$(cat "$DIR/$name.err")"
+}
+
+guard_of() {
+    local child name
+    for child in $(children "$1"); do
+        read -r name <"/proc/$child/comm"
+        [[ $name != rlock-guard ]] || echo "$child"
+    done
 }
 
 let_go() {
