@@ -486,8 +486,8 @@ unprivileged() {
         redis://u:%4@h redis://h%00 unix: unix:/ unix:// unix://relative 'unix:///s?' \
         'unix:///s?db' 'unix:///s?db=x' 'unix:///s?x=1' unix:///s%00 \
         "unix:///$(printf 'x%.0s' {1..200})" rediss: rediss:/h rediss:// rediss://:1 \
-        redis+sentinel://h redis+sentinel:///s REDIS://h tcp://h http://h localhost 127.0.0.1:6379 local local:x \
-        ' redis://h' $'\e[2J'; do
+        redis+sentinel://h redis+sentinel:///s REDIS://h tcp://h http://h localhost \
+        127.0.0.1:6379 local local:x ' redis://h' $'\e[2J'; do
         refused 78 "^rlock: $KEY: misconfigured: bad URL: [ -~]+$" -k "$KEY" -u "$url" -- true
     done
     refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true
