@@ -178,6 +178,9 @@ tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
 bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 
+.PHONY: tests-built
+tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
+
 .PHONY: check check-unit check-cli check-fault check-interop check-threads check-docs
 .PHONY: lint asan tsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
