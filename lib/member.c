@@ -143,13 +143,13 @@ static void hide(char *said, const char *password)
 
 /*
  * Is it time to ask for the nodes of a Cluster? Only who may have to find it
- * again needs them: one that is about to ask again, and has done so for a while
- * or knows that it is a Cluster. A server that is none is asked once.
+ * again needs them: one that is about to ask again, and this isn't over soon. A
+ * server that is none is asked once.
  */
 static bool is_to_look(const struct member *member)
 {
     return member->limits.goes_on && !member->has_looked && !has_sentinels(member) &&
-           (cluster_is_known(&member->cluster) ||
+           (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
 
