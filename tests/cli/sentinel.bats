@@ -124,7 +124,6 @@ END
     is_sanitized || assert_between "$((output - before))" 0 2000 'ms until the command ran'
 }
 
-has_moved() { [[ $(primary_of 1) != "$1" && $(primary_of 2) != "$1" && $(primary_of 3) != "$1" ]]; }
 in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
 replicas_have() {
     local each
@@ -142,10 +141,10 @@ replicas_have() {
         start "w$each" "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$each"
         eventually 5 in_line "$each"
     done
-    eventually 5 replicas_have
+    eventually 10 replicas_have
     redis_use "$name"
     redis_crash
-    eventually 20 has_moved "$old"
+    sentinel_fail_over "$old"
     server_at "$(primary_of 1)"
     eventually 10 in_line 20
     let_go holder
@@ -161,10 +160,10 @@ replicas_have() {
 @test "the primary stops and comes back when there is another: nobody believes it" {
     local old=$REDIS_PORT name=${REDIS_DIR##*/server-} new
     hold holder -t 12 -k "$KEY"
-    eventually 5 replicas_have
+    eventually 10 replicas_have
     redis_use "$name"
     redis_pause
-    eventually 20 has_moved "$old"
+    sentinel_fail_over "$old"
     server_at "$(primary_of 1)"
     new=$REDIS_PORT
     eventually 12 renewed

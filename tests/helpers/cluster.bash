@@ -17,7 +17,7 @@ cluster_start() {
     for ((each = 1; each <= n; each++)); do
         LD_PRELOAD=$TOOLS/syncshim.so redis_start "n$each" --cluster-enabled yes \
             --cluster-node-timeout 1000 --cluster-replica-validity-factor 0 \
-            --repl-diskless-sync-delay 0
+            --repl-diskless-sync no
         redis_cli cluster set-config-epoch "$each" >/dev/null
         ((each == 1)) || redis_cli cluster meet 127.0.0.1 "$(port_of 1)" >/dev/null
         ((each > primaries)) || redis_cli cluster addslots \

@@ -2,16 +2,18 @@
 # sentinel: a primary with replicas, and Sentinels that watch it; needs common and redis.
 #
 #     sentinel_start [REPLICAS [SENTINELS]]   primary r1, replicas r2, ...; Sentinels s1, s2, ...
+#     sentinel_fail_over PORT                 another takes the place of the primary with this port,
+#                                             which is dead or hangs; returns when all say so
 #     SENTINELS                               their addresses, as they stand in a URL
 #     primary_of N                            whom Sentinel N names: its port
 #     server_at PORT                          redis_use of the server with this port
 
 sentinel_start() {
     local replicas=${1:-2} sentinels=${2:-3} each port
-    redis_start r1 --repl-diskless-sync-delay 0 --repl-ping-replica-period 1
+    redis_start r1 --repl-diskless-sync no --repl-ping-replica-period 1
     port=$REDIS_PORT
     for ((each = 2; each <= replicas + 1; each++)); do
-        redis_start "r$each" --replicaof "127.0.0.1 $port" --repl-diskless-sync-delay 0
+        redis_start "r$each" --replicaof "127.0.0.1 $port" --repl-diskless-sync no
         eventually 20 redis_is_linked
     done
     SENTINELS=
@@ -20,12 +22,31 @@ sentinel_start() {
         SENTINELS+=${SENTINELS:+,}127.0.0.1:$REDIS_PORT
     done
     export SENTINELS
-    for ((each = 1; each <= sentinels; each++)); do
-        eventually 20 sentinel_knows "$each" "$replicas" "$((sentinels - 1))"
+    eventually 20 sentinel_settled "$replicas"
+}
+
+sentinel_settled() {
+    local commas=${SENTINELS//[^,]/} each
+    for ((each = 1; each <= ${#commas} + 1; each++)); do
+        sentinel_knows "$each" "$1" "${#commas}" || return 1
     done
 }
 
 redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
+
+# It is the test that says when the primary is dead: a busy machine may look like that, too.
+sentinel_fail_over() {
+    local commas=${SENTINELS//[^,]/} each
+    eventually 20 sentinel_is_told
+    for ((each = 1; each <= ${#commas} + 1; each++)); do
+        eventually 20 sentinel_names_another "$each" "$1"
+    done
+}
+sentinel_is_told() {
+    redis_use s1
+    [[ $(redis_cli sentinel failover main) == OK ]]
+}
+sentinel_names_another() { [[ $(primary_of "$1") != "$2" ]]; }
 
 # A Sentinel keeps what it knows in its configuration file, so it needs one.
 sentinel_launch() { # NUMBER PORT-OF-PRIMARY QUORUM
@@ -33,10 +54,12 @@ sentinel_launch() { # NUMBER PORT-OF-PRIMARY QUORUM
     mkdir -p "$REDIS_DIR"
     cat >"$REDIS_DIR/sentinel.conf" <<END
 sentinel monitor main 127.0.0.1 $2 $3
-sentinel down-after-milliseconds main 500
+sentinel down-after-milliseconds main 60000
 sentinel failover-timeout main 2000
 END
     LD_PRELOAD=$TOOLS/syncshim.so redis_start "s$1"
+    # looks more often, and isn't put off by a busy machine; before Redis 7 it is as it is
+    redis_cli sentinel debug info-period 200 tilt-trigger 60000 >/dev/null
 }
 
 sentinel_knows() { # NUMBER REPLICAS OTHERS
