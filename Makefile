@@ -229,6 +229,11 @@ asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
 
 ubsan: asan  ## the same as asan
 
+.PHONY: test-distros
+test-distros:  ## as root: the demo and all tests in clean roots of Debian 12 and 13
+	$(Q)tests/tools/deps.sh distros
+	$(Q)tests/tools/distros.sh
+
 bench: all  ## install what is missing, compare with others; table and picture
 	$(Q)tests/tools/deps.sh bench || echo "bench: goes on without what is missing" >&2
 	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh

@@ -1,12 +1,13 @@
 #!/bin/sh
 # deps: installs, by the system's package manager, what is missing to build, show or test rlock.
 #
-#     tests/tools/deps.sh build|demo|test|ci|bench
+#     tests/tools/deps.sh build|demo|test|ci|bench|distros
 #
 # Each of the first four includes those before it. bench is what rlock is compared with, and what
-# that needs; of those as many as can be had. What is there already, in whatever version and from
-# whatever source, is left alone; if nothing is missing, nothing is done and nothing is said.
-# What no system has as a package comes by npm, into build/node.
+# that needs; of those as many as can be had. distros is what makes roots of other systems. What is
+# there already, in whatever version and from whatever source, is left alone; if nothing is
+# missing, nothing is done and nothing is said. What no system has as a package comes by npm, into
+# build/node.
 
 set -eu
 
@@ -44,6 +45,7 @@ bench  etcdctl                     etcd-client     etcd          apk=etcd-ctl
 bench  python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
 bench  node                        nodejs          nodejs
 bench  npm                         npm             npm           dnf=nodejs-npm
+distros debootstrap                debootstrap     debootstrap
 ci     clang                       clang           clang
 ci     clang-format                clang-format    clang         dnf=clang-tools-extra
 END
@@ -61,7 +63,8 @@ case ${1:-} in
     test) groups='build demo test' ;;
     ci) groups='build demo test ci' ;;
     bench) groups='build demo bench' ;;
-    *) die 'usage: deps.sh build|demo|test|ci|bench' ;;
+    distros) groups=distros ;;
+    *) die 'usage: deps.sh build|demo|test|ci|bench|distros' ;;
 esac
 
 find_manager() {
