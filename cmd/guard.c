@@ -119,6 +119,7 @@ void guard_reap(struct guard *guard)
 {
     if (guard->pid == 0)
         return;
+    kill(guard->pid, SIGKILL);
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     guard->pid = 0;

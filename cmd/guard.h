@@ -39,7 +39,10 @@ void guard_signal(const struct guard *guard, int number, bool from_terminal);
 /* guard_end: TERM to the tree now, KILL at `kill_ms`. */
 void guard_end(const struct guard *guard, int64_t kill_ms);
 
-/* guard_dismiss: after its last word: let it go. guard_reap: wait until it has, if there is one. */
+/*
+ * guard_dismiss: after its last word: let it go. guard_reap: be sure that it
+ * has gone, if there is one, also where somebody has stopped it.
+ */
 void guard_dismiss(struct guard *guard);
 void guard_reap(struct guard *guard);
 

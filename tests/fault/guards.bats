@@ -70,6 +70,20 @@ in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
     assert_eq "$(marked)" '' 'processes that are left'
 }
 
+@test "STOP of the guard before its start, and time is over or a signal comes: no hang, 75 or 143" {
+    hold holder -k "$KEY"
+    wait_for_turn late -w 1
+    kill -STOP "$guard"
+    finish late 10
+    assert_status 75
+    wait_for_turn ended
+    kill -STOP "$guard"
+    kill -TERM "$pid"
+    finish ended 10
+    assert_status 143
+    assert_eq "$(guard_of "$pid")" ''
+}
+
 @test "KILL of one who waits ends its guard, and its place in line is free" {
     hold holder -k "$KEY"
     wait_for_turn waiter
