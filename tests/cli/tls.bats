@@ -328,7 +328,8 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
     [[ ! -e $DIR/ran ]]
 }
 asked_often() {
-    (($(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p') >= $1))
+    (($(redis_cli info commandstats |
+        awk -F '[=,]' '/^cmdstat_(eval|evalsha):/ { n += $2 } END { print n + 0 }') >= $1))
 }
 
 # ---- what it costs those who don't want it ----
