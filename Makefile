@@ -181,10 +181,11 @@ bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
 
-.PHONY: check check-unit check-cli check-fault check-interop check-threads check-docs
-.PHONY: lint asan tsan bench
-check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, unit tests, all bats files; all of it, whatever fails
-	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop) check-unit check-cli check-fault
+.PHONY: check check-unit check-cli check-fault check-interop check-model check-threads
+.PHONY: check-docs lint asan tsan bench
+check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, model, unit tests, bats files, whatever fails
+	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop check-model) check-unit check-cli \
+	    check-fault
 
 check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^
@@ -197,6 +198,11 @@ check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 
 check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
 	$(call bats,tests/interop)
+
+MODEL ?= quick
+
+check-model:  ## what a quorum's messages can lead to, by spin; MODEL=full takes an hour
+	$(Q)tests/model/run.sh $(MODEL)
 
 # Where the keeper renews, names are looked up or many wait: what ThreadSanitizer is asked about.
 THREADED := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \

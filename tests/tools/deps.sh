@@ -12,7 +12,8 @@
 set -eu
 
 # What for; the commands (any will do), the header or the module of Python's that it is recognised
-# by; the package that has it for apt-get, and for other package managers, with exceptions.
+# by; the package that has it for apt-get, and for other package managers, with exceptions. Where
+# they have none, which is `-`, its tests are skipped.
 table() {
     cat <<'END'
 build  cc                          gcc             gcc
@@ -38,6 +39,7 @@ test   node                        nodejs          nodejs
 test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
+test   spin                        spin            -
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
 bench  etcd                        etcd-server     etcd
@@ -103,7 +105,8 @@ missing() {
     table | while read -r group sign packages; do
         case " $groups " in *" $group "*) ;; *) continue ;; esac
         # shellcheck disable=SC2086 # words
-        is_there "$sign" || echo "$sign $(package $packages)"
+        wanted=$(package $packages)
+        [ "$wanted" = - ] || is_there "$sign" || echo "$sign $wanted"
     done
 }
 
