@@ -303,7 +303,18 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
     return st;
 }
 
-/* What was refused is nothing to be told: if it matters, the request says so as well. */
+/*
+ * What may not be looked at is nothing to be told. But without ASKING a request
+ * is sent back by where it was sent to, and it is for that that we may not ask.
+ */
+static bool is_kept_out(struct node *node, const struct reply *reply)
+{
+    if (!node->is_first || node->first != NODE_ASKING || reply_error(reply) == NULL)
+        return false;
+    node->phase = NODE_GREETING; /* with an answer still to come it is of no more use */
+    return true;
+}
+
 static void hear_first(struct node *node, const struct reply *reply)
 {
     size_t n;
@@ -329,6 +340,8 @@ static enum rlock_status step_request(struct node *node, const struct reply **re
         return RLOCK_PENDING;
     if (st == RLOCK_OK || st == RLOCK_PENDING)
         st = next_reply(node, reply, err);
+    if (st == RLOCK_OK && is_kept_out(node, *reply))
+        return RLOCK_OK;
     if (st == RLOCK_OK && node->is_first) {
         hear_first(node, *reply);
         st = next_reply(node, reply, err);

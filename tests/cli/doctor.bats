@@ -129,24 +129,15 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe replicas '1 in step, and --replicas wants 2'
 }
 
-# The rule that the manual prints, for somebody.
-user() {
-    local rule
-    rule=$(sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1" | tr '\n' ' ')
-    # shellcheck disable=SC2086
-    redis_cli ${rule/SETUSER rlock/SETUSER $1} >/dev/null
-    shift
-}
-
 @test "doctor: the manual's rule is enough, and each command that is taken from it is missed" {
     local command n=0
-    user whole
+    redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
     found 0 weak rights 'enough for locks, not to look at them: .*TYPE.*SCAN'
     found 0 unknown eviction 'not told'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
         hset hget hvals hdel rpush blpop; do
-        user "$command"
+        redis_user "$command"
         redis_cli acl setuser "$command" "-$command" >/dev/null
         start "$command" timeout 60 "$RLOCK" doctor -k job:a \
             -u "redis://$command:SECRET@127.0.0.1:$REDIS_PORT"
@@ -163,14 +154,14 @@ user() {
 
 @test "doctor: rights to the lock's names; to WAIT where it is used; to scripts at all" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
-    user some
+    redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a
     found 78 unsafe rights 'not all: other:a .*'
     redis_cli acl setuser some resetkeys '~job:*' '%R~rlock:*' '~rlock:wake:*' >/dev/null 2>&1 ||
         redis_cli acl setuser some resetkeys '~job:*' '~rlock:wake:*' >/dev/null
     RLOCK_URL=redis://some:$at doctor -k job:a
     found 78 unsafe rights 'not all: .*(rlock:fence:|job:a)'
-    user some
+    redis_user some
     RLOCK_URL=redis://some:$at doctor -k job:a --replicas 1
     found 78 unsafe rights 'WAIT .*NOPERM'
     redis_cli acl setuser some -time >/dev/null

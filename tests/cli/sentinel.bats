@@ -7,7 +7,18 @@ load ../helpers/hold
 load ../helpers/fake
 load ../helpers/sentinel
 
-setup_file() { sentinel_start; }
+FIND=redis+sentinel://rlock:SECRET@
+
+# All is done as a user with no more rights than the manual says it needs.
+setup_file() {
+    local each
+    sentinel_start
+    for each in r1 r2 r3; do
+        redis_use "$each"
+        redis_user rlock +role
+        redis_looker rlock
+    done
+}
 teardown_file() {
     local each
     for each in s1 s2 s3 r1 r2 r3; do
@@ -18,8 +29,9 @@ teardown_file() {
 
 setup() {
     common_setup
+    KEY=job:$KEY
     server_at "$(primary_of 1)"
-    export RLOCK_URL=redis+sentinel://$SENTINELS/main
+    export RLOCK_URL=$FIND$SENTINELS/main
 }
 teardown() { common_teardown; }
 
@@ -34,9 +46,9 @@ teardown() { common_teardown; }
 }
 
 @test "a service that no Sentinel knows: 78; no Sentinel: 69" {
-    RLOCK_URL=redis+sentinel://$SENTINELS/other run -78 --separate-stderr rlock -k "$KEY" -- true
+    RLOCK_URL=$FIND$SENTINELS/other run -78 --separate-stderr rlock -k "$KEY" -- true
     assert_line "other: .*doesn't know this service"
-    RLOCK_URL=redis+sentinel://127.0.0.1:1/main run -69 --separate-stderr rlock -k "$KEY" -n -- true
+    RLOCK_URL=${FIND}127.0.0.1:1/main run -69 --separate-stderr rlock -k "$KEY" -n -- true
     assert_line 'main: 127.0.0.1:1: connect: Connection refused'
 }
 
@@ -59,7 +71,7 @@ assert_unmoved() {
     redis_use s1
     redis_pause
     before=$(now_ms)
-    start honest env RLOCK_URL="redis+sentinel://127.0.0.1:$FAKE_PORT,127.0.0.1:$REDIS_PORT/main" \
+    start honest env RLOCK_URL="${FIND}127.0.0.1:$FAKE_PORT,127.0.0.1:$REDIS_PORT/main" \
         "$RLOCK" -k "$KEY" -n -- "$TOOLS/hold_clock"
     eventually 5 file_has "$DIR/fake.out" GOT
     redis_continue
@@ -98,6 +110,7 @@ mute_start() {
 @test "Sentinels that name another while the old one answers: it is left, and that is a loss" {
     local old=$REDIS_PORT
     redis_start other
+    redis_user rlock +role
     fake_start <<END
 ACCEPT
 EXPECT SENTINEL get-master-addr-by-name main
@@ -109,7 +122,7 @@ SEND $(names "$REDIS_PORT")
 READ
 LOOP
 END
-    export RLOCK_URL=redis+sentinel://127.0.0.1:$FAKE_PORT/main
+    export RLOCK_URL=${FIND}127.0.0.1:$FAKE_PORT/main
     run -76 --separate-stderr rlock -t 3 -k "$KEY" -- sleep 10
     assert_match "$stderr" 'lost: it is gone from the server'
     assert_eq "$(redis_cli dbsize)" 0 'keys at the new one'
@@ -119,7 +132,7 @@ END
     local before
     mute_start
     before=$(now_ms)
-    RLOCK_URL=redis+sentinel://127.0.0.1:$MUTE_PORT,127.0.0.1:1,${SENTINELS%%,*}/main \
+    RLOCK_URL=${FIND}127.0.0.1:$MUTE_PORT,127.0.0.1:1,${SENTINELS%%,*}/main \
         run -0 rlock -k "$KEY" -n -- "$TOOLS/hold_clock"
     is_sanitized || assert_between "$((output - before))" 0 2000 'ms until the command ran'
 }

@@ -6,6 +6,9 @@
 #     redis_stop / redis_crash / redis_restart of the one in use: orderly, by KILL, on its old port
 #     redis_pause / redis_continue             by STOP and CONT
 #     redis_cli COMMAND...                     the reply, as people see it
+#     redis_user NAME [RIGHT...]               somebody with the least that the manual prints, and
+#                                              these; the password is SECRET
+#     redis_looker NAME                        the same user may also look at locks
 #     redis_monitor FILE                       what the server is asked from now on, into FILE
 #
 # Started in setup(), a server ends with its test. Started in setup_file(), it serves the whole
@@ -86,6 +89,16 @@ redis_stop() {
 redis_crash() { kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID"; }
 redis_pause() { kill -STOP "$REDIS_PID" && eventually 5 stopped "$REDIS_PID"; }
 redis_continue() { kill -CONT "$REDIS_PID"; }
+
+# redis_rule FIRST-LINE NAME: one that the manual prints, for somebody.
+redis_rule() {
+    local rule
+    rule=$(sed -n "/^ACL SETUSER $1\$/,/^\.Ed/{/^\.Ed/!p}" "$ROOT/man/rlock.1" | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    redis_cli ${rule/SETUSER rlock/SETUSER $2} "${@:3}" >/dev/null
+}
+redis_user() { redis_rule 'rlock on .*' "$@"; }
+redis_looker() { redis_rule rlock "$@"; }
 
 redis_monitor() {
     redis_cli monitor >"$1" 3>&- &

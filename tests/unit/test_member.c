@@ -381,6 +381,19 @@ static void test_ask(void)
        "one that is given up there is undone there, by ASKING as well");
     close(aside);
     finish(&member, fd);
+
+    fd = asked(&member, peer_address, NULL);
+    redirect(fd, "ASK");
+    step(&member, A_WHILE_MS);
+    aside = peer_accept();
+    step(&member, A_WHILE_MS);
+    peer_say(aside, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
+    step(&member, A_WHILE_MS);
+    ok(is_told(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
+       "who may not ask is told so, and isn't sent back and forth");
+    is_int(member_asked_ms(&member), 0, "nothing of it was executed");
+    close(aside);
+    finish(&member, fd);
 }
 
 static void test_try_again(void)
