@@ -84,57 +84,98 @@ enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, c
 }
 
 /*
- * A line is "ID ADDRESS:PORT@BUS[,NAME] FLAGS ...". Where the server has to prove
- * who it is, its name is used, if it has one.
+ * A line is "ID ADDRESS:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...".
+ * Where the server has to prove who it is, its name is used, if it has one.
  */
-static void see_node(struct cluster *cluster, const char *line, size_t bytes, const struct url *by)
+struct line {
+    char at[HOST_BYTES];
+    char flags[64];
+    bool has_slots;
+};
+
+static bool read_line(struct line *line, const char *nodes, size_t bytes)
 {
-    char at[HOST_BYTES] = "";
-    char flags[64] = "";
     char text[HOST_BYTES * 2];
-    struct url node;
-    char *name;
-    char *bus;
+    char slot;
+    int n;
+
+    snprintf(text, sizeof text, "%.*s", (int)(bytes < sizeof text ? bytes : sizeof text - 1),
+             nodes);
+    n = sscanf(text, "%*63s %255s %63s %*63s %*s %*s %*s %*s %c", line->at, line->flags, &slot);
+    line->has_slots = n == 3;
+    return n >= 2;
+}
+
+static bool is_flagged(const struct line *line, const char *flag)
+{
+    return strstr(line->flags, flag) != NULL;
+}
+
+/* Where is it? False: nowhere that is known. */
+static bool locate(struct line *line, const struct url *by, struct url *node)
+{
+    char *name = strchr(line->at, ',');
+    char *bus = strchr(line->at, '@');
     char *port;
 
-    snprintf(text, sizeof text, "%.*s", (int)bytes, line);
-    if (sscanf(text, "%*63s %255s %63s", at, flags) != 2)
-        return;
-    name = strchr(at, ',');
-    bus = strchr(at, '@');
+    if (is_flagged(line, "myself"))
+        return url_copy(node, by, NULL) == RLOCK_OK;
     if (name != NULL)
         *name++ = '\0';
-    if (bus == NULL || strstr(flags, "myself") != NULL || strstr(flags, "noaddr") != NULL)
-        return;
+    if (bus == NULL || is_flagged(line, "noaddr"))
+        return false;
     *bus = '\0';
-    port = strrchr(at, ':');
+    port = strrchr(line->at, ':');
     if (port == NULL)
-        return;
+        return false;
     *port++ = '\0';
     if (name != NULL)
         name[strcspn(name, ",")] = '\0'; /* newer servers tell more behind it */
-    if (url_at(&node, by, by->is_tls && name != NULL && *name != '\0' ? name : at, port, NULL) !=
-        RLOCK_OK)
-        return;
-    remember(cluster, &node);
-    url_fini(&node);
+    return url_at(node, by, by->is_tls && name != NULL && *name != '\0' ? name : line->at, port,
+                  NULL) == RLOCK_OK;
+}
+
+/* The next line of the text that is one; moves `*nodes` behind it. */
+static bool next_line(const char **nodes, struct line *line)
+{
+    while (**nodes != '\0') {
+        size_t bytes = strcspn(*nodes, "\n");
+        const char *start = *nodes;
+
+        *nodes += bytes + (start[bytes] == '\n');
+        if (read_line(line, start, bytes))
+            return true;
+    }
+    return false;
 }
 
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
 {
     struct cluster seen = {.first = cluster->first};
+    struct line line;
+    struct url node;
 
-    while (*nodes != '\0') {
-        size_t bytes = strcspn(nodes, "\n");
-
-        see_node(&seen, nodes, bytes < HOST_BYTES * 2 ? bytes : HOST_BYTES * 2 - 1, by);
-        nodes += bytes + (nodes[bytes] == '\n');
+    while (next_line(&nodes, &line)) {
+        if (is_flagged(&line, "myself") || !locate(&line, by, &node))
+            continue;
+        remember(&seen, &node);
+        url_fini(&node);
     }
     if (seen.n == 0)
         return;
     seen.next = cluster->next % (seen.n + 1);
     cluster_close(cluster);
     *cluster = seen;
+}
+
+bool cluster_next_primary(const char **nodes, const struct url *by, struct url *primary)
+{
+    struct line line;
+
+    while (next_line(nodes, &line))
+        if (is_flagged(&line, "master") && line.has_slots && locate(&line, by, primary))
+            return true;
+    return false;
 }
 
 bool cluster_is_known(const struct cluster *cluster)

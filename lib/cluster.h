@@ -40,6 +40,13 @@ enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, c
 /* cluster_see: remember what CLUSTER NODES has shown to a client of `by`, and no other nodes. */
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by);
 
+/*
+ * cluster_next_primary: one after the other of those that serve slots, from
+ * what CLUSTER NODES has shown to a client of `by`; moves `*nodes` on. False:
+ * there are no more; else `*primary` is the caller's.
+ */
+bool cluster_next_primary(const char **nodes, const struct url *by, struct url *primary);
+
 /* cluster_is_known: is there more than the first to ask? */
 bool cluster_is_known(const struct cluster *cluster);
 

@@ -91,6 +91,15 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     return st;
 }
 
+void member_visit(struct member *member, struct url *url)
+{
+    cluster_close(&member->cluster);
+    if (url_is_same(&member->home->url, url))
+        url_fini(url);
+    else
+        move_home(member, url);
+}
+
 static void forget_request(struct member *member)
 {
     if (member->request != NULL)

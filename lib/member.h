@@ -70,6 +70,9 @@ enum rlock_status member_open(struct member *member, const char *url, const char
                               struct rlock_error *err);
 void member_close(struct member *member);
 
+/* member_visit: this one is asked from now on, and no other in its place. Takes `url`. */
+void member_visit(struct member *member, struct url *url);
+
 /*
  * member_ask: begin a request; `state` says how it stands from then on. It goes
  * where the server, its Cluster or its Sentinels say, within the same limits.

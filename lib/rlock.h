@@ -413,8 +413,9 @@ enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rloc
     __attribute__((warn_unused_result));
 
 /*
- * rlock_list: look at all locks of the server, in no order. One that is there
- * during the whole of the call is shown at least once; a second time is rare.
+ * rlock_list: look at all locks of the server, or of all primaries of its
+ * Cluster, in no order. One that is there during the whole of the call is shown
+ * at least once; a second time is rare.
  *
  *   pattern  glob for keys, as that of SCAN; NULL: all
  *   visitor  shown each lock; `waiter` isn't called

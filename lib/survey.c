@@ -305,8 +305,9 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
     return quorum_ask(quorum, &request, until, reply, err);
 }
 
-enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
-                              const struct rlock_visitor *visitor, struct rlock_error *err)
+static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
+                                  struct rlock_until until, const struct rlock_visitor *visitor,
+                                  struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     enum rlock_status st;
@@ -330,5 +331,88 @@ enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct
         memcpy(cursor, next, n + 1);
         step = next_step(step, reply_count(reply) - 2);
     } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    return st;
+}
+
+/* Denied, or unknown: not a fault where it is only asked what kind of server it is. */
+static bool is_no_answer(const struct quorum *quorum, enum rlock_status st)
+{
+    return st == RLOCK_E_UNSUPPORTED ||
+           (st == RLOCK_E_REFUSED && node_stands(&quorum->member[0].home->node));
+}
+
+/*
+ * May it be a Cluster? HELLO is no error of those that count theirs, and needs no
+ * right; servers older than it may be one.
+ */
+static enum rlock_status ask_for_mode(struct quorum *quorum, struct rlock_until until,
+                                      bool *is_cluster, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    const char *name;
+    const char *mode;
+    struct request request;
+    enum rlock_status st;
+    size_t i;
+    size_t n;
+
+    request_begin(&request, "HELLO");
+    st = quorum_ask(quorum, &request, until, &reply, err);
+    *is_cluster = st != RLOCK_OK;
+    for (i = 0; st == RLOCK_OK && i + 1 < reply_count(reply); i += 2) {
+        name = reply_text(reply_at(reply, i), &n);
+        mode = reply_text(reply_at(reply, i + 1), &n);
+        if (name != NULL && mode != NULL && strcmp(name, "mode") == 0)
+            *is_cluster = strcmp(mode, "cluster") == 0;
+    }
+    return is_no_answer(quorum, st) ? RLOCK_OK : st;
+}
+
+/* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
+static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until until,
+                                       char **nodes, struct rlock_error *err)
+{
+    bool is_cluster = quorum->n == 1 && quorum->member[0].url.kind != URL_SENTINEL;
+    const struct reply *reply = NULL;
+    const char *text;
+    struct request request;
+    enum rlock_status st = RLOCK_OK;
+    size_t n;
+
+    if (is_cluster)
+        st = ask_for_mode(quorum, until, &is_cluster, err);
+    if (st != RLOCK_OK || !is_cluster)
+        return st;
+    request_begin(&request, "CLUSTER");
+    request_add(&request, "NODES");
+    st = quorum_ask(quorum, &request, until, &reply, err);
+    if (is_no_answer(quorum, st))
+        return RLOCK_OK;
+    text = st == RLOCK_OK ? reply_text(reply, &n) : NULL;
+    *nodes = text != NULL ? strdup(text) : NULL;
+    return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
+}
+
+enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
+                              const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    struct url by = {.host = NULL};
+    struct url primary;
+    char *nodes = NULL;
+    const char *rest;
+    size_t n = 0;
+    enum rlock_status st = ask_for_nodes(quorum, until, &nodes, err);
+
+    if (st == RLOCK_OK && nodes != NULL)
+        st = url_copy(&by, &quorum->member[0].home->url, err);
+    rest = nodes != NULL ? nodes : "";
+    for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, &primary); n++) {
+        member_visit(&quorum->member[0], &primary);
+        st = list_one(quorum, pattern, until, visitor, err);
+    }
+    if (st == RLOCK_OK && n == 0)
+        st = list_one(quorum, pattern, until, visitor, err);
+    url_fini(&by);
+    free(nodes);
     return st;
 }

@@ -6,9 +6,15 @@ load ../helpers/redis
 load ../helpers/hold
 load ../helpers/cluster
 
+# All is done as a user with no more rights than the manual says it needs.
 setup_file() {
-    export KEY=job
+    local each
     cluster_start 3
+    for each in 1 2 3; do
+        node "$each"
+        redis_user rlock
+        redis_looker rlock
+    done
 }
 teardown_file() {
     local each
@@ -20,6 +26,7 @@ teardown_file() {
 
 setup() {
     common_setup
+    KEY=job:$KEY
     SLOT=$(on 1 cluster keyslot "$KEY")
     node 1
     OWNER=$(owner_of "$SLOT")
@@ -30,7 +37,7 @@ teardown() { common_teardown; }
 
 # from NODE: which node the next rlock is told of.
 from() {
-    RLOCK_URL=redis://127.0.0.1:$(port_of "$1")
+    RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$1")
     export RLOCK_URL
 }
 
@@ -55,7 +62,36 @@ from() {
         run -78 --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" -- touch "$DIR/ran"
         assert_line 'CROSSSLOT.*\{job\}:a and \{job\}:b'
         [[ ! -e $DIR/ran ]]
-        run -0 rlock -k "{$KEY}:a" -k "{$KEY}:b" -- true
+        run -0 rlock -k "job:{$KEY}:a" -k "job:{$KEY}:b" -- true
+    done
+}
+
+# A key of each node, in the order of the nodes.
+key_at() {
+    local each
+    for each in {1..100}; do
+        [[ $(owner_of "$(slot_of "$KEY:$each")") != "$1" ]] || { echo "$KEY:$each" && return; }
+    done
+}
+
+@test "list, and status without a key: the locks of all nodes, from each node" {
+    local each keys=()
+    for each in 1 2 3; do
+        keys+=("$(key_at "$each")")
+        from "$each"
+        "$RLOCK" acquire -k "${keys[-1]}" >"$DIR/token$each"
+        assert_eq "$(on "$each" exists "${keys[-1]}")" 1 "the lock of node $each there"
+    done
+    for each in 1 2 3; do
+        from "$each"
+        run -0 rlock list "$KEY:*"
+        assert_eq "$(tail -n +2 <<<"$output" | cut -d' ' -f1)" \
+            "$(printf '%s\n' "${keys[@]}" | sort)" 'keys'
+        run -75 rlock status
+        assert_eq "$(grep -c "^$KEY:" <<<"$output")" 3 'locks of status'
+    done
+    for each in 1 2 3; do
+        run -0 rlock break --yes -k "${keys[each - 1]}"
     done
 }
 
@@ -169,4 +205,15 @@ move_about() {
     redis_cli echo 'end of it' >/dev/null
     eventually 5 file_has "$DIR/monitor" 'end of it'
     ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER # a busy machine is not soon
+}
+
+@test "a slot that is on its way without the lock: it is asked for there, and had when it arrived" {
+    from "$THIRD"
+    slot_begin "$SLOT" "$OWNER" "$OTHER" # none of its keys is there: ASK, and then TRYAGAIN
+    start comer "$RLOCK" -k "$KEY" --connect-timeout 30 -- true
+    never 1 dead "$(cat "$DIR/pids/comer")"
+    slot_end "$SLOT" "$OWNER" "$OTHER"
+    finish comer
+    assert_status 0
+    slot_move "$SLOT" "$OTHER" "$OWNER"
 }

@@ -6,7 +6,15 @@ load ../helpers/redis
 load ../helpers/hold
 load ../helpers/cluster
 
-setup_file() { cluster_start 3 1; }
+setup_file() {
+    local each
+    cluster_start 3 1
+    for each in {1..6}; do
+        node "$each"
+        redis_user rlock
+        redis_looker rlock
+    done
+}
 teardown_file() {
     local each
     for each in {1..6}; do
@@ -15,7 +23,10 @@ teardown_file() {
     done
 }
 
-setup() { common_setup; }
+setup() {
+    common_setup
+    KEY=job:$KEY
+}
 teardown() { common_teardown; }
 
 line_at() { [[ $(on "$1" zcard "rlock:line:{$KEY}:$KEY" 2>&1) == "$2" ]]; }
@@ -41,7 +52,7 @@ is_replicated() {
     node 1
     SLOT=$(on 1 cluster keyslot "$KEY")
     OWNER=$(owner_of "$SLOT")
-    RLOCK_URL=redis://127.0.0.1:$(port_of "$OWNER")
+    RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
     echo 0 >"$DIR/sum"
     hold holder -t 12 -k "$KEY"
@@ -55,7 +66,11 @@ is_replicated() {
     node "$OWNER"
     redis_crash
     node $((OWNER % 3 + 1))
+    run --separate-stderr rlock list -u "redis://rlock:SECRET@127.0.0.1:$REDIS_PORT"
+    [[ $status == 69 && $output == '' ]] || has_new_owner # no list is better than half of one
     eventually 20 has_new_owner
+    run -0 rlock list -u "redis://rlock:SECRET@127.0.0.1:$REDIS_PORT"
+    assert_match "$output" "$KEY "
     let_go holder
     assert_status 0
     for each in {1..20}; do
@@ -71,7 +86,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > $2)); }
 @test "the primary hangs, and another has taken its place: the holder goes there" {
     local new
     key_of_another
-    RLOCK_URL=redis://127.0.0.1:$(port_of "$OWNER")
+    RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
     hold holder -t 12 -k "$KEY"
     eventually 5 waned 11000

@@ -90,6 +90,23 @@ static void test_nodes(const struct url *seed)
     cluster_close(&cluster);
 }
 
+static void test_primaries(const struct url *seed)
+{
+    static const char *const shown[] = {"seed:6379", "two.example:6379"};
+    const char *rest = nodes;
+    struct url primary;
+    size_t n = 0;
+
+    while (cluster_next_primary(&rest, seed, &primary)) {
+        is_str(primary.shown, n < 2 ? shown[n] : "no more", "a primary that serves slots");
+        url_fini(&primary);
+        n++;
+    }
+    is_int((int64_t)n, 2, "replicas, the nameless and those without slots are passed over");
+    rest = "ERR This instance has cluster support disabled";
+    ok(!cluster_next_primary(&rest, seed, &primary), "a text that tells nothing has none");
+}
+
 static void test_many(const struct url *seed)
 {
     struct cluster cluster;
@@ -119,6 +136,7 @@ int main(void)
         return done_testing();
     test_ways(&seed);
     test_nodes(&seed);
+    test_primaries(&seed);
     test_many(&seed);
     url_fini(&seed);
     return done_testing();
