@@ -8,6 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OUR_KEY "rlock:doctor"
+
+const char *checkup_key(const struct checkup *checkup)
+{
+    return checkup->key != NULL ? checkup->key : OUR_KEY;
+}
+
 void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade grade,
                   const char *change, const char *format, ...)
 {

@@ -14,7 +14,11 @@ struct checkup {
     struct rlock_timing timing; /* that it is measured by */
     struct rlock_error err;     /* of what was asked last */
     bool is_replica;            /* as far as it tells */
+    bool is_cluster;            /* is it a node of one? As far as it tells */
 };
+
+/* checkup_key: the lock that it is all about, or else one that is nobody's. */
+const char *checkup_key(const struct checkup *checkup);
 
 /* checkup_tell: a finding; `change` may be NULL. */
 void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade grade,

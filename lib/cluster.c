@@ -12,6 +12,7 @@
 #include "err.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HOST_BYTES 256
@@ -88,22 +89,28 @@ enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, c
  * Where the server has to prove who it is, its name is used, if it has one.
  */
 struct line {
+    char id[64];
     char at[HOST_BYTES];
     char flags[64];
-    bool has_slots;
+    char primary[64]; /* of a replica: its id */
+    const char *slots;
+    size_t slots_bytes;
 };
 
 static bool read_line(struct line *line, const char *nodes, size_t bytes)
 {
     char text[HOST_BYTES * 2];
-    char slot;
-    int n;
+    int at = 0;
 
     snprintf(text, sizeof text, "%.*s", (int)(bytes < sizeof text ? bytes : sizeof text - 1),
              nodes);
-    n = sscanf(text, "%*63s %255s %63s %*63s %*s %*s %*s %*s %c", line->at, line->flags, &slot);
-    line->has_slots = n == 3;
-    return n >= 2;
+    line->primary[0] = '\0';
+    if (sscanf(text, "%63s %255s %63s %63s %*s %*s %*s %*s %n", line->id, line->at, line->flags,
+               line->primary, &at) < 3)
+        return false;
+    line->slots = nodes + at;
+    line->slots_bytes = at == 0 ? 0 : bytes - (size_t)at;
+    return true;
 }
 
 static bool is_flagged(const struct line *line, const char *flag)
@@ -173,9 +180,65 @@ bool cluster_next_primary(const char **nodes, const struct url *by, struct url *
     struct line line;
 
     while (next_line(nodes, &line))
-        if (is_flagged(&line, "master") && line.has_slots && locate(&line, by, primary))
+        if (is_flagged(&line, "master") && line.slots_bytes > 0 && locate(&line, by, primary))
             return true;
     return false;
+}
+
+/* "0-5460 5462 [93-<-ID]": how many? What is on its way counts where it is still. */
+static size_t count_slots(const struct line *line)
+{
+    const char *end = line->slots + line->slots_bytes;
+    const char *at = line->slots;
+    size_t n = 0;
+
+    while (at < end) {
+        char *next;
+        unsigned long first;
+
+        if (*at < '0' || *at > '9') {
+            at += strcspn(at, " \n");
+            at += at < end;
+            continue;
+        }
+        first = strtoul(at, &next, 10);
+        n += (*next == '-' ? strtoul(next + 1, &next, 10) : first) - first + 1;
+        at = next + (*next == ' ');
+    }
+    return n;
+}
+
+static bool lives(const struct line *line)
+{
+    char flags[sizeof line->flags + 2];
+
+    snprintf(flags, sizeof flags, ",%s,", line->flags);
+    return strstr(flags, ",fail,") == NULL; /* "fail?" is what this node alone takes it for */
+}
+
+static bool has_replica(const char *nodes, const char *id)
+{
+    struct line line;
+
+    while (next_line(&nodes, &line))
+        if (strcmp(line.primary, id) == 0 && lives(&line))
+            return true;
+    return false;
+}
+
+void cluster_examine(const char *nodes, struct cluster_health *health)
+{
+    const char *rest = nodes;
+    struct line line;
+
+    *health = (struct cluster_health){.n_slots = 0};
+    while (next_line(&rest, &line)) {
+        if (!is_flagged(&line, "master") || line.slots_bytes == 0 || !lives(&line))
+            continue;
+        health->n_primaries++;
+        health->n_slots += count_slots(&line);
+        health->n_alone += !has_replica(nodes, line.id);
+    }
 }
 
 bool cluster_is_known(const struct cluster *cluster)

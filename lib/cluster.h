@@ -47,6 +47,15 @@ void cluster_see(struct cluster *cluster, const char *nodes, const struct url *b
  */
 bool cluster_next_primary(const char **nodes, const struct url *by, struct url *primary);
 
+/* How a Cluster stands, as far as CLUSTER NODES tells. */
+struct cluster_health {
+    size_t n_slots; /* that are served by a node that isn't dead */
+    size_t n_primaries;
+    size_t n_alone; /* primaries without a replica that lives */
+};
+
+void cluster_examine(const char *nodes, struct cluster_health *health);
+
 /* cluster_is_known: is there more than the first to ask? */
 bool cluster_is_known(const struct cluster *cluster);
 

@@ -7,8 +7,10 @@
  */
 #include "condition.h"
 
+#include "ensemble.h"
 #include "err.h"
 #include "info.h"
+#include "survey.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,6 +60,33 @@ static enum rlock_status get_info(struct checkup *checkup, char **info)
         return err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what INFO returns");
     *info = strdup(text);
     return *info == NULL ? err_set(&checkup->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+}
+
+/* In a Cluster it is the node that has the lock's slot that is looked at. */
+static enum rlock_status find_node(struct checkup *checkup, char **info)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    char mode[20];
+    enum rlock_status st = RLOCK_OK;
+
+    if (*info == NULL)
+        st = survey_mode(&checkup->one, checkup->until, mode, sizeof mode, &checkup->err);
+    else
+        info_word(*info, "redis_mode", mode, sizeof mode);
+    if (st != RLOCK_OK)
+        return st;
+    checkup->is_cluster = strcmp(mode, "cluster") == 0;
+    if (!checkup->is_cluster)
+        return RLOCK_OK;
+    request_begin(&request, "EXISTS");
+    request_add(&request, checkup_key(checkup));
+    st = checkup_ask(checkup, &request, &reply);
+    if (st != RLOCK_OK)
+        return checkup_is_denied(checkup, st) ? RLOCK_OK : st;
+    free(*info);
+    *info = NULL;
+    return get_info(checkup, info);
 }
 
 static void tell_unknown(struct checkup *checkup, const char *check)
@@ -253,9 +282,17 @@ enum rlock_status condition_tell(struct checkup *checkup)
     char *info = NULL;
     enum rlock_status st = get_info(checkup, &info);
 
+    if (st == RLOCK_OK)
+        st = find_node(checkup, &info);
     tell_connection(checkup);
     if (st == RLOCK_OK)
         st = tell_server(checkup, info);
+    if (st != RLOCK_OK)
+        goto out;
+    if (checkup->one.member->url.kind == URL_SENTINEL)
+        st = ensemble_tell_sentinels(checkup);
+    else if (checkup->is_cluster)
+        st = ensemble_tell_cluster(checkup);
     if (st != RLOCK_OK)
         goto out;
     tell_role(checkup, info);

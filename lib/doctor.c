@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUR_KEY "rlock:doctor"
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
 #define PATIENCE_MS 5000 /* for a reply: to measure it, not to miss it */
@@ -188,6 +187,9 @@ static enum rlock_status try_waiting(struct checkup *checkup, const struct lease
 
     lease_ask_wake(lease, &request, &when);
     st = try_alone(checkup, &request, BLOCK_MS, text, room);
+    request_begin(&request, "ASKING");
+    if (st == RLOCK_OK && checkup->is_cluster)
+        st = try_alone(checkup, &request, 0, text, room);
     if (st != RLOCK_OK || checkup->one.replicas == 0)
         return st;
     request_begin(&request, "WAIT");
@@ -219,7 +221,7 @@ static void add_refusals(char *text, size_t room, const struct reply *reply, siz
 
 static enum rlock_status tell_rights(struct checkup *checkup)
 {
-    const char *key = checkup->key != NULL ? checkup->key : OUR_KEY;
+    const char *key = checkup_key(checkup);
     struct rlock_config config = {.keys = &key, .n_keys = 1};
     const struct reply *reply = NULL;
     struct request request;

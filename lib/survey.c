@@ -334,61 +334,67 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
     return st;
 }
 
-/* Denied, or unknown: not a fault where it is only asked what kind of server it is. */
-static bool is_no_answer(const struct quorum *quorum, enum rlock_status st)
+/* What kind of server is it? Denied or unknown is no fault here: then `*reply` is NULL. */
+static enum rlock_status ask_kind(struct quorum *quorum, const struct request *request,
+                                  struct rlock_until until, const struct reply **reply,
+                                  struct rlock_error *err)
 {
-    return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && node_stands(&quorum->member[0].home->node));
+    struct rlock_error fault;
+    enum rlock_status st = quorum_ask(quorum, request, until, reply, &fault);
+
+    if (st == RLOCK_E_UNSUPPORTED ||
+        (st == RLOCK_E_REFUSED && node_stands(&quorum->member[0].home->node))) {
+        *reply = NULL;
+        return RLOCK_OK;
+    }
+    if (st >= RLOCK_E_USAGE && err != NULL)
+        *err = fault;
+    return st;
 }
 
-/*
- * May it be a Cluster? HELLO is no error of those that count theirs, and needs no
- * right; servers older than it may be one.
- */
-static enum rlock_status ask_for_mode(struct quorum *quorum, struct rlock_until until,
-                                      bool *is_cluster, struct rlock_error *err)
+enum rlock_status survey_mode(struct quorum *quorum, struct rlock_until until, char *mode,
+                              size_t room, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     const char *name;
-    const char *mode;
+    const char *value;
     struct request request;
     enum rlock_status st;
     size_t i;
     size_t n;
 
+    mode[0] = '\0';
     request_begin(&request, "HELLO");
-    st = quorum_ask(quorum, &request, until, &reply, err);
-    *is_cluster = st != RLOCK_OK;
-    for (i = 0; st == RLOCK_OK && i + 1 < reply_count(reply); i += 2) {
+    st = ask_kind(quorum, &request, until, &reply, err);
+    for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < reply_count(reply); i += 2) {
         name = reply_text(reply_at(reply, i), &n);
-        mode = reply_text(reply_at(reply, i + 1), &n);
-        if (name != NULL && mode != NULL && strcmp(name, "mode") == 0)
-            *is_cluster = strcmp(mode, "cluster") == 0;
+        value = reply_text(reply_at(reply, i + 1), &n);
+        if (name != NULL && value != NULL && strcmp(name, "mode") == 0)
+            snprintf(mode, room, "%s", value);
     }
-    return is_no_answer(quorum, st) ? RLOCK_OK : st;
+    return st;
 }
 
 /* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
 static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until until,
                                        char **nodes, struct rlock_error *err)
 {
-    bool is_cluster = quorum->n == 1 && quorum->member[0].url.kind != URL_SENTINEL;
     const struct reply *reply = NULL;
     const char *text;
     struct request request;
-    enum rlock_status st = RLOCK_OK;
+    char mode[20];
+    enum rlock_status st;
     size_t n;
 
-    if (is_cluster)
-        st = ask_for_mode(quorum, until, &is_cluster, err);
-    if (st != RLOCK_OK || !is_cluster)
+    if (quorum->n != 1 || quorum->member[0].url.kind == URL_SENTINEL)
+        return RLOCK_OK;
+    st = survey_mode(quorum, until, mode, sizeof mode, err);
+    if (st != RLOCK_OK || (*mode != '\0' && strcmp(mode, "cluster") != 0))
         return st;
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
-    st = quorum_ask(quorum, &request, until, &reply, err);
-    if (is_no_answer(quorum, st))
-        return RLOCK_OK;
-    text = st == RLOCK_OK ? reply_text(reply, &n) : NULL;
+    st = ask_kind(quorum, &request, until, &reply, err);
+    text = st == RLOCK_OK && reply != NULL ? reply_text(reply, &n) : NULL;
     *nodes = text != NULL ? strdup(text) : NULL;
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }

@@ -9,6 +9,13 @@
 enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct rlock_until until,
                                  const struct rlock_visitor *visitor, struct rlock_error *err);
 
+/*
+ * survey_mode: standalone, sentinel or cluster; "": it doesn't say, as before
+ * Redis 6. HELLO needs no right, and isn't counted as an error.
+ */
+enum rlock_status survey_mode(struct quorum *quorum, struct rlock_until until, char *mode,
+                              size_t room, struct rlock_error *err);
+
 /* survey_list: rlock_list(). */
 enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
                               const struct rlock_visitor *visitor, struct rlock_error *err);

@@ -95,6 +95,21 @@ key_at() {
     done
 }
 
+@test "doctor: the node that has the lock is looked at, and the Cluster as a whole" {
+    from "$OTHER"
+    run rlock doctor -k "$KEY"
+    assert_status 0
+    assert_match "$output" "good +rights: all that rlock uses, for $KEY"
+    assert_match "$output" 'weak +cluster: 3 of 3 primaries have no replica: .*; give each'
+    on "$OWNER" acl setuser rlock -asking >/dev/null
+    run -78 rlock doctor -k "$KEY"
+    assert_match "$output" 'unsafe +rights: not all: ASKING .*NOPERM'
+    on "$OWNER" acl setuser rlock +asking -cluster >/dev/null
+    run rlock doctor -k "$KEY"
+    assert_match "$output" 'unknown +cluster: .*\+cluster.nodes'
+    on "$OWNER" acl setuser rlock '+cluster|nodes' >/dev/null
+}
+
 held_at() { [[ $(on "$1" get "$KEY" 2>&1) == *"pid="* ]]; }
 # The lease is short all at once, so what makes it longer is a renewal.
 is_renewed_at() {

@@ -192,3 +192,27 @@ replicas_have() {
     gone "$KEY"
 }
 renewed() { (($(ttl_ms "$KEY") > 11000)); }
+
+doctor() { # SENTINELS OPTION...
+    run rlock doctor -u "redis+sentinel://$1/main" "${@:2}"
+}
+
+@test "doctor: Sentinels that agree, are too slow for the ttl, don't answer, or name another" {
+    local some=${SENTINELS%,*}
+    doctor "$SENTINELS" -t 5m
+    assert_match "$output" 'good +sentinels: 3, which agree; a primary is dead after 60000 ms'
+    doctor "$SENTINELS"
+    assert_match "$output" 'weak +sentinels: .* after 60000 ms .* bridges 20000; lower down-after'
+    doctor "$SENTINELS,127.0.0.1:1" -t 5m
+    assert_match "$output" "weak +sentinels: 3 of 4 answer; 127.0.0.1:1 doesn't"
+    redis_use s2
+    redis_cli sentinel set main quorum 4 >/dev/null
+    doctor "$some" -t 5m
+    assert_match "$output" 'weak +sentinels: 3 in all, with a quorum of 4: .*; run three'
+    redis_use s3
+    redis_cli sentinel remove main >/dev/null
+    redis_cli sentinel monitor main 127.0.0.1 1 2 >/dev/null
+    doctor "$SENTINELS" -t 5m
+    assert_status 78
+    assert_match "$output" 'unsafe +sentinels: they name different primaries, one 127.0.0.1:1; wait'
+}

@@ -47,6 +47,16 @@ is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | on "$1" | grep -qx 1
 }
 
+@test "doctor: a Cluster that can lose a primary is good, also asked by a replica; or too slow" {
+    RLOCK_URL=redis://127.0.0.1:$(port_of 4)
+    export RLOCK_URL
+    run rlock doctor
+    assert_match "$output" 'good +cluster: 3 primaries, each with a replica'
+    assert_match "$output" 'good +role: primary'
+    run rlock doctor -t 1400ms
+    assert_match "$output" 'weak +cluster: .* replaced after 1000 ms .* bridges 934; lower'
+}
+
 @test "the primary dies, which was the one in the URL: it is held on, and all are served in order" {
     local each
     node 1

@@ -22,8 +22,8 @@
  *
  * What happens is printed, one line each: ACCEPT, GOT and the command's words, CLOSED when the
  * peer has gone. A peer that goes while a command is awaited ends its part of the script: the
- * next line is then the next ACCEPT or LOOP. CLUSTER is answered as by a server that is none, and
- * doesn't count as a command.
+ * next line is then the next ACCEPT or LOOP. CLUSTER and HELLO are answered as by a server
+ * that is no Cluster, and don't count as commands.
  *
  * Status: 0 at the end of the script, 1 if an EXPECT was not met, 2 for a bad script or system
  * trouble. It lives no longer than SECONDS (120) and then ends by SIGALRM.
@@ -44,6 +44,7 @@
 
 enum { WORDS_MAX = 64, WORD_BYTES_MAX = 1 << 20, SHOWN_BYTES = 60, LIMIT_SECONDS = 120 };
 
+static const char hello[] = "*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n";
 static const char no_cluster[] = "-ERR This instance has cluster support disabled\r\n";
 static const size_t stream_bytes_max = 256u << 20;
 
@@ -210,16 +211,26 @@ static bool read_any_command(struct fake *f, struct command *c)
     return false;
 }
 
-/* The same, after those that no script is about. */
+/* What is answered to a command that no script is about; NULL: it is one that some are about. */
+static const char *by_itself(const struct command *c)
+{
+    if (c->n_words > 0 && strcasecmp(c->word[0].bytes, "CLUSTER") == 0)
+        return no_cluster;
+    return c->n_words > 0 && strcasecmp(c->word[0].bytes, "HELLO") == 0 ? hello : NULL;
+}
+
+/* The same, after those. */
 static bool read_command(struct fake *f, struct command *c)
 {
     while (read_any_command(f, c)) {
-        if (c->n_words == 0 || strcasecmp(c->word[0].bytes, "CLUSTER") != 0) {
+        const char *answer = by_itself(c);
+
+        if (answer == NULL) {
             show(c);
             return true;
         }
         free_command(c);
-        send_all(f, no_cluster, sizeof no_cluster - 1);
+        send_all(f, answer, strlen(answer));
     }
     return false;
 }

@@ -55,6 +55,7 @@ enum asked_for {
 #define NOT_WOKEN "*-1\r\n" /* when the time that was asked for is over */
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
+#define HELLO "*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
 #define RELEASED ":1\r\n"
 #define NOT_OURS ":0\r\n"
 
@@ -160,8 +161,12 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        answer = strcmp(word[0], "CLUSTER") == 0 ? NO_CLUSTER /* which is no part of the test */
-                                                 : server_answer(server, word, n, next);
+        if (strcmp(word[0], "CLUSTER") == 0) /* this and the next are no part of the test */
+            answer = NO_CLUSTER;
+        else if (strcmp(word[0], "HELLO") == 0)
+            answer = HELLO;
+        else
+            answer = server_answer(server, word, n, next);
         block_ms = strcmp(answer, NOT_WOKEN) == 0 ? (int)(strtod(word[n - 1], NULL) * 1000) : 0;
         while (n > 0)
             free(word[--n]);

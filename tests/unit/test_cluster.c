@@ -107,6 +107,36 @@ static void test_primaries(const struct url *seed)
     ok(!cluster_next_primary(&rest, seed, &primary), "a text that tells nothing has none");
 }
 
+static const struct {
+    const char *nodes;
+    size_t n_slots, n_primaries, n_alone;
+} healths[] = {
+    {"", 0, 0, 0},
+    {"a b", 0, 0, 0},
+    {"a h:1@2 master - 0 1 1 connected 0-16383", 16384, 1, 1},
+    {"a h:1@2 master - 0 1 1 connected 0-5 7 9-10 [93-<-b] [94->-c]\n"
+     "b h:2@3 master - 0 1 1 connected 11\n"
+     "c h:3@4 slave a 0 1 1 connected\n",
+     10, 2, 1},
+    {"a h:1@2 master,fail - 0 1 1 connected 0-5\nb h:2@3 master,fail? - 0 1 1 connected 6-7\n"
+     "c h:3@4 slave,fail b 0 1 1 connected\nd h:3@5 slave b 0 1 1 connected",
+     2, 1, 0},
+};
+
+static void test_health(void)
+{
+    struct cluster_health health;
+    size_t i;
+
+    for (i = 0; i < sizeof healths / sizeof healths[0]; i++) {
+        cluster_examine(healths[i].nodes, &health);
+        okf(health.n_slots == healths[i].n_slots && health.n_primaries == healths[i].n_primaries &&
+                health.n_alone == healths[i].n_alone,
+            "%zu: %zu slots, %zu primaries, %zu alone", i, health.n_slots, health.n_primaries,
+            health.n_alone);
+    }
+}
+
 static void test_many(const struct url *seed)
 {
     struct cluster cluster;
@@ -137,6 +167,7 @@ int main(void)
     test_ways(&seed);
     test_nodes(&seed);
     test_primaries(&seed);
+    test_health();
     test_many(&seed);
     url_fini(&seed);
     return done_testing();
