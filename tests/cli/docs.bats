@@ -335,7 +335,8 @@ described_values() {
 }
 
 acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }
-granted_commands() { acl_rule | grep -oE '\+[a-z|]+'; }
+# But for what only a Cluster is told, see cluster.bats.
+granted_commands() { acl_rule | grep -oE '\+[a-z|]+' | grep -vxF +asking; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z|]+):calls=[1-9].*/+\1/p' |
         grep -vxE '\+(auth|info|ping|config\|resetstat)'
