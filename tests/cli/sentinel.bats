@@ -137,6 +137,34 @@ END
     is_sanitized || assert_between "$((output - before))" 0 2000 'ms until the command ran'
 }
 
+# The lease is short all at once, so what makes it longer is a renewal.
+is_renewed() {
+    redis_cli pexpire "$KEY" 3500 >/dev/null
+    eventually 3 lasts 4000
+}
+lasts() { (($(ttl_ms "$KEY") > $1)); }
+
+@test "Sentinels that hang while a lock is held and waited for: renewed, and had by the next" {
+    local each primary=$REDIS_PORT
+    hold holder -t 6 -k "$KEY"
+    start waiter "$RLOCK" -k "$KEY" -- true
+    eventually 5 in_line 1
+    for each in s1 s2 s3; do
+        redis_use "$each"
+        redis_pause
+    done
+    server_at "$primary"
+    is_renewed
+    let_go holder
+    assert_status 0
+    finish waiter 5
+    assert_status 0
+    for each in s1 s2 s3; do
+        redis_use "$each"
+        redis_continue
+    done
+}
+
 in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
 replicas_have() {
     local each
