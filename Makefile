@@ -201,7 +201,7 @@ check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
 
 MODEL ?= quick
 
-check-model:  ## what a quorum's messages can lead to, by spin; MODEL=full takes an hour
+check-model:  ## what a quorum's messages can lead to, by spin; MODEL=full: 30 min
 	$(Q)tests/model/run.sh $(MODEL)
 
 # Where the keeper renews, names are looked up or many wait: what ThreadSanitizer is asked about.

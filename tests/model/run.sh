@@ -3,7 +3,7 @@
 #
 #     tests/model/run.sh [quick|full] [NAME...]
 #
-# quick is what fits into two minutes and 2 GB; full is all of it, in an hour or so and 16 GB. What
+# quick is what fits into two minutes and 2 GB; full is all of it, in half an hour and 5 GB. What
 # holds and should not is as much of a failure as what should and does not: then the variant has
 # lost its fault, or the check its teeth. What spin makes of the model stays in build/model/NAME/;
 # there the way to a violation is shown by: spin -t -p -g FLAGS fence.pml
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.." || exit 2
 set_wanted=quick memory_mb=1900 time_limit=200
 case ${1:-} in
     quick) shift ;;
-    full) set_wanted=full memory_mb=16000 time_limit=3600 && shift ;;
+    full) set_wanted=full memory_mb=6000 time_limit=3600 && shift ;;
 esac
 
 if ! command -v spin >/dev/null; then
