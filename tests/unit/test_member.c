@@ -313,6 +313,18 @@ static void test_look(void)
     goes_on(&member, fd, NODES ON, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
     is_int((int64_t)member.cluster.n, 1, "what it shows is known from then on");
     goes_on(&member, fd, ON, ":1\r\n");
+    ask(&member, "LAST");
+    step(&member, A_WHILE_MS);
+    redirect(fd, "MOVED");
+    step(&member, A_WHILE_MS);
+    close(fd);
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "it has moved");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    goes_on(&member, fd, NODES ON, "-ERR no\r\n:1\r\n"); /* who is asked anew may know more */
+    is_int((int64_t)member.cluster.n, 1 + 1, "what was known stays, as nothing else is told");
     finish(&member, fd);
 }
 
