@@ -345,8 +345,12 @@ static void start(struct ward *ward, const struct ward_word *word)
         _exit(0);
     }
     descriptors_keep((int[]){ward->fd, plan->keep_fd, ward->children, ward->timer}, 4);
-    /* out of the job: a KILL for the whole process group leaves someone to clean up */
-    setpgid(0, 0);
+    /*
+     * Out of the job: a KILL for the whole process group leaves someone to clean up. And out of
+     * the session, or the group would have had a link to it in us, and with the command lose it:
+     * where one of it is stopped, all of it gets HUP for that, see setpgid(2).
+     */
+    setsid();
 }
 
 _Noreturn void ward_run(const struct ward_plan *plan, int fd)

@@ -206,3 +206,17 @@ alone() {
     local each
     alive "$1" && for each in $(children "$1"); do dead "$each" || return 1; done
 }
+
+# As under cron: nobody outside its process group is of the same session.
+@test "a job's process group, one of which is stopped, gets no HUP when the command ends" {
+    cat >"$DIR/job" <<'END'
+sleep 60 &
+kill -STOP $!
+"$RLOCK" -k "$KEY" -- true
+echo $? >"$DIR/job.status"
+kill -KILL $!
+END
+    export DIR KEY
+    setsid --wait bash "$DIR/job"
+    assert_eq "$(<"$DIR/job.status")" 0
+}

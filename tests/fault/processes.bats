@@ -176,7 +176,7 @@ busy_wait_us() {
     for moment in {0..29}; do
         # all that the guard asks of the system takes a while, so that moments lie between
         start "g$moment" strace -f -o /dev/null -e inject=prctl,rt_sigprocmask,signalfd4,\
-timerfd_create,pipe2,close,read,close_range,setpgid,execve,getppid:delay_enter=1000 \
+timerfd_create,pipe2,close,read,close_range,setsid,execve,getppid:delay_enter=1000 \
             "$RLOCK" -k "$KEY:$moment" -t 1 -- sh "$DIR/brief" "g$moment"
         await_child "$pid"
         await_child "$child"
