@@ -6,6 +6,7 @@
 #include "err.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
                                        struct rlock_error *err)
 {
     struct rlock_obstacle *obstacle = &answer->obstacle;
+    struct rlock_party holder;
     const char *value;
     int64_t left;
     size_t n;
@@ -45,6 +47,9 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
         return unexpected(err);
     card_describe(obstacle->holder, sizeof obstacle->holder, value);
     obstacle->since_ms = card_since(value);
+    card_read(value, &holder);
+    answer->holder_ttl_ms = holder.ttl_ms <= RLOCK_TTL_MAX_MS ? holder.ttl_ms : 0;
+    snprintf(answer->owner, sizeof answer->owner, "%s", value);
     left = reply_int(reply_at(reply, 2));
     if (left < 0)
         left = -1;
@@ -179,6 +184,18 @@ enum rlock_status answer_read_grant(const struct reply *reply, struct answer *an
         break;
     }
     return RLOCK_OK;
+}
+
+enum rlock_status answer_read_confirmation(const struct reply *reply, struct answer *answer,
+                                           struct rlock_error *err)
+{
+    enum rlock_status st = read_answer(reply, answer, err);
+
+    if (st != RLOCK_OK || answer->kind == ANSWER_GONE)
+        return st;
+    if (answer->kind != ANSWER_GRANTED && answer->kind != ANSWER_LATE)
+        return unexpected(err);
+    return read_fence(reply_at(reply, 2), &answer->fence, err);
 }
 
 static bool is_renewed(const struct answer *answer)

@@ -35,9 +35,11 @@ struct answer {
     int64_t slot;
     size_t n_holdings; /* 0: all are ours, as asked for */
     struct holding holding[RLOCK_KEYS_MAX];
-    struct rlock_obstacle obstacle; /* of ANSWER_HELD and ANSWER_DONE */
-    int64_t block_ms;               /* of ANSWER_HELD: how long to wait for being woken */
-    int64_t ticket;                 /* of ANSWER_HELD: our place in line; 0: we have none */
+    struct rlock_obstacle obstacle;    /* of ANSWER_HELD and ANSWER_DONE */
+    char owner[RLOCK_TOKEN_BYTES + 1]; /* of ANSWER_HELD: what it is known by; "": by nothing */
+    int64_t holder_ttl_ms;             /* of ANSWER_HELD: of its lease; 0: not told */
+    int64_t block_ms;                  /* of ANSWER_HELD: how long to wait for being woken */
+    int64_t ticket;                    /* of ANSWER_HELD: our place in line; 0: we have none */
 };
 
 /* How a reply of a kind of request is read: RLOCK_OK or RLOCK_E_PROTOCOL. */
@@ -48,6 +50,7 @@ typedef enum rlock_status answer_read(const struct reply *reply, struct answer *
 bool answer_is_soon(const struct reply *reply);
 
 answer_read answer_read_grant;
+answer_read answer_read_confirmation;
 answer_read answer_read_renewal;
 answer_read answer_read_release;
 

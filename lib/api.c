@@ -44,7 +44,9 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     if (st == RLOCK_OK && config->n_keys > 0)
         st = lease_open(&l->lease, config, err);
     if (st == RLOCK_OK)
-        st = quorum_open(&l->quorum, &mine, err);
+        st = roster_open(&l->quorum, &mine, err);
+    if (st == RLOCK_OK && config->n_keys > 0)
+        lease_join(&l->lease, l->quorum.list);
     if (st == RLOCK_OK)
         *lock = l;
     else
@@ -107,7 +109,7 @@ void rlock_close(struct rlock *lock)
     if (lock == NULL)
         return;
     keeper_stop(&lock->keeper);
-    quorum_close(&lock->quorum);
+    roster_close(&lock->quorum);
     lease_close(&lock->lease);
     if (lock->password != NULL)
         explicit_bzero(lock->password, strlen(lock->password));

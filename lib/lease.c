@@ -180,6 +180,16 @@ void lease_close(struct lease *lease)
     explicit_bzero(lease, sizeof *lease);
 }
 
+void lease_join(struct lease *lease, const char *list)
+{
+    size_t used = strlen(lease->card);
+
+    lease->is_voted = list[0] != '\0';
+    if (lease->is_voted)
+        snprintf(lease->card + used, sizeof lease->card - used, "%smembers=%s", used > 0 ? " " : "",
+                 list);
+}
+
 void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence)
 {
     size_t i;
@@ -281,6 +291,15 @@ void lease_ask_acquire(const struct lease *lease, struct request *request,
         request_add(request, lease->outer[i]);
 }
 
+void lease_ask_confirm(const struct lease *lease, struct request *request,
+                       const struct lease_when *when)
+{
+    begin(lease, request, SCRIPT_CONFIRM, true);
+    request_add(request, lease->token);
+    request_add_format(request, "%" PRIu64, when->fence);
+    request_add_format(request, "%" PRId64, lease->ttl_ms);
+}
+
 void lease_ask_renew(const struct lease *lease, struct request *request,
                      const struct lease_when *when)
 {
@@ -330,7 +349,8 @@ void lease_ask_release(const struct lease *lease, struct request *request,
     begin(lease, request, SCRIPT_RELEASE, true);
     add_prefix(request, lease, false);
     request_add_format(request, "%" PRIu64, fence_of(lease));
-    request_add(request, lease->is_kept ? lease->token : "");
+    request_add(request,
+                lease->is_kept || (lease->is_voted && !lease->is_adopted) ? lease->token : "");
     request_add(request, endings[lease->ending]);
     request_add_format(request, "%" PRId64, lease->stay_ms);
     request_add(request, lease->card);

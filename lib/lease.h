@@ -25,6 +25,7 @@ struct lease {
     char token[RLOCK_TOKEN_BYTES + 1];
     bool is_adopted; /* it came from elsewhere, and so no fence with it */
     bool is_kept;    /* who releases it by its token leaves word of that */
+    bool is_voted;   /* a majority of several servers decides on it */
     char (*outer)[RLOCK_TOKEN_BYTES + 1];
     size_t n_outer;
     char card[CARD_BYTES];
@@ -46,6 +47,9 @@ struct lease {
 enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
                              struct rlock_error *err);
 void lease_close(struct lease *lease);
+
+/* lease_join: it is one of a quorum, whose list of members is known by that; "": it has one. */
+void lease_join(struct lease *lease, const char *list);
 
 /* lease_take: what was granted, from the answer and the fence that all members agreed on. */
 void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence);
@@ -69,6 +73,7 @@ int64_t lease_block_ms(const struct lease *lease, int64_t ms);
 struct lease_when {
     int64_t not_after_ms; /* in server time; 0: not known */
     int64_t block_ms;     /* how long to wait for being woken: as lease_block_ms() says */
+    uint64_t fence;       /* to be confirmed */
 };
 
 /* Requests, all of one form. */
@@ -76,6 +81,7 @@ typedef void lease_ask(const struct lease *lease, struct request *request,
                        const struct lease_when *when);
 
 lease_ask lease_ask_acquire;
+lease_ask lease_ask_confirm; /* what was granted has this fence, which the server is to know */
 lease_ask lease_ask_renew;
 lease_ask lease_ask_release;
 lease_ask lease_ask_undo;  /* take back what the last acquire may have done, and only that */

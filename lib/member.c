@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "err.h"
+#include "info.h"
 #include "random.h"
 #include "refusal.h"
 
@@ -158,6 +159,7 @@ static void hide(char *said, const char *password)
 static bool is_to_look(const struct member *member)
 {
     return member->limits.goes_on && !member->has_looked && !has_sentinels(member) &&
+           (!member->is_to_tell || node_stands(&member->home->node)) &&
            (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
@@ -172,6 +174,7 @@ static enum rlock_status ask_at(struct member *member, struct place *place, enum
     member->at = place;
     place->node.tls = member->tls;
     place->node.reply_bytes = member->reply_bytes;
+    place->node.is_to_tell = member->is_to_tell;
     member->try_ms = has_sentinels(member) && try < until ?
     try : until
         ;
@@ -270,18 +273,32 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
 }
 
-static void see_nodes(struct member *member, struct node *node)
+/* Uptime is in whole seconds, of which the first may not have been one. */
+static void see_itself(struct member *member, const char *info)
 {
-    cluster_see(&member->cluster, node->nodes, node->url);
-    free(node->nodes);
-    node->nodes = NULL;
+    int64_t uptime = info_number(info, "uptime_in_seconds", -1);
+
+    info_word(info, "run_id", member->run_id, sizeof member->run_id);
+    if (uptime < 0)
+        member->run_id[0] = '\0';
+    member->born_ms = rlock_clock_ms() - (uptime < CLOCK_MAX_MS / 1000 ? uptime - 1 : 0) * 1000;
+}
+
+static void see(struct member *member, struct node *node)
+{
+    if (node->first == NODE_LOOK)
+        cluster_see(&member->cluster, node->said, node->url);
+    else
+        see_itself(member, node->said);
+    free(node->said);
+    node->said = NULL;
 }
 
 static void settle(struct member *member, enum rlock_status st)
 {
     member->asked_ms = member->at->node.asked_ms;
-    if (member->at->node.nodes != NULL)
-        see_nodes(member, &member->at->node);
+    if (member->at->node.said != NULL || (st == RLOCK_OK && member->at->node.first == NODE_TELL))
+        see(member, &member->at->node);
     if (st == RLOCK_OK && reply_error(member->reply) != NULL)
         st = refused(member);
     else if (st == RLOCK_OK)

@@ -44,6 +44,9 @@ struct member {
     struct cluster cluster;
     int64_t first_ms;          /* when it was asked first; 0: not yet */
     bool has_looked;           /* has home been asked for its Cluster? */
+    bool is_to_tell;           /* who it is, and since when it runs */
+    char run_id[48];           /* "": it hasn't told */
+    int64_t born_ms;           /* when it started, at the latest */
     struct sentinel sentinel;  /* of URL_SENTINEL */
     int64_t located_ms;        /* when Sentinels were asked last */
     enum member_phase phase;   /* of a pending request */
@@ -63,6 +66,7 @@ struct member {
     bool knows_clock;
     int n_moves;         /* of home, ever */
     uint64_t granted_by; /* the member_connection() of the last grant; 0: it was none */
+    bool is_behind;      /* what is under way is of an earlier round */
 };
 
 /* member_open: parse the address; no connection yet. `password` is borrowed. */

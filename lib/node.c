@@ -50,8 +50,8 @@ static void node_reset(struct node *node)
 void node_fini(struct node *node)
 {
     node_reset(node);
-    free(node->nodes);
-    node->nodes = NULL;
+    free(node->said);
+    node->said = NULL;
     dial_fini(&node->dial);
 }
 
@@ -128,13 +128,16 @@ static enum rlock_status start_call(struct node *node, int64_t until_ms, struct 
 static enum rlock_status say_first(enum node_first first, char **out, size_t *out_bytes,
                                    struct rlock_error *err)
 {
+    static const char *const words[][2] = {[NODE_ASKING] = {"ASKING"},
+                                           [NODE_LOOK] = {"CLUSTER", "NODES"},
+                                           [NODE_TELL] = {"INFO", "server"}};
     struct request request;
 
     if (first == NODE_NOTHING)
         return RLOCK_OK;
-    request_begin(&request, first == NODE_ASKING ? "ASKING" : "CLUSTER");
-    if (first == NODE_LOOK)
-        request_add(&request, "NODES");
+    request_begin(&request, words[first][0]);
+    if (words[first][1] != NULL)
+        request_add(&request, words[first][1]);
     return codec_encode(&request, out, out_bytes, err);
 }
 
@@ -162,6 +165,8 @@ enum rlock_status node_ask(struct node *node, enum node_first first, const char 
 
     if (node->phase == NODE_READY && !is_quiet(node))
         node_reset(node);
+    if (node->phase == NODE_CLOSED && node->is_to_tell && first != NODE_ASKING)
+        first = NODE_TELL;
     forget(&node->out, &node->out_bytes);
     node->sent = 0;
     node->asked_ms = 0;
@@ -323,8 +328,8 @@ static void hear_first(struct node *node, const struct reply *reply)
     node->is_first = false;
     if (node->reply_bytes > 0)
         codec_allow(node->codec, node->reply_bytes);
-    free(node->nodes);
-    node->nodes = node->first == NODE_LOOK && text != NULL ? strdup(text) : NULL;
+    free(node->said);
+    node->said = node->first != NODE_ASKING && text != NULL ? strdup(text) : NULL;
 }
 
 static enum rlock_status step_request(struct node *node, const struct reply **reply,

@@ -13,7 +13,8 @@ enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_SECURING, NODE_GREETING, NODE_
 enum node_first {
     NODE_NOTHING,
     NODE_ASKING, /* by who was sent here by ASK */
-    NODE_LOOK    /* CLUSTER NODES: the answer stands in `nodes` */
+    NODE_LOOK,   /* CLUSTER NODES */
+    NODE_TELL    /* INFO server */
 };
 
 struct node {
@@ -28,12 +29,13 @@ struct node {
     unsigned calls;  /* connections begun so far: which one it is */
     bool has_heard;  /* anything at all from this server, ever */
     bool is_primary; /* must it be one? Then it is asked before anything else */
+    bool is_to_tell; /* NODE_TELL on each new connection */
     int greetings;   /* replies the greeting still waits for */
     char *greeting;  /* AUTH, SELECT and ROLE, on their way */
     size_t greeting_bytes;
     enum node_first first;
     bool is_first; /* its reply comes next */
-    char *nodes;   /* what NODE_LOOK has shown; NULL: nothing */
+    char *said;    /* what came of NODE_LOOK or NODE_TELL; NULL: nothing */
     char *out;     /* the request, encoded */
     size_t out_bytes;
     size_t sent;        /* of what is being sent, greeting or request */

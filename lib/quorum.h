@@ -4,28 +4,7 @@
 #define QUORUM_H
 
 #include "lease.h"
-#include "member.h"
-#include "watch.h"
-
-#include <poll.h>
-
-struct quorum {
-    struct tls *tls; /* NULL: no member is rediss:// */
-    struct member *member;
-    struct pollfd *watch; /* the stop descriptor, and what each member waits for */
-    size_t n;
-    size_t need; /* a majority; of one it is one */
-    struct rlock_timing timing;
-    int64_t connect_ms;
-    size_t reply_bytes; /* the longest reply */
-    int64_t replicas;   /* of a member, that must have what it granted; 0: none */
-    bool in_doubt;      /* an acquire may have been executed though no answer came */
-    struct watch *told; /* who hears from us while a round waits; NULL: nobody */
-};
-
-enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
-                              struct rlock_error *err);
-void quorum_close(struct quorum *quorum);
+#include "roster.h"
 
 /*
  * quorum_acquire: ask once. RLOCK_OK (grant), RLOCK_BUSY (obstacle, and
@@ -38,7 +17,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                                  struct rlock_error *err);
 
 /*
- * quorum_block: wait in line, on one primary, until woken or for `block_ms`.
+ * quorum_block: wait in line, until woken by one of the members or for `block_ms`.
  * RLOCK_OK, RLOCK_PENDING (woken, but for the turn of somebody ahead),
  * RLOCK_STOPPED or a fault: a hint in any case to ask again.
  */
@@ -76,8 +55,5 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_until until,
                                     const struct reply **reply, struct rlock_error *err);
-
-/* quorum_unanswered: was a request of the last round sent to which no answer came? */
-bool quorum_unanswered(const struct quorum *quorum);
 
 #endif

@@ -56,6 +56,7 @@
 #define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_REPLICAS_MAX 1000
+#define RLOCK_MEMBERS_MAX 9 /* of a quorum */
 #define RLOCK_TOKEN_BYTES 32
 #define RLOCK_TTL_MIN_MS 1000
 #define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))

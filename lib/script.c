@@ -14,6 +14,7 @@ static const struct {
     const char *sha1;
 } scripts[] = {
     [SCRIPT_ACQUIRE] = SCRIPT(acquire),
+    [SCRIPT_CONFIRM] = SCRIPT(confirm),
     [SCRIPT_RENEW] = SCRIPT(renew),
     [SCRIPT_RELEASE] = SCRIPT(release),
     [SCRIPT_STAMP_ACQUIRE] = SCRIPT(stamp_acquire),

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "err.h"
+#include "round.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,7 +241,7 @@ enum rlock_status survey_break(struct quorum *quorum, const char *key, const cha
         begin(&request, SCRIPT_BREAK, &lease);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, until, &reply, err);
-        if (st >= RLOCK_E_USAGE && quorum_unanswered(quorum))
+        if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
     lease_close(&lease);

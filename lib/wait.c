@@ -13,6 +13,7 @@
 #include "err.h"
 #include "random.h"
 #include "replicas.h"
+#include "round.h"
 
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
@@ -35,12 +36,9 @@ struct asking {
     bool was_there; /* a server that never answered is a fault, not a wait */
 };
 
-/* There is a line on one primary; the members of a quorum have none in common. */
 static bool has_line(const struct asking *asking)
 {
-    const struct lease *lease = asking->lease;
-
-    return asking->quorum->n == 1 && !lease->is_once && lease->queue != RLOCK_QUEUE_NONE;
+    return !asking->lease->is_once && asking->lease->queue != RLOCK_QUEUE_NONE;
 }
 
 /* Outcomes and faults that may pass by themselves. */
@@ -209,7 +207,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         st = quorum_release(quorum, lease, until, err);
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
-        may_be_done = may_be_done || quorum_unanswered(quorum);
+        may_be_done = may_be_done || round_unanswered(quorum);
     } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
     return st;

@@ -20,6 +20,7 @@ local token, attempt, card = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local waits, want = ARGV[6], ARGV[8]
 local stands = waits == 'fifo' or waits == 'newest'
+local keeps_turns = not votes(' ' .. card)
 
 if not_after > 0 and now > not_after then
   return {-2, now}
@@ -91,7 +92,7 @@ local function stand_in_line()
   for _, lock in ipairs(ours) do
     -- Who brings a ticket to a server that knows of no line is the first to be back after its data
     -- were lost: the others, who may come before it in line, get the time to come back, too.
-    if not lock.held and ARGV[7] ~= '' and redis.call('EXISTS', lock.line) == 0 then
+    if keeps_turns and not lock.held and ARGV[7] ~= '' and redis.call('EXISTS', lock.line) == 0 then
       redis.call('SET', lock.key, NOBODY .. ' v1 try=0 since=' .. now, 'PX', CLAIM)
       look(lock)
     end
@@ -114,7 +115,8 @@ end
 local busy -- what is in the way, a holder before a line
 for _, lock in ipairs(ours) do
   lock.is_ours = lock.is_mine or is_open(lock, token, want)
-  if lock.is_ours and not lock.is_mine and lock.turn ~= token and waits ~= 'none' then
+  if lock.is_ours and not lock.is_mine and lock.turn ~= token and waits ~= 'none' and
+    keeps_turns then
     local first, is_its_turn = next_turn(lock)
     if first and first ~= token then
       lock.is_ours = false
@@ -133,6 +135,10 @@ end
 -- In how many ms a waiter looks again unless it is woken. The first watches for expiry, and for a
 -- DEL that wakes nobody. The next ones watch those ahead of them whose turn it is.
 local function block_ms(lock, place, left)
+  if not keeps_turns then -- at times each looks, as others may be woken who can't have it
+    local block = math.min(2500, 200 * math.max(place, 1))
+    return left >= 0 and math.min(block, left + 2) or block
+  end
   if place == 1 then
     return left >= 0 and math.min(200, left + 2) or 200
   end
@@ -173,7 +179,7 @@ if busy then
       return {-3, now}
     end
   end
-  for _, lock in ipairs(stands and ours or {}) do
+  for _, lock in ipairs(stands and keeps_turns and ours or {}) do
     if lock.is_ours and not lock.several and head(lock) == token then -- as soon as the others are
       redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
     elseif lock.is_ours and lock.held and not lock.several then -- one is back that is ahead of us

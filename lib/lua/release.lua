@@ -70,6 +70,8 @@ for _, lock in ipairs(locks) do
     lock.held, lock.mode = '', 'exclusive'
   end
   local was_ours = is_ours(lock)
+  -- who undoes an attempt of which a majority is another's has nothing to pass on
+  local is_lost_vote = was_ours and not is_all and votes(card_of(lock, token))
   if was_ours then
     local left = is_kept(card_of(lock, token)) and left_ms(lock, token)
     give_back(lock)
@@ -94,6 +96,8 @@ for _, lock in ipairs(locks) do
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
   end
-  pass_on(lock) -- who leaves may have been the one that was woken
+  if not is_lost_vote then
+    pass_on(lock) -- who leaves may have been the one that was woken
+  end
 end
 return code

@@ -37,7 +37,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 
     kept->keeper = (struct keeper)KEEPER_EMPTY;
     return server_start(&kept->server) && lease_open(&kept->lease, &config, NULL) == RLOCK_OK &&
-           quorum_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
+           roster_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
            keeper_start(&kept->keeper, &kept->quorum, &kept->lease, rlock_clock_ms() + LENGTH_MS,
                         &kept->events, NULL) == RLOCK_OK;
 }
@@ -45,7 +45,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 static void end(struct kept *kept)
 {
     keeper_stop(&kept->keeper);
-    quorum_close(&kept->quorum);
+    roster_close(&kept->quorum);
     lease_close(&kept->lease);
     server_stop(&kept->server);
 }

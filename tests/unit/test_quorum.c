@@ -32,12 +32,12 @@ static bool open_round(struct round_of *round)
     };
 
     return server_start(&round->server) && lease_open(&round->lease, &config, NULL) == RLOCK_OK &&
-           quorum_open(&round->quorum, &config, NULL) == RLOCK_OK;
+           roster_open(&round->quorum, &config, NULL) == RLOCK_OK;
 }
 
 static void close_round(struct round_of *round)
 {
-    quorum_close(&round->quorum);
+    roster_close(&round->quorum);
     lease_close(&round->lease);
     server_stop(&round->server);
 }
@@ -203,9 +203,9 @@ static void test_open(void)
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(quorum_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are not one",
+        okf(roster_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are not one",
             config.n_urls);
-        quorum_close(&quorum);
+        roster_close(&quorum);
     }
 }
 

@@ -52,7 +52,7 @@ static void wait_for(size_t i)
     };
     bool good =
         server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
-        quorum_open(&quorum, &config, NULL) == RLOCK_OK &&
+        roster_open(&quorum, &config, NULL) == RLOCK_OK &&
         quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
@@ -61,7 +61,7 @@ static void wait_for(size_t i)
     okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
         (int)err.status, err.text);
-    quorum_close(&quorum);
+    roster_close(&quorum);
     lease_close(&lease);
     server_stop(&server);
 }

@@ -59,19 +59,30 @@ local function wake(lock, token, why)
   redis.call('PEXPIRE', lock.wake .. token, LIFE / 2)
 end
 
+-- Where several servers vote no turn is kept: one of them can't know if the others keep it, too.
+local function votes(card)
+  return string.find(card or '', ' members=%x') ~= nil
+end
+
 -- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
 -- and one that several have is kept for it by the line. Those behind it are woken as well: they
 -- find out if those ahead of them don't live. Comes right behind head().
 local function hand_to(lock, token)
+  local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
+  local woken = votes(' ' .. card) and 1 or WOKEN
   if not lock.held then
-    local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
-    local value = token .. ' v1 try=0 ' .. card .. ' since=' .. now
-    redis.call('SET', lock.key, value, 'PX', CLAIM)
-    see(lock, value)
+    if woken == WOKEN then
+      local value = token .. ' v1 try=0 ' .. card .. ' since=' .. now
+      redis.call('SET', lock.key, value, 'PX', CLAIM)
+      see(lock, value)
+    end
   elseif life(lock, token) <= CLAIM then
     return
   end
   for place, waiter in ipairs(lock.front) do
+    if place > woken then
+      break
+    end
     set_life(lock, waiter, place == 1 and CLAIM or CLAIM * 2)
     wake(lock, waiter, place == 1 and 'turn' or 'soon')
   end
