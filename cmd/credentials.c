@@ -64,11 +64,9 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
     const char *stripped = getenv(CREDENTIALS_STRIPPED);
     const char *why = NULL;
 
-    if (options->n_urls > 1)
-        why = "several servers were named, and one is possible";
-    else if (options->url_from == FROM_DEFAULT && stripped != NULL &&
-             (strstr(stripped, "RLOCK_URL") != NULL ||
-              (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
+    if (options->url_from == FROM_DEFAULT && stripped != NULL &&
+        (strstr(stripped, "RLOCK_URL") != NULL ||
+         (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
         why = "an outer rlock took the server's URL out of the environment, for the password "
               "in it: use a configuration file, or --pass-credentials there";
     err->status = RLOCK_E_CONFIG;
@@ -83,34 +81,58 @@ static void clear(char *secret)
     free(secret);
 }
 
+static enum rlock_status copy_urls(struct credentials *credentials, const struct options *options,
+                                   struct rlock_error *err)
+{
+    const char *by_default = first_set(getenv("REDIS_URL"), DEFAULT_URL);
+    const char *const *url = options->n_urls > 0 ? options->urls : &by_default;
+    size_t n = options->n_urls > 0 ? options->n_urls : 1;
+
+    credentials->url = calloc(n, sizeof *credentials->url);
+    while (credentials->url != NULL && credentials->n_urls < n) {
+        credentials->url[credentials->n_urls] = strdup(url[credentials->n_urls]);
+        if (credentials->url[credentials->n_urls] == NULL)
+            break;
+        credentials->n_urls++;
+    }
+    return credentials->n_urls == n ? RLOCK_OK : no_memory(err);
+}
+
+static enum rlock_status read_password(struct credentials *credentials,
+                                       const struct options *options, const char *variable,
+                                       struct rlock_error *err)
+{
+    if (variable == NULL && options->password_file != NULL)
+        return read_file(&credentials->password, options->password_file, err);
+    credentials->password = variable == NULL ? NULL : strdup(variable);
+    return variable != NULL && credentials->password == NULL ? no_memory(err) : RLOCK_OK;
+}
+
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err)
 {
-    const char *url = first_set(options->url, first_set(getenv("REDIS_URL"), DEFAULT_URL));
     const char *variable;
     enum source other = nearest_other(options, &variable);
     enum rlock_status st = check_url(options, err);
-    char *secret;
+    size_t n_secrets = 0;
+    size_t i;
     size_t n;
 
-    *credentials = (struct credentials){.url = strdup(url)};
-    if (credentials->url == NULL)
-        st = no_memory(err);
-    if (st != RLOCK_OK) {
-        credentials_fini(credentials);
-        return st;
+    *credentials = (struct credentials){.url = NULL};
+    if (st == RLOCK_OK)
+        st = copy_urls(credentials, options, err);
+    for (i = 0; i < credentials->n_urls; i++)
+        n_secrets += secret_in_url(credentials->url[i], &n) != NULL;
+    if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
+        st = read_password(credentials, options, variable, err);
+    for (i = 0;
+         credentials->password != NULL && other > options->url_from && i < credentials->n_urls;
+         i++) {
+        char *secret = secret_in_url(credentials->url[i], &n);
+
+        if (secret != NULL)
+            memmove(secret - 1, secret + n, strlen(secret + n) + 1);
     }
-    secret = secret_in_url(credentials->url, &n);
-    if (secret != NULL && other <= options->url_from)
-        return RLOCK_OK;
-    if (variable != NULL)
-        credentials->password = strdup(variable);
-    else if (options->password_file != NULL)
-        st = read_file(&credentials->password, options->password_file, err);
-    if (variable != NULL && credentials->password == NULL)
-        st = no_memory(err);
-    if (st == RLOCK_OK && secret != NULL && credentials->password != NULL)
-        memmove(secret - 1, secret + n, strlen(secret + n) + 1);
     if (st != RLOCK_OK)
         credentials_fini(credentials);
     return st;
@@ -118,7 +140,11 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
 
 void credentials_fini(struct credentials *credentials)
 {
-    clear(credentials->url);
+    size_t i;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        clear(credentials->url[i]);
+    free(credentials->url);
     clear(credentials->password);
     *credentials = (struct credentials){.url = NULL};
 }

@@ -12,12 +12,13 @@
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
-    char *url;      /* without its password, where a nearer source has another */
-    char *password; /* for a URL that has none; NULL: none */
+    char **url; /* each without its password, where a nearer source has another */
+    size_t n_urls;
+    char *password; /* for URLs that have none; NULL: none */
 };
 
 /*
- * credentials_read: copy the URL that was asked for, and find the nearest
+ * credentials_read: copy the URLs that were asked for, and find the nearest
  * password.
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or it isn't clear

@@ -53,16 +53,22 @@ void outer_fini(struct outer *outer)
     *outer = (struct outer){.n = 0};
 }
 
+/* One of several URLs is enough. */
 static bool holds_secret(char *entry)
 {
+    char *url = entry;
     size_t n;
 
     if (strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0)
         return true;
     if (is_named(entry, "REDISCLI_AUTH"))
         return true;
-    return (is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL")) &&
-           secret_in_url(entry, &n) != NULL;
+    if (!is_named(entry, "RLOCK_URL") && !is_named(entry, "REDIS_URL"))
+        return false;
+    for (; (url = strstr(url, "://")) != NULL; url++)
+        if (secret_in_url(url, &n) != NULL)
+            return true;
+    return false;
 }
 
 static bool is_replaced(const char *entry)

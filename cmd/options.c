@@ -59,8 +59,8 @@ const struct option option_table[OPTION_COUNT] = {
      "it counts as held only when N replicas of the server have it"},
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
      "shown to those who wait"},
-    {'u', "url", "URL", OPTION_TEXT, AT(url), IN_ALL, true, "redis://127.0.0.1:6379",
-     "which server: redis://, rediss://, redis+sentinel://, unix:// or local:"},
+    {'u', "url", "URL", OPTION_TEXTS, AT(urls), IN_ALL, true, "redis://127.0.0.1:6379",
+     "which server: redis://, rediss://, redis+sentinel://, unix:// or local:; again for a quorum"},
     {'\0', "tls-ca", "FILE", OPTION_TEXT, AT(tls_ca), IN_ALL, true, "the system's",
      "the CAs that a rediss:// server may be certified by"},
     {'\0', "tls-cert", "FILE", OPTION_TEXT, AT(tls_cert), IN_ALL, true, NULL,
@@ -141,4 +141,5 @@ void options_fini(struct options *options)
     }
     free(options->texts);
     free(options->keys);
+    free(options->urls);
 }

@@ -42,7 +42,8 @@ struct options {
     int64_t wait_all;
     int64_t replicas; /* 0: none are waited for */
     const char *label;
-    const char *url;
+    const char **urls; /* as often as it was given, by the nearest source */
+    size_t n_urls;
     const char *tls_ca;
     const char *tls_cert;
     const char *tls_key;
@@ -67,7 +68,6 @@ struct options {
     enum source password_file_from;
     enum source ttl_from;
     enum source token_file_from;
-    int n_urls; /* at the nearest source */
 
     char **texts; /* values read from a file */
     size_t n_texts;

@@ -65,13 +65,13 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     const struct options *options = session->options;
     bool is_local = session->local.fd >= 0;
     struct utsname host;
-    const char *url = is_local ? session->local.url : credentials->url;
+    const char *local = session->local.url;
     struct outer outer =
         session->token == NULL ? environment_outer(environ) : (struct outer){.n = 0};
     enum rlock_status st;
     struct rlock_config config = {
-        .urls = &url,
-        .n_urls = 1,
+        .urls = is_local ? &local : (const char *const *)credentials->url,
+        .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
         .tls_ca = options->tls_ca,
         .tls_cert = options->tls_cert,
@@ -134,7 +134,7 @@ enum rlock_status session_open(struct session *session, const char *program,
         return st;
     st = rlock_timing_fit(options->ttl_ms, session->token != NULL ? -1 : options->kill_after_ms,
                           &session->timing, err);
-    if (st == RLOCK_OK && strcmp(credentials.url, LOCAL_URL) == 0)
+    if (st == RLOCK_OK && credentials.n_urls == 1 && strcmp(credentials.url[0], LOCAL_URL) == 0)
         st = open_local(session, err);
     if (st == RLOCK_OK)
         st = open_lock(session, program, &credentials, err);

@@ -147,8 +147,6 @@ static bool is_nearest(struct reading *reading, const struct option *row)
 
     if (reading->source < said->from)
         return false;
-    if (row->offset == offsetof(struct options, url))
-        reading->options->n_urls++;
     said->from = reading->source;
     said->turn = reading->turn++;
     return true;
@@ -164,17 +162,39 @@ static const char *out_of_sight(struct reading *reading, const char *url)
     return kept;
 }
 
-/* What may be given again is only on the command line: no other source takes its place. */
-static bool take_another(struct reading *reading, const char *value)
+/* What may be given again: an array, and its length behind it. The nearest source comes first. */
+static bool take_another(struct reading *reading, const struct option *row, const char *value)
 {
-    struct options *options = reading->options;
-    const char **grown = realloc(options->keys, (options->n_keys + 1) * sizeof *grown);
+    const char ***texts = (const char ***)((char *)reading->options + row->offset);
+    size_t *n = (size_t *)(texts + 1);
+    const char **grown = realloc(*texts, (*n + 1) * sizeof *grown);
 
     if (grown == NULL)
-        return complain(reading, row_of_name("key", 3), "no memory", value);
-    options->keys = grown;
-    grown[options->n_keys++] = value;
+        return complain(reading, row, "no memory", "");
+    *texts = grown;
+    grown[(*n)++] = value;
     return true;
+}
+
+/* The command line gives one at a time; one text for all has blanks between them. */
+static bool take_others(struct reading *reading, const struct option *row, const char *value)
+{
+    char *words = strdup(value);
+    bool good = words != NULL;
+    size_t n = 0;
+    const char *kept;
+    char *saved;
+    char *word;
+
+    for (word = good ? strtok_r(words, " \t", &saved) : NULL; good && word != NULL;
+         word = strtok_r(NULL, " \t", &saved), n++)
+        good = keep_text(reading->options, word, &kept) && take_another(reading, row, kept);
+    if (words != NULL)
+        explicit_bzero(words, strlen(value)); /* a password may stand in it */
+    free(words);
+    if (good && n == 0)
+        return complain(reading, row, "must not be empty", value);
+    return good || complain(reading, row, "no memory", "");
 }
 
 static bool take(struct reading *reading, const struct option *row, const char *value)
@@ -189,10 +209,12 @@ static bool take(struct reading *reading, const struct option *row, const char *
         return take_number(reading, row, value);
     if (*value == '\0' && row->offset != offsetof(struct options, label))
         return complain(reading, row, "must not be empty", value);
-    if (row->offset == offsetof(struct options, url))
+    if (row->kind == OPTION_TEXTS && reading->source != FROM_COMMAND_LINE)
+        return take_others(reading, row, value);
+    if (row->offset == offsetof(struct options, urls))
         value = out_of_sight(reading, value);
     if (row->kind == OPTION_TEXTS)
-        return take_another(reading, value);
+        return take_another(reading, row, value);
     *(const char **)((char *)reading->options + row->offset) = value;
     return true;
 }

@@ -493,5 +493,5 @@ unprivileged() {
     refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true
     RLOCK_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
     RLOCK_URL='' REDIS_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
-    refused 78 'several servers' -k "$KEY" -u "$RLOCK_URL" -u "$RLOCK_URL" -- true
+    refused 78 'an odd number of members' -k "$KEY" -u "$RLOCK_URL" -u "$RLOCK_URL" -- true
 }

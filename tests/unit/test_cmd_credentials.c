@@ -127,7 +127,9 @@ static void test_nearest(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct options options = {.url = rows[i].url, .url_from = rows[i].url_from};
+        const char *url = rows[i].url;
+        struct options options = {
+            .urls = &url, .n_urls = url != NULL, .url_from = rows[i].url_from};
         struct rlock_error err = {.text = ""};
 
         options.argv = argv + 1;
@@ -138,8 +140,8 @@ static void test_nearest(void)
         set("REDIS_URL", rows[i].redis_url);
         if (!okf(credentials_read(&found, &options, &err) == RLOCK_OK, "row %zu: %s", i, err.text))
             continue;
-        okf(same(found.url, rows[i].wanted_url) && same(found.password, rows[i].wanted),
-            "the nearest is taken: %s and %s", found.url,
+        okf(same(found.url[0], rows[i].wanted_url) && same(found.password, rows[i].wanted),
+            "the nearest is taken: %s and %s", found.url[0],
             found.password != NULL ? found.password : "none");
         credentials_fini(&found);
         ok(found.url == NULL && found.password == NULL, "and cleared");
@@ -147,6 +149,26 @@ static void test_nearest(void)
     set("RLOCK_PASSWORD", NULL);
     set("REDISCLI_AUTH", NULL);
     set("REDIS_URL", NULL);
+}
+
+static void test_several(void)
+{
+    const char *several[] = {WITH, PLAIN, WITH};
+    struct options options = {.urls = several, .n_urls = 3, .url_from = FROM_COMMAND_LINE};
+    struct credentials found;
+    struct rlock_error err;
+
+    set("RLOCK_PASSWORD", "in-env");
+    ok(credentials_read(&found, &options, &err) == RLOCK_OK && found.n_urls == 3 &&
+           same(found.url[0], WITH) && same(found.url[1], PLAIN) && same(found.password, "in-env"),
+       "of several URLs each keeps its own password, and the others get the nearest one");
+    credentials_fini(&found);
+    options.url_from = FROM_FILE;
+    ok(credentials_read(&found, &options, &err) == RLOCK_OK && same(found.url[0], PLAIN) &&
+           same(found.url[2], PLAIN) && same(found.password, "in-env"),
+       "a nearer one is for all");
+    credentials_fini(&found);
+    set("RLOCK_PASSWORD", NULL);
 }
 
 static void test_file(void)
@@ -195,6 +217,7 @@ int main(void)
     write_file("in-file\n");
     test_in_url();
     test_nearest();
+    test_several();
     test_file();
     unlink(file);
     return done_testing();

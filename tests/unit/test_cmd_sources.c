@@ -49,6 +49,7 @@ static const struct source_words {
     int64_t by_file, by_environment, by_line;
 } words_of[] = {
     [OPTION_TEXT] = {"/f", "/e", "/c", 0, 0, 0},
+    [OPTION_TEXTS] = {"/f", "/e", "/c", 0, 0, 0},
     [OPTION_DURATION] = {"3", "2s", "1000ms", 3000, 2000, 1000},
     [OPTION_DURATION_OR_ZERO] = {"3", "0", "1", 3000, 0, 1000},
     [OPTION_STATUS] = {"3", "0", "255", 3, 0, 255},
@@ -82,7 +83,9 @@ static bool has(const struct options *options, const struct option *option, int6
 {
     const char *at = (const char *)options + option->offset;
 
-    if (option->kind != OPTION_TEXT)
+    if (option->kind == OPTION_TEXTS && (at = *(const char *const *)at) == NULL)
+        return text == NULL;
+    if (option->kind != OPTION_TEXT && option->kind != OPTION_TEXTS)
         return *(const int64_t *)at == number;
     return *(const char *const *)at == NULL
                ? text == NULL
@@ -286,7 +289,7 @@ static void test_command(void)
 
     is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK, "a line");
     is_int(options.wait_ms, 5000, "of one option the last counts, also where two are one setting");
-    is_int(options.n_urls, 2, "servers are counted");
+    is_int((int)options.n_urls, 2, "servers are counted");
     is_int(options.url_from, FROM_COMMAND_LINE, "and where they came from is known");
     ok(strcmp(options.argv[0], "-t") == 0 && strcmp(options.argv[1], "5") == 0 &&
            strcmp(options.argv[2], "--") == 0 && options.argv[3] == NULL,
@@ -332,7 +335,7 @@ static void test_hiding(void)
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
         argv[i] = words[i];
     is_int(sources_read(&options, argv, &err), RLOCK_OK, "a line with passwords");
-    is_str(options.url, "redis://:long@h/1", "the URL is kept");
+    is_str(options.urls[1], "redis://:long@h/1", "the URLs are kept");
     is_str(words[5], "-uredis://u:***@h", "and hidden where it stood");
     is_str(words[6], "--url=redis://:****@h/1", "each of them");
     is_str(words[2], "a://u:pw@key", "the key is exactly what was said");
