@@ -22,6 +22,7 @@ struct visit {
     struct terminal terminal;
     struct page page;
     char unsafe[200]; /* the checks that found something so */
+    char server[128]; /* that was told of last */
 };
 
 static const struct {
@@ -34,8 +35,18 @@ static const struct {
     [RLOCK_GRADE_UNSAFE] = {"unsafe", COLOUR_RED},
 };
 
+/* Of several servers each has a paragraph. */
+static void put_server(struct visit *visit, const char *server)
+{
+    if (visit->session.options->n_urls <= 1 || strcmp(server, visit->server) == 0)
+        return;
+    snprintf(visit->server, sizeof visit->server, "%s", server);
+    page_add(&visit->page, "%s%s:\n", visit->page.used > 0 ? "\n" : "", server);
+}
+
 static void put_text(struct visit *visit, const struct rlock_finding *finding)
 {
+    put_server(visit, finding->server);
     page_add(&visit->page, "%s%-8s%s%s: %s%s%s\n",
              terminal_colour(&visit->terminal, grades[finding->grade].colour),
              grades[finding->grade].word, terminal_colour(&visit->terminal, COLOUR_NONE),
@@ -79,7 +90,7 @@ static void see(void *context, const struct rlock_finding *found)
     const struct rlock_finding *finding = &local;
     size_t used = strlen(visit->unsafe);
 
-    if (finding->grade == RLOCK_GRADE_UNSAFE)
+    if (finding->grade == RLOCK_GRADE_UNSAFE && strstr(visit->unsafe, finding->check) == NULL)
         snprintf(visit->unsafe + used, sizeof visit->unsafe - used, "%s%s", used > 0 ? ", " : "",
                  finding->check);
     if (finding->grade == RLOCK_GRADE_GOOD && visit->session.options->quiet)

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct rlock_until whenever = {RLOCK_NEVER, -1};
+
 struct listing {
     const struct options *options;
+    struct rows keys; /* where several servers are to be asked about each */
     struct rows rows;
     struct page row; /* the one being made */
 };
@@ -23,6 +26,34 @@ static void add_row(void *context, const struct rlock_view *view)
     (listing->options->json ? show_as_json : show_as_row)(&listing->row, view);
     listing->rows.has_failed = listing->rows.has_failed || listing->row.has_failed;
     rows_add(&listing->rows, view->key, page_text(&listing->row));
+}
+
+static void note_key(void *context, const struct rlock_view *view)
+{
+    struct listing *listing = context;
+
+    rows_add(&listing->keys, view->key, "");
+}
+
+static void add_taken(void *context, const struct rlock_view *view)
+{
+    if (view->seen != RLOCK_SEEN_FREE)
+        add_row(context, view);
+}
+
+/* Of several servers each lists its own, and the majority tells how a lock is. */
+static enum rlock_status look_at_each(struct listing *listing, struct rlock *lock,
+                                      struct rlock_error *err)
+{
+    struct rlock_visitor visitor = {.lock = add_taken, .context = listing};
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    rows_sort(&listing->keys);
+    listing->rows.has_failed = listing->keys.has_failed;
+    for (i = 0; st == RLOCK_OK && i < listing->keys.n; i++)
+        st = rlock_inspect(lock, listing->keys.row[i].key, whenever, &visitor, err);
+    return st;
 }
 
 /* All keys as they are shown, in columns as wide as the widest. */
@@ -71,9 +102,9 @@ static enum verdict print(struct listing *listing, const struct report *report)
 
 int tell_list(const struct options *options)
 {
-    struct rlock_until until = {RLOCK_NEVER, -1};
     struct listing listing = {.options = options};
-    struct rlock_visitor visitor = {.lock = add_row, .context = &listing};
+    bool is_one = options->n_urls <= 1;
+    struct rlock_visitor visitor = {.lock = is_one ? add_row : note_key, .context = &listing};
     struct rlock_error err = {.status = RLOCK_OK};
     enum verdict verdict;
     struct session session;
@@ -86,11 +117,14 @@ int tell_list(const struct options *options)
     }
     st = session_open(&session, "rlock", &err);
     if (st == RLOCK_OK)
-        st = rlock_list(session.lock, options->argv[0], until, &visitor, &err);
+        st = rlock_list(session.lock, options->argv[0], whenever, &visitor, &err);
+    if (st == RLOCK_OK && !is_one)
+        st = look_at_each(&listing, session.lock, &err);
     if (st == RLOCK_OK)
         verdict = print(&listing, &session.report);
     else
         verdict = session_give_up(&session, &err);
+    rows_fini(&listing.keys);
     rows_fini(&listing.rows);
     page_fini(&listing.row);
     session_close(&session);

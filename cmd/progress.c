@@ -178,12 +178,20 @@ void progress_init(struct progress *progress, const struct report *report)
     *progress = (struct progress){.report = report, .terminal = -1};
 }
 
+static void warn(void *context, const char *text)
+{
+    struct progress *progress = context;
+
+    clear(progress);
+    report_say(progress->report, REPORT_NOTICE, (struct message){.what = "warning", .why = text});
+}
+
 struct rlock_watch progress_watch(struct progress *progress)
 {
     if (progress->report->level == REPORT_STEP)
-        return (struct rlock_watch){.see = see_message, .context = progress};
+        return (struct rlock_watch){.see = see_message, .warn = warn, .context = progress};
     if (wants_line(progress->report))
         return (struct rlock_watch){
-            .see = see_line, .context = progress, .every_ms = DRAW_EVERY_MS};
-    return (struct rlock_watch){.see = NULL};
+            .see = see_line, .warn = warn, .context = progress, .every_ms = DRAW_EVERY_MS};
+    return (struct rlock_watch){.warn = warn, .context = progress};
 }

@@ -126,6 +126,13 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
         guard_cancel(&run->guard);
 }
 
+static void warn(void *context, const char *text)
+{
+    struct run *run = context;
+
+    run->shown.warn(run->shown.context, text);
+}
+
 /* ---- from the beginning ---- */
 
 static const char *program_name(const struct options *options)
@@ -161,8 +168,11 @@ static enum verdict run_all(struct run *run)
     if (failed)
         return report_fault(&session->report, VERDICT_SYSTEM, "signalfd", failed);
     run->shown = session->watch;
-    session->watch = (struct rlock_watch){
-        .see = see, .asked = prepare, .context = run, .every_ms = run->shown.every_ms};
+    session->watch = (struct rlock_watch){.see = see,
+                                          .asked = prepare,
+                                          .warn = warn,
+                                          .context = run,
+                                          .every_ms = run->shown.every_ms};
     st = session_open(session, program_name(run->options), &err);
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;

@@ -96,6 +96,8 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     }
     if (view->fence > 0)
         page_add(page, "    fence    %" PRIu64 "\n", view->fence);
+    if (view->n_members > 1)
+        page_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
 }
 
 static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter)
@@ -180,6 +182,10 @@ static void lock_as_json(struct page *page, const struct rlock_view *view)
         json_unsigned(&json, "fence", view->fence);
     if (view->value != NULL)
         json_string(&json, "value", value);
+    if (view->n_members > 1) {
+        json_number(&json, "members", (int64_t)view->n_members);
+        json_number(&json, "alike", (int64_t)view->n_alike);
+    }
     page_add(page, "%s,\"holders\":[", text);
     free(text);
     for (i = 0; view->seen != RLOCK_SEEN_FOREIGN && i < view->n_holders; i++) {

@@ -48,6 +48,8 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
     card_describe(obstacle->holder, sizeof obstacle->holder, value);
     obstacle->since_ms = card_since(value);
     card_read(value, &holder);
+    answer->is_written = card_is_ours(value);
+    card_list(value, answer->list, sizeof answer->list);
     answer->holder_ttl_ms = holder.ttl_ms <= RLOCK_TTL_MAX_MS ? holder.ttl_ms : 0;
     snprintf(answer->owner, sizeof answer->owner, "%s", value);
     left = reply_int(reply_at(reply, 2));

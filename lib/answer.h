@@ -37,6 +37,8 @@ struct answer {
     struct holding holding[RLOCK_KEYS_MAX];
     struct rlock_obstacle obstacle;    /* of ANSWER_HELD and ANSWER_DONE */
     char owner[RLOCK_TOKEN_BYTES + 1]; /* of ANSWER_HELD: what it is known by; "": by nothing */
+    bool is_written;                   /* of ANSWER_HELD and ANSWER_DONE: by an rlock */
+    char list[12];                     /* by which its list of servers is known */
     int64_t holder_ttl_ms;             /* of ANSWER_HELD: of its lease; 0: not told */
     int64_t block_ms;                  /* of ANSWER_HELD: how long to wait for being woken */
     int64_t ticket;                    /* of ANSWER_HELD: our place in line; 0: we have none */

@@ -120,6 +120,11 @@ bool card_has(const char *value, const char *name, const char *word)
     return strcmp(found, word) == 0;
 }
 
+void card_list(const char *value, char *out, size_t room)
+{
+    get_word(value, "members", out, room);
+}
+
 /* The value of a word that is a number; `none` if it isn't, or out of all bounds. */
 static int64_t number_in(const char *card, const char *name, int64_t none)
 {

@@ -32,6 +32,9 @@ bool card_is_ours(const char *value);
 /* card_without_token: a value of any kind, from behind what could be a token of ours. */
 const char *card_without_token(const char *value);
 
+/* card_list: of a value of ours, what its writer's list of servers is known by; "": it has one. */
+void card_list(const char *value, char *out, size_t room);
+
 /* card_has: does a value of ours have this word? */
 bool card_has(const char *value, const char *name, const char *word);
 

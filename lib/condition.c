@@ -195,6 +195,9 @@ static enum rlock_status tell_persistence(struct checkup *checkup, const char *i
         checkup_tell(checkup, "persistence", RLOCK_GRADE_WEAK,
                      "set appendfsync to everysec or always",
                      "appendfsync no: a crash of its machine loses the locks of half a minute");
+    else if (*fsync != '\0' && *save == '\0' && checkup->one.member->is_to_tell)
+        checkup_tell(checkup, "persistence", RLOCK_GRADE_WEAK, more,
+                     "none: restarted, it loses its locks, and counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')
         checkup_tell(checkup, "persistence", RLOCK_GRADE_UNSAFE, more,
                      "none: any restart loses all locks, those that are held, too");

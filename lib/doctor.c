@@ -356,22 +356,76 @@ static enum rlock_status examine(struct checkup *checkup)
     return st == RLOCK_OK ? tell_locks(checkup) : st;
 }
 
+/* One that isn't there makes locks no less safe as long as a majority is. */
+static void tell_absent(struct checkup *checkup)
+{
+    checkup_tell(checkup, "member", RLOCK_GRADE_WEAK,
+                 "bring it back: each one that is missing is one less that may fail",
+                 "it can't be examined: %s", checkup->err.text);
+}
+
+static void tell_together(const struct checkup *checkup, const struct quorum *quorum,
+                          size_t n_there, size_t young)
+{
+    struct rlock_finding finding = {.server = "together",
+                                    .check = "quorum",
+                                    .grade = n_there < quorum->n || young > 0 ? RLOCK_GRADE_WEAK
+                                                                              : RLOCK_GRADE_GOOD};
+    char found[200];
+
+    snprintf(
+        found, sizeof found,
+        "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
+        n_there, quorum->n, quorum->need, young, quorum->list);
+    finding.found = found;
+    checkup->examiner->see(checkup->examiner->context, &finding);
+}
+
+/* What the members are together; a server that stands alone is told of already. */
+static enum rlock_status tell_quorum(struct checkup *checkup, struct quorum *quorum, size_t n_there)
+{
+    int64_t young_ms = 0;
+    size_t young = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        checkup->one.member = &quorum->member[i];
+        young_ms = roster_young_ms(quorum, checkup->one.member);
+        if (checkup->one.member->state == RLOCK_OK && young_ms > 0) {
+            young++;
+            checkup_tell(checkup, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
+                         "so lately that it counts for no grant for %" PRId64 " ms yet", young_ms);
+        }
+    }
+    if (n_there < quorum->need)
+        return roster_fault(quorum, &checkup->err);
+    if (quorum->n > 1)
+        tell_together(checkup, quorum, n_there, young);
+    return roster_check(quorum, &checkup->err);
+}
+
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
     struct checkup checkup = {
         .examiner = examiner, .key = key, .until = until, .timing = quorum->timing};
     enum rlock_status st = RLOCK_OK;
+    size_t n_there = 0;
     size_t i;
 
-    for (i = 0; st == RLOCK_OK && i < quorum->n; i++) {
-        checkup.one = *quorum;
-        checkup.one.member = &quorum->member[i];
-        checkup.one.watch = checkup.watch;
-        checkup.one.n = checkup.one.need = 1;
+    for (i = 0; st != RLOCK_STOPPED && i < quorum->n; i++) {
+        checkup.one = roster_alone(quorum, i, checkup.watch);
         checkup.one.timing.reply_ms = PATIENCE_MS;
+        checkup.is_replica = false;
         st = examine(&checkup);
+        n_there += st == RLOCK_OK;
+        checkup.one.member->state = st;
+        checkup.one.member->err = checkup.err;
+        if (st >= RLOCK_E_USAGE && quorum->n > 1)
+            tell_absent(&checkup);
     }
+    if (st != RLOCK_STOPPED)
+        st = tell_quorum(&checkup, quorum, n_there);
     if (err != NULL && st >= RLOCK_E_USAGE)
         *err = checkup.err;
     return st;

@@ -154,6 +154,21 @@ static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
     return tally->late + tally->held > 0 ? RLOCK_PENDING : roster_fault(quorum, err);
 }
 
+static void warn_of(const struct quorum *quorum, const struct answer *stranger)
+{
+    const char *theirs = stranger->list[0] != '\0' ? stranger->list : "one server";
+    const char *ours = quorum->list[0] != '\0' ? quorum->list : "one server";
+    char text[512];
+
+    if (!stranger->is_written)
+        return;
+    snprintf(text, sizeof text,
+             "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
+             "us apart",
+             stranger->obstacle.holder, theirs, ours);
+    watch_warn(quorum->told, text);
+}
+
 enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                                  struct rlock_until until, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
@@ -172,6 +187,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     lease->attempt++;
     stopped = round_run(quorum, &round, until);
     st = tally_count(&tally, quorum, answer_read_grant, err);
+    warn_of(quorum, &tally.stranger);
     quorum->in_doubt = quorum->in_doubt || round_unanswered(quorum) || st != RLOCK_OK;
     if (st == RLOCK_OK && is_reached(&tally, quorum)) {
         lease_take(lease, &tally.granted, tally.fence);

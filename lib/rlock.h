@@ -156,22 +156,24 @@ struct rlock_obstacle {
  * Who is told what is in the way: after each look at it, again where no look
  * came for a while, and with NULL when the wait is over. And that the lock was
  * asked for and the answer is on its way: what a grant will need can be prepared
- * meanwhile. Called by the thread that waits; it must not block.
+ * meanwhile; and, once, that another client has another list of servers. Called
+ * by the thread that waits; it must not block.
  */
 struct rlock_watch {
     void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */
     void (*asked)(void *context);                                      /* NULL: nobody */
+    void (*warn)(void *context, const char *text); /* that locks are not safe; NULL: nobody */
     void *context;
     int64_t every_ms; /* from one call to the next at the latest; 0: only after a look */
 };
 
 struct rlock_config {
     const char *const *urls; /* see rlock(1); borrowed during rlock_open */
-    size_t n_urls;           /* 1 today */
-    const char *password;    /* for URLs that have none; NULL: none */
-    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
-    const char *tls_cert;    /* our certificate and its chain; NULL: none */
-    const char *tls_key;     /* its key; NULL: it stands in the same file */
+    size_t n_urls;        /* an odd number up to RLOCK_MEMBERS_MAX: of several a majority decides */
+    const char *password; /* for URLs that have none; NULL: none */
+    const char *tls_ca;   /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_cert; /* our certificate and its chain; NULL: none */
+    const char *tls_key;  /* its key; NULL: it stands in the same file */
     const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
     size_t n_keys;           /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
     enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
@@ -389,7 +391,9 @@ struct rlock_view {
     const char *value; /* FOREIGN: the beginning of it, any bytes; else NULL */
     const struct rlock_party *holders; /* at most 20 of them */
     size_t n_holders;
-    size_t n_all; /* who hold it, also those not shown */
+    size_t n_all;     /* who hold it, also those not shown */
+    size_t n_members; /* of the quorum; 1: one server */
+    size_t n_alike;   /* members where it is so */
 };
 
 /* Who is shown what; either may be NULL. Called by the thread that looks, during the call. */

@@ -155,6 +155,17 @@ enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err)
     return RLOCK_OK;
 }
 
+struct quorum roster_alone(const struct quorum *quorum, size_t nth,
+                           struct pollfd watch[1 + MEMBER_WATCH_MAX])
+{
+    struct quorum one = *quorum;
+
+    one.member = &quorum->member[nth];
+    one.watch = watch;
+    one.n = one.need = 1;
+    return one;
+}
+
 int64_t roster_young_ms(const struct quorum *quorum, const struct member *member)
 {
     int64_t forgets_ms = quorum->longest_ms + quorum->longest_ms / DRIFT_PART;

@@ -43,6 +43,13 @@ enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err);
  */
 int64_t roster_young_ms(const struct quorum *quorum, const struct member *member);
 
+/*
+ * roster_alone: one of the members as a quorum of its own, to be asked alone.
+ * It borrows everything, `watch` as well.
+ */
+struct quorum roster_alone(const struct quorum *quorum, size_t nth,
+                           struct pollfd watch[1 + MEMBER_WATCH_MAX]);
+
 /* roster_fault: too few members answered as it is needed: which, why, and how many did. */
 enum rlock_status roster_fault(const struct quorum *quorum, struct rlock_error *err);
 

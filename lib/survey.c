@@ -178,10 +178,60 @@ static void show_waiters(const struct reply *reply, const struct rlock_visitor *
     }
 }
 
-static enum rlock_status show_lock(const struct reply *reply, const char *key,
-                                   const struct rlock_visitor *visitor, struct rlock_error *err)
+/* Are two looks at a lock, each by its own server, looks at the same holder? */
+static bool is_alike(const struct reply *one, const struct reply *other)
 {
-    struct rlock_view view = {.key = key};
+    size_t n;
+    const char *name = reply_text(reply_at(one, 2), &n);
+    const char *its_name = reply_text(reply_at(other, 2), &n);
+
+    return name != NULL && its_name != NULL && strcmp(name, its_name) == 0;
+}
+
+static bool is_free(const struct reply *reply)
+{
+    return reply_is_nil(reply_at(reply_at(reply, 1), 0));
+}
+
+/* A majority counts most; of less, somebody who holds it counts more than nobody. */
+static size_t weigh(const struct quorum *quorum, const struct member *member, size_t alike)
+{
+    if (alike >= quorum->need)
+        return alike + 2 * quorum->n;
+    return is_free(member->reply) ? alike : alike + quorum->n;
+}
+
+/* Whose look is shown, and how many looks are like it. */
+static size_t choose(const struct quorum *quorum, size_t *n_alike)
+{
+    size_t chosen = 0;
+    size_t most = 0;
+    size_t alike;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < quorum->n; i++) {
+        const struct member *member = &quorum->member[i];
+
+        if (member->state != RLOCK_OK)
+            continue;
+        for (alike = 0, j = 0; j < quorum->n; j++)
+            alike += quorum->member[j].state == RLOCK_OK &&
+                     is_alike(member->reply, quorum->member[j].reply);
+        if (weigh(quorum, member, alike) <= most)
+            continue;
+        most = weigh(quorum, member, alike);
+        *n_alike = alike;
+        chosen = i;
+    }
+    return chosen;
+}
+
+static enum rlock_status show_lock(const struct reply *reply, const char *key, size_t n_members,
+                                   size_t n_alike, const struct rlock_visitor *visitor,
+                                   struct rlock_error *err)
+{
+    struct rlock_view view = {.key = key, .n_members = n_members, .n_alike = n_alike};
     struct rlock_party holders[HOLDERS_MAX];
     enum rlock_status st;
     size_t n;
@@ -200,6 +250,8 @@ enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct 
 {
     const struct reply *reply = NULL;
     const char *next = "";
+    size_t chosen = 0;
+    size_t n_alike = 0;
     struct request request;
     char after[64] = "";
     struct lease lease;
@@ -214,11 +266,16 @@ enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct 
         st = quorum_ask(quorum, &request, until, &reply, err);
         if (st != RLOCK_OK)
             break;
+        if (first)
+            chosen = choose(quorum, &n_alike);
+        if (quorum->member[chosen].state != RLOCK_OK)
+            break; /* it has gone: the rest of its line isn't known */
+        reply = quorum->member[chosen].reply;
         next = reply_text(reply_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
             st = unexpected(err);
         if (st == RLOCK_OK && first)
-            st = show_lock(reply, key, visitor, err);
+            st = show_lock(reply, key, quorum->n, n_alike, visitor, err);
         if (st != RLOCK_OK)
             break;
         show_waiters(reply, visitor);
@@ -226,6 +283,28 @@ enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct 
     }
     lease_close(&lease);
     return st;
+}
+
+/* Where it was broken nobody has it; another may have it elsewhere by now. */
+static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
+{
+    size_t broken = 0;
+    size_t others = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        const struct member *member = &quorum->member[i];
+
+        if (member->state != RLOCK_OK)
+            continue;
+        if (!reply_is_int(member->reply))
+            return unexpected(err);
+        broken += reply_int(member->reply) > 0;
+        others += reply_int(member->reply) == 0;
+    }
+    if (others >= quorum->need)
+        return RLOCK_BUSY;
+    return broken > 0 ? RLOCK_OK : RLOCK_LOST;
 }
 
 enum rlock_status survey_break(struct quorum *quorum, const char *key, const char *name,
@@ -245,13 +324,7 @@ enum rlock_status survey_break(struct quorum *quorum, const char *key, const cha
             err_suffix(err, "the lock may have been broken");
     }
     lease_close(&lease);
-    if (st != RLOCK_OK)
-        return st;
-    if (!reply_is_int(reply))
-        return unexpected(err);
-    if (reply_int(reply) < 0)
-        return RLOCK_LOST;
-    return reply_int(reply) == 0 ? RLOCK_BUSY : RLOCK_OK;
+    return st == RLOCK_OK ? read_break(quorum, err) : st;
 }
 
 /* ---- all locks ---- */
@@ -267,7 +340,7 @@ static enum rlock_status show_page(const struct reply *reply, const struct rlock
 
     for (i = 2; st == RLOCK_OK && i < reply_count(reply); i++) {
         const struct reply *row = reply_at(reply, i);
-        struct rlock_view view = {.name = ""};
+        struct rlock_view view = {.name = "", .n_members = 1, .n_alike = 1};
 
         view.key = reply_text(reply_at(row, 0), &n);
         if (view.key == NULL)
@@ -400,8 +473,10 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }
 
-enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
-                              const struct rlock_visitor *visitor, struct rlock_error *err)
+/* All of one member: of a Cluster all primaries. */
+static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
+                                     struct rlock_until until, const struct rlock_visitor *visitor,
+                                     struct rlock_error *err)
 {
     struct url by = {.host = NULL};
     struct url primary;
@@ -422,4 +497,24 @@ enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct
     url_fini(&by);
     free(nodes);
     return st;
+}
+
+/* Each has its own order, so one after the other. */
+enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
+                              const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    struct pollfd watch[1 + MEMBER_WATCH_MAX];
+    size_t listed = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct quorum one = roster_alone(quorum, i, watch);
+        struct member *member = &quorum->member[i];
+
+        member->state = list_member(&one, pattern, until, visitor, &member->err);
+        if (member->state == RLOCK_STOPPED)
+            return RLOCK_STOPPED;
+        listed += member->state == RLOCK_OK;
+    }
+    return listed >= quorum->need ? roster_check(quorum, err) : roster_fault(quorum, err);
 }

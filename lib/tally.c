@@ -115,6 +115,19 @@ static void find_owner(struct tally *tally, const struct quorum *quorum,
     }
 }
 
+/* Who asks other servers than we do isn't kept out by us, nor we by it. */
+static void find_stranger(struct tally *tally, const struct quorum *quorum,
+                          const struct answer *answers)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state == RLOCK_OK &&
+            (answers[i].kind == ANSWER_HELD || answers[i].kind == ANSWER_DONE) &&
+            answers[i].is_written && strcmp(answers[i].list, quorum->list) != 0)
+            tally->stranger = answers[i];
+}
+
 static void find_grant(struct tally *tally, const struct quorum *quorum,
                        const struct answer *answers)
 {
@@ -166,6 +179,7 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
     read_all(quorum, read, answers);
     find_grant(tally, quorum, answers);
     find_owner(tally, quorum, answers);
+    find_stranger(tally, quorum, answers);
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
         int64_t young_ms = roster_young_ms(quorum, member);

@@ -28,6 +28,14 @@ void watch_asked(const struct watch *watch)
         watch->by.asked(watch->by.context);
 }
 
+void watch_warn(struct watch *watch, const char *text)
+{
+    if (watch == NULL || watch->by.warn == NULL || watch->has_warned)
+        return;
+    watch->has_warned = true;
+    watch->by.warn(watch->by.context, text);
+}
+
 void watch_tick(struct watch *watch)
 {
     if (watch != NULL && watch->obstacle != NULL && rlock_clock_ms() >= watch->next_ms)

@@ -9,6 +9,7 @@ struct watch {
     struct rlock_watch by;
     const struct rlock_obstacle *obstacle; /* borrowed; NULL: nothing was seen yet */
     int64_t next_ms;                       /* when to tell again; RLOCK_NEVER: after a look only */
+    bool has_warned;
 };
 
 /* Each takes NULL for a watch: nobody is told. */
@@ -18,6 +19,9 @@ void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle);
 
 /* watch_asked: tell that the lock was asked for. */
 void watch_asked(const struct watch *watch);
+
+/* watch_warn: tell what is wrong though nothing has failed, once. */
+void watch_warn(struct watch *watch, const char *text);
 
 /* watch_tick: tell what was seen last once more, if it is time to. */
 void watch_tick(struct watch *watch);

@@ -24,6 +24,7 @@
 
 enum asked_for {
     ASKED_ACQUIRE,
+    ASKED_CONFIRM,
     ASKED_RENEW,
     ASKED_RELEASE,
     ASKED_UNDO,
@@ -61,6 +62,7 @@ enum asked_for {
 
 struct server {
     const char *const *answers[ASKED_KINDS]; /* NULL: closes the connection */
+    const char *info;                        /* NULL: what one that runs for long tells */
     char url[64];
     int listener;
     pthread_t thread;
@@ -120,6 +122,8 @@ static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
     if (n == 18)
         return ASKED_ACQUIRE;
+    if (n == 12)
+        return ASKED_CONFIRM;
     if (n == 16)
         return ASKED_RENEW;
     if (n == 15)
@@ -152,11 +156,22 @@ static inline const char *server_answer(struct server *server, char *const word[
     return answers[next[what]];
 }
 
+/* Each is known by its address. */
+static inline const char *server_info(const struct server *server, char info[128])
+{
+    char text[80];
+
+    snprintf(text, sizeof text, "run_id:%s\r\nuptime_in_seconds:1000000\r\n", server->url + 8);
+    snprintf(info, 128, "$%zu\r\n%s\r\n", strlen(text), text);
+    return server->info != NULL ? server->info : info;
+}
+
 static inline void server_serve(struct server *server, int fd, size_t next[ASKED_KINDS])
 {
     FILE *from = fdopen(fd, "r");
     char *word[SERVER_WORDS];
     const char *answer = "";
+    char info[128];
     int block_ms;
     int n;
 
@@ -165,6 +180,8 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
             answer = NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;
+        else if (strcmp(word[0], "INFO") == 0 && n == 2)
+            answer = server_info(server, info);
         else
             answer = server_answer(server, word, n, next);
         block_ms = strcmp(answer, NOT_WOKEN) == 0 ? (int)(strtod(word[n - 1], NULL) * 1000) : 0;

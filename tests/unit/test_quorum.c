@@ -196,6 +196,193 @@ static void test_stop(void)
     close_round(&round);
 }
 
+/* ---- several members ---- */
+
+#define FENCE "$16\r\n1700000000000000\r\n"
+#define GRANT_OF(FENCE) "*3\r\n:1\r\n:1700000000000\r\n$16\r\n" FENCE "\r\n"
+#define NOTED "*3\r\n:1\r\n:1700000000000\r\n" FENCE
+#define GREATER "*3\r\n:-2\r\n:1700000000000\r\n$16\r\n1700000000000009\r\n"
+#define MEMBERS 3
+#define YOUNG "$35\r\nrun_id:young\r\nuptime_in_seconds:1\r\n\r\n"
+#define MUTE "-NOPERM this user has no permissions to run the 'info' command\r\n"
+#define TWIN "$39\r\nrun_id:twin\r\nuptime_in_seconds:100000\r\n\r\n"
+
+struct several {
+    struct server server[MEMBERS];
+    struct quorum quorum;
+    struct lease lease;
+};
+
+static bool open_several(struct several *several)
+{
+    const char *urls[MEMBERS];
+    struct rlock_config config = {
+        .urls = urls,
+        .n_urls = MEMBERS,
+        .keys = &the_key,
+        .n_keys = 1,
+        .timing = {.ttl_ms = 3000, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS},
+        .connect_ms = CONNECT_MS,
+    };
+    bool good = true;
+    int i;
+
+    for (i = 0; i < MEMBERS; i++) {
+        good = good && server_start(&several->server[i]);
+        urls[i] = several->server[i].url;
+    }
+    good = good && lease_open(&several->lease, &config, NULL) == RLOCK_OK &&
+           roster_open(&several->quorum, &config, NULL) == RLOCK_OK;
+    lease_join(&several->lease, several->quorum.list);
+    return good;
+}
+
+static void close_several(struct several *several)
+{
+    int i;
+
+    roster_close(&several->quorum);
+    lease_close(&several->lease);
+    for (i = 0; i < MEMBERS; i++)
+        server_stop(&several->server[i]);
+}
+
+/* What each member answers; what comes of it; how many were asked to note a fence, and to undo. */
+static const struct {
+    const char *acquire[MEMBERS], *confirm[MEMBERS], *info[MEMBERS];
+    enum rlock_status st;
+    const char *text;
+    int confirms, undos;
+    uint64_t fence;
+} votes[] = {
+    {{GRANT, GRANT, GRANT}, {NULL}, {NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
+    {{GRANT, GRANT_OF("1700000000000005"), GRANT_OF("1700000000000002")},
+     {NOTED, NOTED, NOTED},
+     {NULL},
+     RLOCK_OK,
+     "",
+     3,
+     0,
+     1700000000000005},
+    {{GRANT, GRANT_OF("1700000000000005"), HELD},
+     {NOTED, NOTED, GONE},
+     {NULL},
+     RLOCK_OK,
+     "",
+     3,
+     0,
+     1700000000000005},
+    {{GRANT, GRANT, CLOSE}, {NOTED, NOTED, NOTED}, {NULL}, RLOCK_OK, "", 3, 0, 1700000000000000},
+    {{GRANT, GRANT, HELD}, {NOTED, GREATER, GONE}, {NULL}, RLOCK_PENDING, "", 15, 2, 0},
+    {{GRANT, GRANT, HELD}, {NOTED, GONE, GONE}, {NULL}, RLOCK_PENDING, "", 3, 2, 0},
+    {{GRANT, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 1, 0},
+    {{HELD, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
+    {{HELD, HELD, CLOSE}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
+    {{GRANT, LATE, LATE}, {NULL}, {NULL}, RLOCK_PENDING, "", 0, 1, 0},
+    {{HELD, SUPERSEDED, HELD}, {NULL}, {NULL}, RLOCK_SUPERSEDED, "", 0, 0, 0},
+    {{GRANT, LOADING, LOADING},
+     {NULL},
+     {NULL},
+     RLOCK_E_SERVER,
+     "1 of 3 members answered, 2 are needed; ",
+     0,
+     1,
+     0},
+    {{GRANT, LOADING, "-WRONGTYPE\r\n"}, {NULL}, {NULL}, RLOCK_E_NO_QUORUM, "LOADING", 0, 1, 0},
+    {{GRANT, GRANT, GRANT}, {NULL}, {YOUNG, NULL, NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
+    {{GRANT, GRANT, HELD},
+     {NULL},
+     {YOUNG, NULL, NULL},
+     RLOCK_E_NO_QUORUM,
+     "1 of 3 members were restarted, and may have forgotten who holds it",
+     0,
+     2,
+     0},
+    {{GRANT, GRANT, HELD}, {NULL}, {MUTE, NULL, NULL}, RLOCK_BUSY, "", 0, 1, 0},
+    {{GRANT, GRANT, GRANT},
+     {NULL},
+     {TWIN, NULL, TWIN},
+     RLOCK_E_CONFIG,
+     "are the same server",
+     0,
+     0,
+     0},
+};
+
+static int count_all(struct several *several, enum asked_for what)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < MEMBERS; i++)
+        n += server_count(&several->server[i], what);
+    return n;
+}
+
+static void test_vote(size_t row)
+{
+    static const char *const released[] = {RELEASED, NULL};
+    static struct several several;
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock_error err = {.text = ""};
+    const char *answers[MEMBERS][2][2] = {{{NULL}}};
+    int64_t block_ms = 0;
+    enum rlock_status st;
+    int i;
+
+    several = (struct several){.lease = {.n = 0}};
+    for (i = 0; i < MEMBERS; i++) {
+        answers[i][0][0] = votes[row].acquire[i];
+        answers[i][1][0] = votes[row].confirm[i] != NULL ? votes[row].confirm[i] : CLOSE;
+        several.server[i] = (struct server){.info = votes[row].info[i],
+                                            .answers = {[ASKED_ACQUIRE] = answers[i][0],
+                                                        [ASKED_CONFIRM] = answers[i][1],
+                                                        [ASKED_UNDO] = released}};
+    }
+    if (!ok(open_several(&several), "three servers"))
+        return;
+    st = quorum_acquire(&several.quorum, &several.lease, in(60000), &grant, &obstacle, &block_ms,
+                        &err);
+    okf(st == votes[row].st, "vote %zu: %d, %s", row, (int)st, err.text);
+    okf(strstr(err.text, votes[row].text) != NULL, "says: %s", votes[row].text);
+    okf(grant.fence == votes[row].fence, "fence %llu", (unsigned long long)grant.fence);
+    close_several(&several);
+    is_int(count_all(&several, ASKED_CONFIRM), votes[row].confirms, "so many are told the fence");
+    is_int(count_all(&several, ASKED_UNDO), votes[row].undos, "and so many to undo it");
+}
+
+static void test_votes(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof votes / sizeof votes[0]; i++)
+        test_vote(i);
+}
+
+static void test_lists(void)
+{
+    const char *urls[] = {"redis://h", "redis://i/3", "unix:///s"};
+    const char *others[] = {"redis://i/3", "unix:///s", "redis://:pw@h:6379/0"};
+    struct rlock_config config = {.urls = urls, .n_urls = 3};
+    struct quorum one;
+    struct quorum other;
+
+    ok(roster_open(&one, &config, NULL) == RLOCK_OK && strlen(one.list) == 8, "a list is known");
+    config.urls = others;
+    ok(roster_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) == 0,
+       "by the same in any order, with any password");
+    roster_close(&other);
+    others[0] = "redis://i/4";
+    ok(roster_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) != 0,
+       "and by something else where one is another");
+    roster_close(&other);
+    config.n_urls = 1;
+    ok(roster_open(&other, &config, NULL) == RLOCK_OK && other.list[0] == '\0', "one is no list");
+    roster_close(&other);
+    roster_close(&one);
+}
+
 static void test_open(void)
 {
     const char *const urls[] = {"redis://h", "redis://i", NULL};
@@ -203,7 +390,7 @@ static void test_open(void)
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(roster_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are not one",
+        okf(roster_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
             config.n_urls);
         roster_close(&quorum);
     }
@@ -214,6 +401,8 @@ int main(void)
     test_answers();
     test_undo();
     test_stop();
+    test_votes();
+    test_lists();
     test_open();
     return done_testing();
 }

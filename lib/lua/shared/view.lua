@@ -39,11 +39,19 @@ local function view(lock, now)
     lock.line and redis.call('ZCARD', lock.line) or -1, is_kept and 1 or 0, several, cards}
 end
 
--- What a value is known by, however long it is: who holds the lock.
+-- What a value is known by, however long it is: who holds the lock. Where several servers vote it is
+-- the same with all of them, though each says in its own time since when, and by which attempt.
 local function name_of(lock)
   local value = redis.call('GETRANGE', lock.key, 0, 65535)
+  local length = redis.call('STRLEN', lock.key)
   if is_of_several(value) then
-    value = value .. table.concat(redis.call('ZRANGE', lock.holders, 0, 999))
+    local tokens = redis.call('ZRANGE', lock.holders, 0, 999)
+    table.sort(tokens)
+    value, length = mode_of(value) .. table.concat(tokens), 0
+  elseif mode_of(value) then
+    value, length = string.gsub(value, ' since=%d+$', ''), 0
+  elseif string.find(value, '^' .. string.rep('%x', 32) .. ' v1 ') then
+    value, length = string.sub(value, 1, 32), 0
   end
-  return redis.sha1hex(value) .. ':' .. redis.call('STRLEN', lock.key)
+  return redis.sha1hex(value) .. ':' .. length
 end
