@@ -297,7 +297,7 @@ static void see(struct member *member, struct node *node)
 static void settle(struct member *member, enum rlock_status st)
 {
     member->asked_ms = member->at->node.asked_ms;
-    if (member->at->node.said != NULL || (st == RLOCK_OK && member->at->node.first == NODE_TELL))
+    if (member->at->node.said != NULL)
         see(member, &member->at->node);
     if (st == RLOCK_OK && reply_error(member->reply) != NULL)
         st = refused(member);

@@ -329,7 +329,9 @@ static void hear_first(struct node *node, const struct reply *reply)
     if (node->reply_bytes > 0)
         codec_allow(node->codec, node->reply_bytes);
     free(node->said);
-    node->said = node->first != NODE_ASKING && text != NULL ? strdup(text) : NULL;
+    node->said = NULL;
+    if (node->first == NODE_TELL || (node->first == NODE_LOOK && text != NULL))
+        node->said = strdup(text != NULL ? text : ""); /* who may not ask it is told nothing */
 }
 
 static enum rlock_status step_request(struct node *node, const struct reply **reply,

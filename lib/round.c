@@ -16,7 +16,8 @@
 
 #include "clock.h"
 
-#define LINGER_MIN_MS 20 /* for the others, when it is decided */
+#define LINGER_PART 20 /* of the time for an answer, for the others when it is decided; and yet */
+#define LINGER_MIN_MS 20
 #define LINGER_MAX_MS 100
 
 static bool is_skipped(const struct round *round, size_t i)
@@ -175,9 +176,13 @@ static bool is_decided(const struct quorum *quorum, const struct round *round)
 
 static int64_t linger_ms(const struct round *round, int64_t took_ms)
 {
-    if (round->block_ms > 0 || took_ms < LINGER_MIN_MS)
+    int64_t linger = round->reply_ms / LINGER_PART;
+
+    if (round->block_ms == 0 && took_ms > linger)
+        linger = took_ms;
+    if (linger < LINGER_MIN_MS)
         return LINGER_MIN_MS;
-    return took_ms < LINGER_MAX_MS ? took_ms : LINGER_MAX_MS;
+    return linger < LINGER_MAX_MS ? linger : LINGER_MAX_MS;
 }
 
 enum rlock_status round_run(struct quorum *quorum, const struct round *round,

@@ -190,7 +190,10 @@ static bool is_alike(const struct reply *one, const struct reply *other)
 
 static bool is_free(const struct reply *reply)
 {
-    return reply_is_nil(reply_at(reply_at(reply, 1), 0));
+    const struct reply *view = reply_at(reply, 1);
+    const struct reply *value = view == NULL ? NULL : reply_at(view, 0);
+
+    return value != NULL && reply_is_nil(value);
 }
 
 /* A majority counts most; of less, somebody who holds it counts more than nobody. */
@@ -204,7 +207,7 @@ static size_t weigh(const struct quorum *quorum, const struct member *member, si
 /* Whose look is shown, and how many looks are like it. */
 static size_t choose(const struct quorum *quorum, size_t *n_alike)
 {
-    size_t chosen = 0;
+    size_t chosen = quorum->n;
     size_t most = 0;
     size_t alike;
     size_t i;
@@ -218,7 +221,7 @@ static size_t choose(const struct quorum *quorum, size_t *n_alike)
         for (alike = 0, j = 0; j < quorum->n; j++)
             alike += quorum->member[j].state == RLOCK_OK &&
                      is_alike(member->reply, quorum->member[j].reply);
-        if (weigh(quorum, member, alike) <= most)
+        if (chosen < quorum->n && weigh(quorum, member, alike) <= most)
             continue;
         most = weigh(quorum, member, alike);
         *n_alike = alike;

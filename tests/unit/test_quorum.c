@@ -221,7 +221,7 @@ static bool open_several(struct several *several)
         .n_urls = MEMBERS,
         .keys = &the_key,
         .n_keys = 1,
-        .timing = {.ttl_ms = 3000, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS},
+        .timing = {.ttl_ms = 6000, .renew_ms = 2000, .reply_ms = 2000},
         .connect_ms = CONNECT_MS,
     };
     bool good = true;
