@@ -204,3 +204,84 @@ in_lines() { [[ $(on 1 redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
     assert_eq "$(wc -l <"$DIR/fences")" 16 turns
     assert_no_locks
 }
+
+# ---- who looks ----
+
+@test "status, list and break: what the majority says, of all of them" {
+    hold a -k "$KEY" --on-lost ignore
+    run -75 rlock status -k "$KEY"
+    assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 say so'
+    run -75 rlock status -k "$KEY" --json
+    assert_match "$output" '"mode":"exclusive",.*"members":5,"alike":5,'
+    # leftovers of a minority, of which one lists nothing else
+    each_of '2 4' redis_cli set "$KEY:some" "$(printf '%032d' 7) v1 try=1 ttl=9 host=x since=1" \
+        PX 60000 >/dev/null
+    run -0 rlock list --json
+    assert_eq "$(grep -c . <<<"$output")" 1 'locks that a majority has'
+    assert_match "$output" "\"key\":\"$KEY\","
+    run -0 rlock status -k "$KEY:some"
+    assert_match "$output" 'free.*servers +3 of 5 say so'
+    run -0 --separate-stderr rlock break -k "$KEY" --yes
+    assert_match "$stderr" 'broken: it was held by sh of '
+    assert_eq "$(holders "$KEY")" 0 'members that have it yet'
+    each_of '2 4' redis_cli del "$KEY:some" >/dev/null
+    let_go a 7
+    assert_no_locks
+}
+
+@test "status and list with two of five gone, and with three" {
+    local urls
+    read -ra urls <<<"$RLOCK_URL"
+    hold a -k "$KEY"
+    export RLOCK_URL="${urls[*]:0:3} redis://127.0.0.1:1 redis://127.0.0.1:2"
+    run -75 rlock status -k "$KEY"
+    assert_match "$output" 'servers +3 of 5 say so'
+    run -0 rlock list
+    assert_match "$output" "^KEY.*$KEY +exclusive "
+    export RLOCK_URL="${urls[*]:0:2} redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3"
+    run -69 --separate-stderr rlock status -k "$KEY"
+    assert_match "$stderr" '2 of 5 members answered, 3 are needed; 127.0.0.1:1: connect: '
+    run -69 rlock list
+    let_go a
+}
+
+@test "doctor: each member in its turn, what they are together, one that is missing" {
+    local urls
+    read -ra urls <<<"$RLOCK_URL"
+    run -0 rlock doctor -k "$KEY" --json
+    assert_eq "$(grep -c '"check":"rights"' <<<"$output")" 5 'members examined'
+    assert_match "$output" '"check":"quorum","grade":"good","found":"5 of 5 members answer'
+    run -0 rlock doctor
+    assert_match "$output" $'\ntogether:\ngood    quorum: '
+    export RLOCK_URL="${urls[*]:0:4} redis://127.0.0.1:1"
+    run -0 rlock doctor
+    assert_match "$output" "weak    member: it can't be examined: 127.0.0.1:1: connect"
+    assert_match "$output" 'weak    quorum: 4 of 5 members answer'
+    export RLOCK_URL="${urls[*]:0:1} redis://127.0.0.1:1 redis://127.0.0.1:2"
+    run -69 rlock doctor
+}
+
+@test "who has another list of servers is told so, whichever of the two has the lock" {
+    local urls
+    read -ra urls <<<"$RLOCK_URL"
+    hold a -k "$KEY" --label theirs
+    # another majority, which has only two of these
+    export RLOCK_URL="${urls[*]:0:3}"
+    run -75 --separate-stderr rlock -k "$KEY" -n -- true
+    assert_match "$stderr" \
+        'warning: sh of .* \(theirs\) names other servers for this lock \([0-9a-f]{8}, here [0-9a-f]{8}\)'
+    export RLOCK_URL=${urls[1]}
+    run -75 --separate-stderr rlock -k "$KEY" -n -- true
+    assert_match "$stderr" 'names other servers .*here one server'
+    # in another order it is the same list
+    export RLOCK_URL="${urls[4]} ${urls[*]:0:4}"
+    run -75 --separate-stderr rlock -k "$KEY" -n -- true
+    refute_match "$stderr" warning
+    let_go a
+    hold one -u "${urls[1]}" -k "$KEY"
+    export RLOCK_URL="${urls[*]}"
+    run -0 --separate-stderr rlock -k "$KEY" -n -- true
+    assert_match "$stderr" 'warning: sh of .* names other servers .*\(one server, here '
+    assert_eq "$(grep -c warning <<<"$stderr")" 1 warnings
+    let_go one
+}
