@@ -263,7 +263,7 @@ static void begin(const struct lease *lease, struct request *request, enum scrip
     for (lock = 0; lock < lease->n; lock++)
         n += !only_ours || lease->lock[lock].outer == 0;
     script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS,
-                   lease->attempt > 1);
+                   lease->attempt > 1 || lease->is_voted);
     for (lock = 0; lock < lease->n; lock++)
         for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].outer == 0); i++)
             request_add(request, lease->lock[lock].key[i]);
