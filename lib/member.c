@@ -11,7 +11,6 @@
 
 #include "clock.h"
 #include "err.h"
-#include "info.h"
 #include "random.h"
 #include "refusal.h"
 
@@ -273,23 +272,12 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
 }
 
-/* Uptime is in whole seconds, of which the first may not have been one. */
-static void see_itself(struct member *member, const char *info)
-{
-    int64_t uptime = info_number(info, "uptime_in_seconds", -1);
-
-    info_word(info, "run_id", member->run_id, sizeof member->run_id);
-    if (uptime < 0)
-        member->run_id[0] = '\0';
-    member->born_ms = rlock_clock_ms() - (uptime < CLOCK_MAX_MS / 1000 ? uptime - 1 : 0) * 1000;
-}
-
 static void see(struct member *member, struct node *node)
 {
     if (node->first == NODE_LOOK)
         cluster_see(&member->cluster, node->said, node->url);
     else
-        see_itself(member, node->said);
+        identity_read(&member->identity, node->said);
     free(node->said);
     node->said = NULL;
 }

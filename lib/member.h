@@ -4,6 +4,7 @@
 #define MEMBER_H
 
 #include "cluster.h"
+#include "identity.h"
 #include "node.h"
 #include "sentinel.h"
 
@@ -45,8 +46,7 @@ struct member {
     int64_t first_ms;          /* when it was asked first; 0: not yet */
     bool has_looked;           /* has home been asked for its Cluster? */
     bool is_to_tell;           /* who it is, and since when it runs */
-    char run_id[48];           /* "": it hasn't told */
-    int64_t born_ms;           /* when it started, at the latest */
+    struct identity identity;  /* as it has told; all of it "" and 0: not yet */
     struct sentinel sentinel;  /* of URL_SENTINEL */
     int64_t located_ms;        /* when Sentinels were asked last */
     enum member_phase phase;   /* of a pending request */

@@ -140,14 +140,14 @@ enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err)
 
         if (!member->is_to_tell || member->state != RLOCK_OK)
             continue;
-        if (member->run_id[0] == '\0') {
+        if (member->identity.run_id[0] == '\0') {
             member->state = err_set(&member->err, RLOCK_E_REFUSED, 0,
                                     "it doesn't tell which server it is: allow the user INFO");
             err_prefix(&member->err, member->url.shown);
             continue;
         }
         for (j = 0; j < i; j++)
-            if (strcmp(quorum->member[j].run_id, member->run_id) == 0)
+            if (strcmp(quorum->member[j].identity.run_id, member->identity.run_id) == 0)
                 return err_set(err, RLOCK_E_CONFIG, 0,
                                "%.100s and %.100s are the same server: it can't count twice",
                                quorum->member[j].url.shown, member->url.shown);
@@ -169,7 +169,7 @@ struct quorum roster_alone(const struct quorum *quorum, size_t nth,
 int64_t roster_young_ms(const struct quorum *quorum, const struct member *member)
 {
     int64_t forgets_ms = quorum->longest_ms + quorum->longest_ms / DRIFT_PART;
-    int64_t age_ms = rlock_clock_ms() - member->born_ms;
+    int64_t age_ms = rlock_clock_ms() - member->identity.born_ms;
 
     return member->is_to_tell && age_ms < forgets_ms ? forgets_ms - age_ms : 0;
 }

@@ -67,6 +67,18 @@ redis_start() {
         die "redis-server does not answer: $(tail -n 1 "$log")"
 }
 
+# Five servers, of which that one is none, as it has more to do. They have to run for a TTL first.
+quorum_start() {
+    for port in $quorum_ports; do
+        serve "redis-$port" redis-server --port "$port" --bind 127.0.0.1 --dir "$scratch" \
+            --save '' --appendonly no
+        eventually 10 redis-cli -p "$port" PING || die "redis-server: $(tail -n 1 "$log")"
+        set -- "$@" -u "redis://127.0.0.1:$port"
+    done
+    "$rlock" "$@" -t 2 -k bench -- true || die "a quorum grants nothing"
+    program "rlock, quorum of 5" "$rlock" "$@" -t 2 -k bench --
+}
+
 # The same server by TLS, with a certificate that is its own CA.
 tls_start() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=bench \
@@ -114,6 +126,7 @@ programs_list() {
         left_out "flock: not installed"
     fi
     program rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k bench --
+    quorum_start
     if ! has openssl || ! "$rlock" --version | grep -q 'TLS yes'; then
         left_out "rlock, TLS: needs openssl and an rlock with TLS"
     elif tls_start; then
@@ -296,9 +309,11 @@ mkdir -p "$out"
 
 compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
 compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
-# shellcheck disable=SC2046 # four words
-set -- $("$out/free_ports" 4)
+# shellcheck disable=SC2046 # nine words
+set -- $("$out/free_ports" 9)
 redis_port=$1 etcd_port=$2 etcd_peer_port=$3 tls_port=$4
+shift 4
+quorum_ports=$*
 redis_start
 programs_list
 

@@ -32,8 +32,11 @@ function row(name, columns, kind, measured) {
 
 function time_row(name,    ratio) {
     ratio = median["rlock"] / median[name]
+    if (name ~ /^rlock, quorum/) # of this it is the other way round
+        ratio = median[name] / median["rlock"]
     printf "%-24s%8.3f ms %8.3f ms %8.3f ms", name, median[name], p90[name], p99[name]
-    printf " %9.2f %12.2f%s\n", median[name] / median[names[1]], ratio, verdict("time", name, ratio)
+    printf " %9.2f %12.2f%s\n", median[name] / median[names[1]], ratio,
+        name ~ /^rlock, quorum/ ? verdict("quorum", "rlock", ratio) : verdict("time", name, ratio)
 }
 
 function memory_row(name) {

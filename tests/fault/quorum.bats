@@ -74,7 +74,7 @@ run_ms() { # COMMAND...: sets took
     done
 }
 
-@test "three of five killed or stopped: 69 at first, 76 in the middle, no command beyond its lease" {
+@test "three of five killed or stopped: 69 at first, then 76, and no command beyond its lease" {
     local how began ended
     quorum_start 5
     quorum_is_old 2

@@ -39,8 +39,8 @@ local function view(lock, now)
     lock.line and redis.call('ZCARD', lock.line) or -1, is_kept and 1 or 0, several, cards}
 end
 
--- What a value is known by, however long it is: who holds the lock. Where several servers vote it is
--- the same with all of them, though each says in its own time since when, and by which attempt.
+-- What a value is known by, however long it is: who holds the lock. Where several servers vote it
+-- is the same with all of them, though each says in its own time since when, and by which attempt.
 local function name_of(lock)
   local value = redis.call('GETRANGE', lock.key, 0, 65535)
   local length = redis.call('STRLEN', lock.key)
