@@ -7,6 +7,7 @@ load ../helpers/redis
 load ../helpers/fake
 load ../helpers/hold
 load ../helpers/quorum
+load ../helpers/lua
 
 setup() {
     common_setup
@@ -230,4 +231,61 @@ started_clients() {
     for each in {1..8}; do
         dead "$(<"$DIR/pids/c$each")" || echo "$each"
     done
+}
+
+# ---- the scripts ----
+
+# The greatest fence that these grant.
+grant_of() { # TOKEN NUMBER...
+    local token=$1 each
+    shift
+    for each; do
+        on "$each" acquire "$token" 1
+        echo
+    done | sed -nE 's/^1 [0-9]+ ([0-9]+) .*/\1/p' | sort -n | tail -n 1
+}
+
+# The same by the scripts alone, step by step. With a fence that is as great, or less, than one that
+# was granted, the second round of B fails where it should not be alone with its number.
+@test "the scripts: what a late request has placed is not confirmed with an older fence" {
+    local b a late
+    quorum_start 3
+    b=$(grant_of "$mine" 1 2)
+    on 2 redis_cli del "$KEY" >/dev/null # it forgets the lock, not the fence
+    a=$(grant_of "$yours" 2 3)
+    ((a > b)) || fail "A got $a after $b"
+    assert_match "$(on 2 confirm "$yours" "$a")" "^1 [0-9]+ $a "
+    assert_match "$(on 3 confirm "$yours" "$a")" "^1 [0-9]+ $a "
+    each_of '2 3' release "$yours" "$a" >/dev/null
+    late=$(grant_of "$mine" 3) # and is too late to be counted
+    assert_match "$(on 1 confirm "$mine" "$b")" "^1 [0-9]+ $b "
+    assert_match "$(on 2 confirm "$mine" "$b")" '^-1 [0-9]+ $'
+    assert_match "$(on 3 confirm "$mine" "$b")" "^-2 [0-9]+ $late "
+    # with the greater number it is had, and that is greater than A's
+    assert_match "$(on 1 confirm "$mine" "$late")" "^1 [0-9]+ $late "
+    assert_match "$(on 3 confirm "$mine" "$late")" "^1 [0-9]+ $late "
+    ((late > a)) || fail "B got $late after $a"
+    assert_eq "$(on 1 fence)" "$late" 'last fence'
+    assert_between "$(on 1 ttl_ms "$(helper fence)")" 604700000 604800000 'its PTTL'
+}
+
+@test "the scripts: with several servers no turn is kept, and who undoes an attempt wakes nobody" {
+    local CARD='pid=1 members=0123abcd' QUEUE=fifo
+    quorum_start 1
+    redis_use q1
+    acquire "$mine" 1 >/dev/null
+    acquire "$yours" 1 >/dev/null
+    acquire "$third" 1 >/dev/null
+    assert_eq "$(redis_cli zcard "$(helper line)")" 2 'in line'
+    release "$mine" 0
+    assert_eq "$(redis_cli exists "$KEY" "$(helper wake)$yours" "$(helper wake)$third")" 1 \
+        'the first is woken, and no more'
+    # whoever comes has it
+    assert_match "$(acquire "$third" 2)" '^1 '
+    redis_cli del "$(helper wake)$yours" >/dev/null
+    undo "$third" 2
+    assert_eq "$(redis_cli exists "$KEY" "$(helper wake)$yours")" 0 'the lock, and who is woken'
+    # who leaves passes on what it may have been woken for
+    leave "$third"
+    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 1 'the first is woken'
 }

@@ -3,10 +3,11 @@
 #
 #     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    beside the line, unless QUEUE is set: fifo,
 #                                                     newest, none or try; WANT: x, s or a number;
-#                                                     ONCE=1; OUTER: tokens
+#                                                     ONCE=1; OUTER: tokens; CARD
 #     renew TOKEN FENCE [TTL [LIMIT]]                 the same WANT; SLOT
 #     release TOKEN FENCE [ENDING MS]
 #     undo TOKEN ATTEMPT / leave TOKEN
+#     confirm TOKEN FENCE                             as a majority does
 #     fence [KEY]                                     the last one
 #     helper KIND [KEY]                               the name of a helper key
 #     contents / endless                              all keys; those without an expiry
@@ -49,7 +50,7 @@ lua() { # NAME ARGUMENT...
 
 acquire() {
     # shellcheck disable=SC2086 # words
-    lua acquire "$1" "$2" pid=1 "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" "${WANT:-x}" \
+    lua acquire "$1" "$2" "${CARD:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" "${WANT:-x}" \
         "${ONCE:-}" ${OUTER:-}
 }
 
@@ -59,6 +60,7 @@ renew() {
     lua renew "${4:-0}" pid=1 "${WANT:-x}" "${SLOT:-0}" "${each[@]}"
 }
 
+confirm() { lua confirm "$1" "$2" 30000; }
 release() { lua release "$1 " "$2" '' "${3:-}" "${4:-0}" pid=1; }
 undo() { lua release "$1 v1 try=$2 " '' '' ''; }
 leave() { lua release "$1 " '' "$1" ''; }
