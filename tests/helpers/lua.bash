@@ -50,8 +50,8 @@ lua() { # NAME ARGUMENT...
 
 acquire() {
     # shellcheck disable=SC2086 # words
-    lua acquire "$1" "$2" "${CARD:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" "${WANT:-x}" \
-        "${ONCE:-}" ${OUTER:-}
+    lua acquire "$1" "$2" "${CARD:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" \
+        "${WANT:-x}" "${ONCE:-}" ${OUTER:-}
 }
 
 renew() {
