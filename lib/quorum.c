@@ -68,7 +68,8 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     struct round round = {.lease = lease,
                           .ask = lease_ask_confirm,
                           .read = answer_read_confirmation,
-                          .goes_on = true};
+                          .goes_on = true,
+                          .is_quick = true};
     struct tally noted;
     enum rlock_status st;
     int tries;

@@ -178,6 +178,8 @@ static int64_t linger_ms(const struct round *round, int64_t took_ms)
 {
     int64_t linger = round->reply_ms / LINGER_PART;
 
+    if (round->is_quick)
+        return 0;
     if (round->block_ms == 0 && took_ms > linger)
         linger = took_ms;
     if (linger < LINGER_MIN_MS)
