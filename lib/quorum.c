@@ -94,26 +94,32 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     return RLOCK_PENDING;
 }
 
+static void undo(struct quorum *quorum, const struct lease *lease, unsigned granted_by)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_undo,
+                          .enough = 1,
+                          .skip = ~granted_by,
+                          .reply_ms = quorum->timing.reply_ms,
+                          .goes_on = true};
+
+    if (granted_by != 0)
+        round_run(quorum, &round, until_in((struct rlock_until){RLOCK_NEVER, -1}, round.reply_ms));
+}
+
 /* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
 static void take_back(struct quorum *quorum, const struct lease *lease, const struct round *of,
                       unsigned granted_by)
 {
-    struct round undo = {.lease = lease,
-                         .ask = lease_ask_undo,
-                         .enough = 1,
-                         .skip = ~granted_by,
-                         .reply_ms = quorum->timing.reply_ms,
-                         .goes_on = true};
-
     round_drop(quorum, of);
-    if (granted_by != 0)
-        round_run(quorum, &undo, until_in((struct rlock_until){RLOCK_NEVER, -1}, undo.reply_ms));
+    undo(quorum, lease, granted_by);
 }
 
 /* Too few members remember for long enough who has it. */
-static enum rlock_status too_young(const struct quorum *quorum, const struct tally *tally,
+static enum rlock_status too_young(struct quorum *quorum, const struct tally *tally,
                                    struct rlock_obstacle *obstacle, struct rlock_error *err)
 {
+    quorum->is_young = true;
     *obstacle = (struct rlock_obstacle){.left_ms = tally->young_ms, .seen_ms = rlock_clock_ms()};
     snprintf(obstacle->holder, sizeof obstacle->holder,
              "%zu of %zu servers that were restarted, and may have forgotten who holds it",
@@ -186,6 +192,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     struct tally tally;
 
     lease->attempt++;
+    quorum->is_young = false;
     stopped = round_run(quorum, &round, until);
     st = tally_count(&tally, quorum, answer_read_grant, err);
     warn_of(quorum, &tally.stranger);
@@ -195,6 +202,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
         st = stopped == RLOCK_OK ? confirm(quorum, lease, &tally, until) : stopped;
         if (st == RLOCK_PENDING)
             take_back(quorum, lease, &round, tally.granted_by);
+        if (st == RLOCK_OK)
+            undo(quorum, lease, tally.odd);
         if (st == RLOCK_OK)
             st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;

@@ -191,8 +191,10 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
             member->granted_by = member_connection(member);
         }
         tally->gone_from |= (answers[i].kind == ANSWER_GONE ? 1U : 0) << i;
-        if (is_granted(&answers[i]) && !is_alike(&answers[i], &tally->granted))
+        if (is_granted(&answers[i]) && !is_alike(&answers[i], &tally->granted)) {
+            tally->odd |= 1U << i;
             continue;
+        }
         if (read == answer_read_grant && answers[i].kind == ANSWER_GRANTED && young_ms > 0) {
             tally->young++;
             tally->young_ms = young_ms > tally->young_ms ? young_ms : tally->young_ms;

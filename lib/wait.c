@@ -145,16 +145,17 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         st = attempt(asking, grant, &block_ms, err);
         if (!may_pass(st) || (asking->lease->is_once && is_answered(asking, st)))
             return st;
-        asking->was_there = asking->was_there || st == RLOCK_BUSY || st == RLOCK_PENDING;
+        asking->was_there = asking->was_there || asking->quorum->is_young || st == RLOCK_BUSY ||
+                            st == RLOCK_PENDING;
         if (asking->was_there && !asking->lease->is_once)
             asking->ends = asking->until;
-        if (st == RLOCK_BUSY)
+        if (st == RLOCK_BUSY || asking->quorum->is_young)
             watch_see(asking->quorum->told, asking->obstacle);
         watch_tick(asking->quorum->told);
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         if (until_over(asking->ends))
-            return asking->was_there ? RLOCK_TIMEOUT : st;
+            return asking->was_there && !asking->quorum->is_young ? RLOCK_TIMEOUT : st;
     }
 }
 
