@@ -52,3 +52,12 @@ void err_suffix(struct rlock_error *err, const char *and)
     used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, "; %s", and);
 }
+
+/* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
+void err_hide(char *text, const char *secret)
+{
+    if (secret == NULL || *secret == '\0')
+        return;
+    while ((text = strstr(text, secret)) != NULL)
+        memset(text, '*', strlen(secret));
+}

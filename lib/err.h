@@ -20,4 +20,7 @@ void err_printable(char *text);
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);
 
+/* err_hide: asterisks for each time that a secret stands in a text; NULL: there is none. */
+void err_hide(char *text, const char *secret);
+
 #endif

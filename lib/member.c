@@ -141,15 +141,6 @@ static void turn_away(struct member *member)
 
 /* ---- the answers ---- */
 
-/* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
-static void hide(char *said, const char *password)
-{
-    if (password == NULL || *password == '\0')
-        return;
-    while ((said = strstr(said, password)) != NULL)
-        memset(said, '*', strlen(password));
-}
-
 /*
  * Is it time to ask for the nodes of a Cluster? Only who may have to find it
  * again needs them: one that is about to ask again, and this isn't over soon. A
@@ -166,7 +157,7 @@ static bool is_to_look(const struct member *member)
 static enum rlock_status ask_at(struct member *member, struct place *place, enum node_first first)
 {
     int64_t until = member->limits.connect_until_ms;
-    int64_t try = rlock_clock_ms() + ((int64_t)TRY_MS << member->n_tries);
+    int64_t soon = rlock_clock_ms() + ((int64_t)TRY_MS << member->n_tries);
 
     member->reply = NULL;
     member->phase = MEMBER_ASKING;
@@ -174,9 +165,7 @@ static enum rlock_status ask_at(struct member *member, struct place *place, enum
     place->node.tls = member->tls;
     place->node.reply_bytes = member->reply_bytes;
     place->node.is_to_tell = member->is_to_tell;
-    member->try_ms = has_sentinels(member) && try < until ?
-    try : until
-        ;
+    member->try_ms = has_sentinels(member) && soon < until ? soon : until;
     if (first == NODE_NOTHING && is_to_look(member)) {
         first = NODE_LOOK;
         member->has_looked = true;
@@ -241,7 +230,7 @@ static enum rlock_status refused(struct member *member)
     char said[1024]; /* so much more than is shown that no password is shown in part */
 
     snprintf(said, sizeof said, "%s", reply);
-    hide(said, node->password);
+    err_hide(said, node->password);
     if (strstr(reply, "non local key") == NULL)
         member->asked_ms = 0; /* it was answered: nothing of it was executed */
     if (member->script != NULL &&

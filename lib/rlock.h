@@ -156,8 +156,7 @@ struct rlock_obstacle {
  * Who is told what is in the way: after each look at it, again where no look
  * came for a while, and with NULL when the wait is over. And that the lock was
  * asked for and the answer is on its way: what a grant will need can be prepared
- * meanwhile; and, once, that another client has another list of servers. Called
- * by the thread that waits; it must not block.
+ * meanwhile. Called by the thread that waits; it must not block.
  */
 struct rlock_watch {
     void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */

@@ -13,13 +13,12 @@
 #include "clock.h"
 #include "err.h"
 #include "round.h"
+#include "view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDERS_MAX 20 /* shown of one lock, as in shared/view.lua */
-#define LEFT_MAX_MS (INT64_C(1) << 53)
 #define WAITERS_EACH "28" /* two elements each */
 #define LOCKS_EACH 60
 #define LOCKS_WANTED 45
@@ -30,112 +29,6 @@
 static enum rlock_status unexpected(struct rlock_error *err)
 {
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
-}
-
-/* ---- what is told of a lock ---- */
-
-static enum rlock_seen seen_in(const char *value, bool is_kept)
-{
-    if (is_kept)
-        return RLOCK_SEEN_KEPT;
-    if (!card_is_ours(value))
-        return RLOCK_SEEN_FOREIGN;
-    if (card_has(value, "mode", "shared"))
-        return RLOCK_SEEN_SHARED;
-    if (card_has(value, "mode", "slots"))
-        return RLOCK_SEEN_SLOTS;
-    if (card_has(value, "mode", "rest"))
-        return RLOCK_SEEN_REST;
-    return card_has(value, "mode", "done") ? RLOCK_SEEN_DONE : RLOCK_SEEN_EXCLUSIVE;
-}
-
-static void set_length(struct rlock_party *party, int64_t now_ms)
-{
-    party->for_ms = party->since_ms > 0 && now_ms > party->since_ms ? now_ms - party->since_ms : 0;
-}
-
-static void read_holder(struct rlock_view *view, struct rlock_party *holder, const char *value,
-                        int64_t now_ms)
-{
-    card_read(view->seen == RLOCK_SEEN_FOREIGN ? "" : value, holder);
-    card_describe(holder->text, sizeof holder->text, value);
-    set_length(holder, now_ms);
-    view->holders = holder;
-    view->n_holders = view->n_all = 1;
-}
-
-/* Those who hold it at once: {ms left, card, ...}, and how many there are. */
-static enum rlock_status read_several(struct rlock_view *view, struct rlock_party *holders,
-                                      const struct reply *cards, int64_t n_all, int64_t now_ms,
-                                      struct rlock_error *err)
-{
-    size_t i;
-    size_t n;
-
-    view->holders = holders;
-    view->n_all = n_all < 0 ? 0 : (size_t)n_all;
-    for (i = 0; i + 1 < reply_count(cards) && view->n_holders < HOLDERS_MAX; i += 2) {
-        struct rlock_party *holder = &holders[view->n_holders++];
-        const char *card = reply_text(reply_at(cards, i + 1), &n);
-
-        if (card == NULL || !reply_is_int(reply_at(cards, i)))
-            return unexpected(err);
-        card_read(card, holder);
-        holder->left_ms = reply_int(reply_at(cards, i));
-        set_length(holder, now_ms);
-    }
-    return RLOCK_OK;
-}
-
-/* {value, ms left, last fence, how many wait, is it kept for the next, how many hold it, cards} */
-static bool is_view(const struct reply *reply)
-{
-    const struct reply *value = reply == NULL ? NULL : reply_at(reply, 0);
-    size_t n;
-    size_t i;
-
-    if (reply == NULL || reply_count(reply) != 7 || reply_text(reply_at(reply, 2), &n) == NULL)
-        return false;
-    if (reply_text(value, &n) == NULL && !reply_is_nil(value))
-        return false;
-    for (i = 1; i <= 5; i++)
-        if (i != 2 && !reply_is_int(reply_at(reply, i)))
-            return false;
-    return true;
-}
-
-static int64_t bounded(int64_t left_ms)
-{
-    if (left_ms < 0)
-        return -1;
-    return left_ms < LEFT_MAX_MS ? left_ms : LEFT_MAX_MS;
-}
-
-static enum rlock_status read_view(const struct reply *reply, int64_t now_ms,
-                                   struct rlock_view *view, struct rlock_party *holders,
-                                   struct rlock_error *err)
-{
-    const char *value;
-    int64_t several;
-    size_t n;
-
-    if (!is_view(reply))
-        return unexpected(err);
-    value = reply_text(reply_at(reply, 0), &n);
-    several = reply_int(reply_at(reply, 5));
-    view->fence = strtoull(reply_text(reply_at(reply, 2), &n), NULL, 10);
-    view->waiting = reply_int(reply_at(reply, 3));
-    if (value == NULL)
-        return RLOCK_OK;
-    view->left_ms = bounded(reply_int(reply_at(reply, 1)));
-    view->seen = seen_in(value, reply_int(reply_at(reply, 4)) == 1);
-    if (view->seen == RLOCK_SEEN_FOREIGN)
-        view->value = card_without_token(value);
-    if (several >= 0)
-        return read_several(view, holders, reply_at(reply, 6), several, now_ms, err);
-    if (view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN)
-        read_holder(view, holders, value, now_ms);
-    return RLOCK_OK;
 }
 
 /* ---- one lock ---- */
@@ -171,9 +64,9 @@ static void show_waiters(const struct reply *reply, const struct rlock_visitor *
             continue;
         card_read(card, &waiter);
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
-        if (waiter.since_ms < 0 || waiter.since_ms > LEFT_MAX_MS)
+        if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
-        set_length(&waiter, now_ms);
+        view_set_length(&waiter, now_ms);
         visitor->waiter(visitor->context, &waiter);
     }
 }
@@ -235,14 +128,14 @@ static enum rlock_status show_lock(const struct reply *reply, const char *key, s
                                    struct rlock_error *err)
 {
     struct rlock_view view = {.key = key, .n_members = n_members, .n_alike = n_alike};
-    struct rlock_party holders[HOLDERS_MAX];
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
     enum rlock_status st;
     size_t n;
 
     view.name = reply_text(reply_at(reply, 2), &n);
     if (view.name == NULL)
         return unexpected(err);
-    st = read_view(reply_at(reply, 1), reply_int(reply_at(reply, 0)), &view, holders, err);
+    st = view_read(reply_at(reply, 1), reply_int(reply_at(reply, 0)), &view, holders, err);
     if (st == RLOCK_OK && visitor->lock != NULL)
         visitor->lock(visitor->context, &view);
     return st;
@@ -337,7 +230,7 @@ static enum rlock_status show_page(const struct reply *reply, const struct rlock
 {
     int64_t now_ms = reply_int(reply_at(reply, 0));
     enum rlock_status st = RLOCK_OK;
-    struct rlock_party holders[HOLDERS_MAX];
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
     size_t i;
     size_t n;
 
@@ -348,7 +241,7 @@ static enum rlock_status show_page(const struct reply *reply, const struct rlock
         view.key = reply_text(reply_at(row, 0), &n);
         if (view.key == NULL)
             return unexpected(err);
-        st = read_view(reply_at(row, 1), now_ms, &view, holders, err);
+        st = view_read(reply_at(row, 1), now_ms, &view, holders, err);
         if (st == RLOCK_OK && view.seen != RLOCK_SEEN_FREE && visitor->lock != NULL)
             visitor->lock(visitor->context, &view);
     }
