@@ -69,6 +69,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
                           .ask = lease_ask_confirm,
                           .read = answer_read_confirmation,
                           .goes_on = true,
+                          .needs_memory = true,
                           .is_quick = true};
     struct tally noted;
     enum rlock_status st;
@@ -186,6 +187,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                           .read = answer_read_grant,
                           .reply_ms = acquire_reply_ms(&quorum->timing),
                           .undo = true,
+                          .needs_memory = true,
                           .is_told = true};
     enum rlock_status stopped;
     enum rlock_status st;

@@ -141,10 +141,13 @@ static bool is_on_its_way(const struct quorum *quorum)
     return asked >= quorum->need;
 }
 
-static bool says_yes(const struct round *round, const struct member *member)
+static bool says_yes(const struct quorum *quorum, const struct round *round,
+                     const struct member *member)
 {
     struct answer answer;
 
+    if (round->needs_memory && roster_young_ms(quorum, member) > 0)
+        return false;
     if (round->block_ms > 0)
         return !reply_is_nil(member->reply);
     if (round->read == NULL)
@@ -165,7 +168,7 @@ static bool is_decided(const struct quorum *quorum, const struct round *round)
 
         if (is_skipped(round, i) || member->state == RLOCK_PENDING)
             continue;
-        if (member->state == RLOCK_OK && says_yes(round, member))
+        if (member->state == RLOCK_OK && says_yes(quorum, round, member))
             yes++;
         else
             no++;

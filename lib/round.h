@@ -19,6 +19,7 @@ struct round {
     bool undo;                     /* a request given up is to be undone */
     bool is_last;                  /* it is worth sending behind a request that is under way */
     bool goes_on;                  /* it isn't the last request */
+    bool needs_memory;             /* one that may have forgotten who has the lock says no yes */
     bool is_quick;                 /* the rest isn't worth a moment when it is decided */
     bool is_told;                  /* whoever watches is to know when it is on its way */
 };

@@ -195,7 +195,8 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
             tally->odd |= 1U << i;
             continue;
         }
-        if (read == answer_read_grant && answers[i].kind == ANSWER_GRANTED && young_ms > 0) {
+        if ((read == answer_read_grant || read == answer_read_confirmation) &&
+            answers[i].kind == ANSWER_GRANTED && young_ms > 0) {
             tally->young++;
             tally->young_ms = young_ms > tally->young_ms ? young_ms : tally->young_ms;
             continue;

@@ -39,6 +39,11 @@
  *
  * The protocol, where it may be weaker than this
  *   NOT_AFTER        nothing is acquired for who has stopped asking; then RENEW_BLINDLY is right
+ * So rlock is built: RENEW_BLINDLY, as an acquire carries a not-after once the member's clock is
+ * known, and the last request on a connection that is given up undoes it. Where neither reaches the
+ * member, and a lock has vanished early besides, renew-blindly is what can happen. And what a
+ * member forgot is put back by an acquire with a number of its own, while a majority confirms the
+ * lease: lease-no-fence.
  * The protocol with a part left out or changed; what then goes wrong is in expected.tsv
  *   ONE_PHASE        no confirmations           NO_REFUSAL    confirm does not compare
  *   KEEP_REPLIES     those from before a raise count           NO_WRITE      confirm leaves F alone
