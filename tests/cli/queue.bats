@@ -6,13 +6,12 @@ load ../helpers/redis
 load ../helpers/hold
 load ../helpers/queue
 
-SLACK=500 # ms that a busy machine may add
-
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 
 setup() {
     common_setup
+    SLACK=$(busy_ms 500) # ms that a busy machine may add
     many=300
     ! is_sanitized || { many=20 SLACK=5000; }
     export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT

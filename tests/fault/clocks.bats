@@ -9,10 +9,9 @@ load ../helpers/redis
 load ../helpers/hold
 load ../helpers/queue
 
-SLACK=1000 # ms that a busy machine may add
-
 setup() {
     common_setup
+    SLACK=$(busy_ms 1000) # ms that a busy machine may add
     ! is_sanitized || SLACK=8000
     set_clock 0
     printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \

@@ -9,10 +9,9 @@
 #     in_line N [KEY]            so many wait
 #     assert_only_fences         no key is left but those, and they expire
 
-SLACK=500 # ms that a busy machine may add
-
 kinds_setup() {
     common_setup
+    SLACK=$(busy_ms 500) # ms that a busy machine may add
     ! is_sanitized || SLACK=5000
     export DIR KEY RLOCK TOOLS SLACK RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_cli flushall >/dev/null
