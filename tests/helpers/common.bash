@@ -88,8 +88,8 @@ assert_status() {
 # now_ms: the clock that rlock uses, CLOCK_BOOTTIME.
 now_ms() { "$TOOLS/hold_clock"; }
 
-# busy_ms MS: what a machine that has nothing else to do may add to a time that is measured; one that
-# has more to do than it has processors, as many times more.
+# busy_ms MS: what a machine that has nothing else to do may add to a time that is measured; one
+# that has more to do than it has processors, as many times more.
 busy_ms() {
     awk -v ms="$1" -v processors="$(nproc)" '
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
