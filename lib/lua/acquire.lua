@@ -13,6 +13,7 @@
 --         {-3, now} a newer waiter came
 --         {-4, now, which lock} an rlock that we run under has it in another way
 --         {3, now, ms left, value} done already
+-- with shared/clock.lua
 -- with shared/lock.lua
 -- with shared/line.lua
 

@@ -1,6 +1,7 @@
 -- break: take a lock from whoever has it, and pass it on to the first in line.
 -- ARGV: 1 name of the value to take away, as inspect tells it
 -- returns 1 taken away | 0 it is another value by now | -1 gone
+-- with shared/clock.lua
 -- with shared/lock.lua
 -- with shared/line.lua
 -- with shared/view.lua

@@ -4,6 +4,7 @@
 --         {-1, now} one of them isn't its owner's
 -- The comparison is what makes fences unique and their order that of the grants: of two owners
 -- whose majorities meet here, the later one got its own number after the first one's was noted.
+-- with shared/clock.lua
 -- with shared/lock.lua
 
 local fence = tonumber(ARGV[2])

@@ -2,6 +2,7 @@
 -- ARGV: 1 ticket behind which to look ('' for the first ones), 2 how many waiters to look at
 -- returns {now, view, name of the value, ticket to go on behind ('': there are no more),
 --          ticket, "beat want card" of each live waiter...}
+-- with shared/clock.lua
 -- with shared/lock.lua
 -- with shared/line.lua
 -- with shared/view.lua

@@ -3,10 +3,9 @@
 --       4 how many locks may be returned, 5 how many bytes of them
 -- returns {now, next cursor, {key, view}...} or {now} if these are too many: ask for fewer keys
 -- Where there are no fewer to ask for, those beyond the bounds are left out.
+-- with shared/clock.lua
 -- with shared/view.lua
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local most, room = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- As the names of helper keys are made, but where that takes the key's hash slot: nil.

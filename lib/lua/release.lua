@@ -6,6 +6,7 @@
 --       4 what becomes of the lock: '' free, "rest" taken for a while, "done" marked as done
 --       5 for how many ms, 6 card
 -- returns 1 released | 0 one is another's | -1 one is gone
+-- with shared/clock.lua
 -- with shared/lock.lua
 -- with shared/line.lua
 

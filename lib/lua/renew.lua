@@ -5,6 +5,7 @@
 --         {0, now, ms left, value} one is another's | {-1, now} one is gone
 --         {-2, now} this request comes too late | {-5, now} all were given back by
 --         their token, or one was where it is the token that renews
+-- with shared/clock.lua
 -- with shared/lock.lua
 
 -- By its token alone a lease may become longer than it was granted for.

@@ -1,6 +1,7 @@
 -- stamp_release: give back a lock that is a time, while that time is ours and not over.
 -- ARGV: as of release; 3 leaves no line, as there is none
 -- returns as release
+-- with shared/clock.lua
 -- with shared/stamp.lua
 
 local token = string.sub(ARGV[1], 1, 32)

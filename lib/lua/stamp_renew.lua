@@ -1,6 +1,7 @@
 -- stamp_renew: extend a lock that is a time; put it back where nobody else can have had it.
 -- ARGV: as of renew; 3 the unit of the time, s or ms
 -- returns as renew
+-- with shared/clock.lua
 -- with shared/stamp.lua
 
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])

@@ -1,4 +1,5 @@
--- lock: who holds a lock; comes in front of the scripts that change that.
+-- lock: who holds a lock; comes behind shared/clock.lua, in front of the scripts that
+-- change that.
 -- KEYS: for each lock six: the lock, the last fence, the line (ticket by token),
 --       the waiters ("beat want card" by token; "ticket token" by "newest"),
 --       the holders of a lock that several have at once (end of the lease by token), their cards
@@ -6,19 +7,12 @@
 -- that is nobody's. Where it is gone, what is left of its holders counts for nothing.
 
 local NOBODY = string.rep('0', 32)
-local time = redis.call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = math.floor(us / 1000)
 
 local locks = {}
 for i = 1, #KEYS, 6 do
   locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
     waiters = KEYS[i + 3], holders = KEYS[i + 4], cards = KEYS[i + 5],
     wake = 'rlock:wake' .. string.sub(KEYS[i + 2], 11)} -- from rlock:line...
-end
-
-local function whole(number)
-  return string.format('%.0f', number)
 end
 
 -- A word of a card: its number.

@@ -1,17 +1,10 @@
--- stamp: a lock that is the time of its own expiry, as older programs keep it; comes in front of
--- the scripts that serve such locks.
+-- stamp: a lock that is the time of its own expiry, as older programs keep it; comes behind
+-- shared/clock.lua, in front of the scripts that serve such locks.
 -- KEYS: as everywhere, of one lock; the last fence and the cards are used besides the lock itself
 -- Whoever finds the time in a lock to be over may take it. A time is no name: which owner wrote it
 -- stands beside it, as "VALUE v1 try=N ttl=MS unit=s ...", and counts while VALUE is in the lock.
 
 local LOCK, FENCE, CARDS = KEYS[1], KEYS[2], KEYS[6]
-local time = redis.call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = math.floor(us / 1000)
-
-local function whole(number)
-  return string.format('%.0f', number)
-end
 
 -- A time as it stands in the lock. Its last second is not over before the lease is.
 local function stamp(at, unit)

@@ -24,7 +24,7 @@ local function view(lock, now)
     value = false
   end
   if value and lock.holders and is_of_several(value) then
-    local from = '(' .. string.format('%.0f', now)
+    local from = '(' .. whole(now)
     several = redis.call('ZCOUNT', lock.holders, from, '+inf')
     local some = redis.call('ZRANGEBYSCORE', lock.holders, from, '+inf', 'WITHSCORES',
       'LIMIT', 0, HOLDERS)
