@@ -41,6 +41,7 @@ teardown() { common_teardown; }
     rlock acquire -k "$KEY" >"$DIR/token"
     assert_match "$(value "$KEY")" " pid=$BASHPID .*command=bash "
     start other sleep 20
+    eventually 5 grep -qx sleep "/proc/$pid/comm"
     rlock acquire -k "$KEY:2" --label 'a b' --bind-pid "$pid" >"$DIR/token"
     assert_match "$(value "$KEY:2")" " pid=$pid .*command=sleep label=a%20b "
 }

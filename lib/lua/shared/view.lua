@@ -51,7 +51,10 @@ local function name_of(lock)
   elseif mode_of(value) then
     value, length = string.gsub(value, ' since=%d+$', ''), 0
   elseif string.find(value, '^' .. string.rep('%x', 32) .. ' v1 ') then
-    value, length = string.sub(value, 1, 32), 0
+    for _, varies in ipairs({' try=%S+', ' ttl=%d+', ' since=%d+'}) do
+      value = string.gsub(value, varies, '', 1)
+    end
+    length = 0
   end
   return redis.sha1hex(value) .. ':' .. length
 end
