@@ -55,8 +55,10 @@ FNR == 1 {
 /^-- with [a-z\/]+\.lua$/ {
     path = FILENAME
     sub(/[^\/]*$/, $3, path)
-    while ((getline line < path) > 0)
+    while ((got = (getline line < path)) > 0)
         emit(line)
+    if (got < 0)
+        fail("there is no " path)
     close(path)
     next
 }
