@@ -33,13 +33,6 @@ come_back() {
     esac
 }
 
-run_ms() { # COMMAND...: sets took
-    local before
-    before=$(now_ms)
-    run --separate-stderr "$@"
-    took=$(($(now_ms) - before))
-}
-
 @test "two of five killed or stopped, before, in the middle or at release: nothing is noticed" {
     local how healthy began
     quorum_start 5

@@ -119,6 +119,14 @@ never() {
     done
 }
 
+# run_ms COMMAND...: `run`; sets took as well.
+run_ms() {
+    local before
+    before=$(now_ms)
+    run --separate-stderr "$@"
+    took=$(($(now_ms) - before))
+}
+
 file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
 
 # ---- processes ----

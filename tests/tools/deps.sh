@@ -28,6 +28,7 @@ test   bats                        bats            bats          pacman=bash-bat
 test   mandoc                      mandoc          mandoc
 test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
 test   ps                          procps          procps-ng     zypper=procps
+test   ip                          iproute2        iproute2      dnf=iproute
 test   script                      bsdutils        util-linux    apk=util-linux-misc
 test   openssl                     openssl         openssl
 test   strace                      strace          strace
