@@ -5,8 +5,9 @@
 #     fake_log                          what has happened there
 #     fake_end [SECONDS]                waits for the end of the script; sets status
 #
-#     line_start PORT                   a line to PORT of this host; sets LINE_PORT
-#     line COMMAND...                   spoils it, see tests/tools/cutline.c; returns when done
+#     line_start PORT [NAME]            a line to PORT of this host; sets LINE_PORT, LINE_CONTROL
+#     line COMMAND...                   spoils it, see tests/tools/cutline.c; returns when done;
+#                                       of several the one of LINE_CONTROL
 
 # Waits for READY in the file, and prints what follows it.
 ready_words() {
@@ -25,8 +26,9 @@ fake_log() { cat "$DIR/fake.out" "$DIR/fake.err"; }
 fake_end() { finish fake "${1:-10}"; }
 
 line_start() {
-    start line "$TOOLS/cutline" "$1"
-    read -r LINE_PORT LINE_CONTROL <<<"$(ready_words "$DIR/line.out")"
+    local name=${2:-line}
+    start "$name" "$TOOLS/cutline" "$1"
+    read -r LINE_PORT LINE_CONTROL <<<"$(ready_words "$DIR/$name.out")"
 }
 
 line() {
