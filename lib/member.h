@@ -67,6 +67,7 @@ struct member {
     int n_moves;         /* of home, ever */
     uint64_t granted_by; /* the member_connection() of the last grant; 0: it was none */
     bool is_behind;      /* what is under way is of an earlier round */
+    bool is_repeated;    /* what it is asked was sent behind an earlier request already */
 };
 
 /* member_open: parse the address; no connection yet. `password` is borrowed. */

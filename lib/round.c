@@ -59,6 +59,7 @@ static bool is_through(const struct round *round, struct member *member)
         round->ask(round->lease, &request, &(struct lease_when){.block_ms = 0});
         request_spell_out(&request); /* as that of an undo */
         member_abandon(member, &request);
+        member->is_repeated = true;
         return true; /* and once more: a server that was stopped doesn't read on behind our end */
     }
     if (rlock_clock_ms() >= member_deadline_ms(member)) {
@@ -73,10 +74,15 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (!is_skipped(round, i) &&
-            (quorum->member[i].state != RLOCK_PENDING || is_through(round, &quorum->member[i])))
+    for (i = 0; i < quorum->n; i++) {
+        struct member *member = &quorum->member[i];
+
+        if (is_skipped(round, i))
+            continue;
+        member->is_repeated = false;
+        if (member->state != RLOCK_PENDING || is_through(round, member))
             ask_one(quorum, round, i, until);
+    }
 }
 
 static void give_up(const struct round *round, struct member *member)
