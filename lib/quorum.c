@@ -353,6 +353,8 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
         return stopped;
     if (tally.n_granted + tally.held + tally.gone < quorum->need)
         return roster_fault(quorum, err);
+    if (tally.held + tally.gone <= quorum->n - quorum->need)
+        return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
     return tally.held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 

@@ -72,7 +72,7 @@ assert_ended_by() {
     sort -n "$DIR/fates" | cut -d ' ' -f 2- | split -n r/2 - "$DIR/fates."
     strike "$DIR/fates.aa" 0
     timeout 10 tee "$DIR/holder.go" <<<0 >/dev/null
-    strike "$DIR/fates.ab" 5
+    strike "$DIR/fates.ab" 30
     for each in $(seq "$many" | grep -vxFf "$DIR/STOP"); do
         finish "w$each" 60
         echo "$status $each" >>"$DIR/ended"

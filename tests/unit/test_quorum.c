@@ -380,6 +380,43 @@ static void test_votes(void)
         test_vote(i);
 }
 
+#define NOT_OURS ":0\r\n"
+#define NOT_THERE ":-1\r\n"
+
+/* Lost is what a majority doesn't have; what nobody can say isn't. */
+static const struct {
+    const char *release[MEMBERS];
+    enum rlock_status st;
+} returns[] = {
+    {{RELEASED, RELEASED, NOT_THERE}, RLOCK_OK}, {{RELEASED, NOT_THERE, CLOSE}, RLOCK_OK},
+    {{CLOSE, NOT_OURS, RELEASED}, RLOCK_OK},     {{RELEASED, NOT_THERE, NOT_THERE}, RLOCK_GONE},
+    {{NOT_OURS, CLOSE, NOT_THERE}, RLOCK_LOST},  {{RELEASED, CLOSE, CLOSE}, RLOCK_E_UNREACHABLE},
+};
+
+static void test_returns(void)
+{
+    static struct several several;
+    size_t row;
+    int i;
+
+    for (row = 0; row < sizeof returns / sizeof returns[0]; row++) {
+        const char *answers[MEMBERS][2] = {{NULL}};
+        struct rlock_error err = {.text = ""};
+        enum rlock_status st;
+
+        several = (struct several){.lease = {.n = 0}};
+        for (i = 0; i < MEMBERS; i++) {
+            answers[i][0] = returns[row].release[i];
+            several.server[i].answers[ASKED_RELEASE] = answers[i];
+        }
+        if (!ok(open_several(&several), "three servers"))
+            return;
+        st = quorum_release(&several.quorum, &several.lease, in(60000), &err);
+        okf(st == returns[row].st, "return %zu: %d, %s", row, (int)st, err.text);
+        close_several(&several);
+    }
+}
+
 static void test_lists(void)
 {
     const char *urls[] = {"redis://h", "redis://i/3", "unix:///s"};
@@ -422,6 +459,7 @@ int main(void)
     test_undo();
     test_stop();
     test_votes();
+    test_returns();
     test_lists();
     test_open();
     return done_testing();
