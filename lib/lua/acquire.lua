@@ -144,10 +144,8 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(200, left + 2) or 200
   end
   local first, is_its_turn = next_turn(lock)
-  if place == WOKEN + 1 then -- both that are woken may be dead
-    return 2000
-  elseif place == 0 or place > WOKEN then -- far behind it is enough to be seen alive
-    return place > 10 and 6000 or 2500
+  if place == 0 or place > WOKEN then -- all that are woken may be dead, whoever comes next by then
+    return 2250
   end
   if not (lock.turn or is_its_turn) then
     return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2500

@@ -19,9 +19,9 @@ setup() {
 }
 teardown() { common_teardown; }
 
-# beats FROM: requests that were only signs of life since then: two each 6 s from each waiter.
+# beats FROM: requests that were only signs of life since then: two each 2.25 s from each waiter.
 beats() {
-    awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 6000 } END { printf "%d\n", n }' \
+    awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 2250 } END { printf "%d\n", n }' \
         "$DIR/served"
 }
 
