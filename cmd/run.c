@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define NEXT_PLACES 2 /* in the line: their turn may come at any moment */
-
 struct run {
     const struct options *options;
     struct session session;
@@ -116,11 +114,10 @@ static void prepare(void *context)
 static void see(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
-    bool is_next = obstacle != NULL && obstacle->place > 0 && obstacle->place <= NEXT_PLACES;
 
     if (run->shown.see != NULL)
         run->shown.see(run->shown.context, obstacle);
-    if (is_next)
+    if (obstacle != NULL && obstacle->is_next)
         (void)!guard_prepare(&run->guard, &run->ward);
     else if (obstacle != NULL)
         guard_cancel(&run->guard);

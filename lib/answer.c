@@ -12,6 +12,7 @@
 
 #define LEFT_MAX_MS (INT64_C(1) << 53) /* more than anybody means, and safe to add to */
 #define BLOCK_MAX_MS 60000
+#define NEXT_PLACES 2   /* whose turn may come at any moment without a word before it */
 #define CODE_FIRST (-5) /* of those that the scripts return */
 #define CODE_LAST 3
 
@@ -73,6 +74,7 @@ static enum rlock_status read_wait(const struct reply *reply, struct answer *ans
     answer->block_ms = reply_int(reply_at(reply, 4));
     answer->ticket = (int64_t)strtoll(ticket, NULL, 10);
     answer->obstacle.place = reply_int(reply_at(reply, 6));
+    answer->obstacle.is_next = answer->obstacle.place > 0 && answer->obstacle.place <= NEXT_PLACES;
     if (answer->block_ms < 0 || answer->block_ms > BLOCK_MAX_MS || answer->ticket < 0)
         return unexpected(err);
     if (!reply_is_int(reply_at(reply, 7)) || key < 1 || key > RLOCK_KEYS_MAX)
@@ -234,10 +236,11 @@ enum rlock_status answer_read_release(const struct reply *reply, struct answer *
     return RLOCK_OK;
 }
 
-bool answer_is_soon(const struct reply *reply)
+int64_t answer_soon_ms(const struct reply *reply)
 {
     size_t n;
     const char *why = reply_text(reply_at(reply, 1), &n);
+    int ms;
 
-    return why != NULL && strcmp(why, "soon") == 0;
+    return why != NULL && sscanf(why, "soon %5d", &ms) == 1 ? ms : -1;
 }

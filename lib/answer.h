@@ -48,8 +48,11 @@ struct answer {
 typedef enum rlock_status answer_read(const struct reply *reply, struct answer *answer,
                                       struct rlock_error *err);
 
-/* answer_is_soon: of a wait for being woken: was it for the turn of somebody ahead of us? */
-bool answer_is_soon(const struct reply *reply);
+/*
+ * answer_soon_ms: of a wait for being woken: where it was only since our turn comes near, for how
+ * many ms to wait for it before we ask; else -1.
+ */
+int64_t answer_soon_ms(const struct reply *reply);
 
 answer_read answer_read_grant;
 answer_read answer_read_confirmation;

@@ -229,13 +229,13 @@ static void keep_clocks(struct quorum *quorum, const struct member *before)
             before[i].knows_clock && quorum->member[i].n_moves == before[i].n_moves;
 }
 
-enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
                                struct rlock_until until, struct rlock_error *err)
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_wake,
                           .enough = 1,
-                          .block_ms = lease_block_ms(lease, block_ms),
+                          .block_ms = lease_block_ms(lease, *block_ms),
                           .reply_ms = acquire_reply_ms(&quorum->timing),
                           .goes_on = true};
     struct member before[RLOCK_MEMBERS_MAX];
@@ -249,8 +249,10 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
     if (st == RLOCK_STOPPED)
         return st;
     for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state == RLOCK_OK)
-            return answer_is_soon(quorum->member[i].reply) ? RLOCK_PENDING : RLOCK_OK;
+        if (quorum->member[i].state == RLOCK_OK) {
+            *block_ms = answer_soon_ms(quorum->member[i].reply);
+            return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
+        }
     for (i = 0; i < quorum->n; i++)
         if (strstr(quorum->member[i].err.text, "timeout is not an integer") != NULL)
             lease->whole_seconds = true;

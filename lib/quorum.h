@@ -17,11 +17,11 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
                                  struct rlock_error *err);
 
 /*
- * quorum_block: wait in line, until woken by one of the members or for `block_ms`.
- * RLOCK_OK, RLOCK_PENDING (woken, but for the turn of somebody ahead),
- * RLOCK_STOPPED or a fault: a hint in any case to ask again.
+ * quorum_block: wait in line, until woken by one of the members or for `*block_ms`.
+ * RLOCK_OK, RLOCK_STOPPED or a fault: a hint in any case to ask again. RLOCK_PENDING:
+ * woken since our turn comes near; that is to be waited for, for `*block_ms`.
  */
-enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
                                struct rlock_until until, struct rlock_error *err);
 
 /* quorum_leave: take back all of this token, and leave the line. As quorum_release. */

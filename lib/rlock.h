@@ -137,9 +137,8 @@ struct rlock_holder {
     const char *user;
     const char *command; /* the program's name, never its arguments */
     const char *label;
-    int64_t pid; /* 0: left out */
-    bool
-        is_kept; /* a keeper renews it, which is to hear of a release by its token from elsewhere */
+    int64_t pid;  /* 0: left out */
+    bool is_kept; /* a keeper renews it, and is to hear if its token was released elsewhere */
 };
 
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
@@ -149,6 +148,7 @@ struct rlock_obstacle {
     int64_t left_ms;  /* from then until the lock expires; -1: it never does */
     int64_t since_ms; /* since when, in server time, ms since 1970; 0: not known */
     int64_t place;    /* ours in the line, from 1; 0: not in line */
+    bool is_next;     /* our turn may come at any moment */
     size_t key;       /* which of the keys */
 };
 

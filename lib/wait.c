@@ -19,8 +19,6 @@
 #define POLL_HIGH_MS 250
 #define RETRY_FIRST_MS 50
 #define RETRY_MAX_MS 250 /* less than a turn in line lasts, so that no restart costs a turn */
-#define SOON_MS 20
-#define SOON_MOST_MS 200 /* those ahead may be dead: we are to look within their time */
 #define STOPPED_MS 500   /* who was told to stop can wait no longer to take a request back */
 #define ANSWER_MS 200
 #define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
@@ -83,24 +81,23 @@ static struct rlock_until until_later(struct rlock_until until, int64_t ms)
 
 /*
  * Woken, cut off or neither: each is a reason to ask again, and no more than
- * that. For the turn of somebody ahead there is no hurry: a short turn will be
- * over by then, and its owner is served by a server that has nothing else to do.
+ * that. Who hears that its turn comes near goes on waiting for it, but not for
+ * longer than it was first told: those ahead may be dead.
  */
 static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 {
     struct rlock_until until = until_later(asking->ends, ANSWER_MS);
-    int64_t hurry_ms = 0;
-    enum rlock_status st;
+    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
+    int64_t look_ms = rlock_clock_ms() + block_ms;
 
-    do {
-        st = quorum_block(asking->quorum, asking->lease, block_ms, until, NULL);
-        if (st == RLOCK_PENDING && hurry_ms == 0) {
-            hurry_ms = rlock_clock_ms() + SOON_MOST_MS;
-            asking->obstacle->place = 2;
-            watch_see(asking->quorum->told, asking->obstacle);
-        }
-        block_ms = SOON_MS;
-    } while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < hurry_ms);
+    if (st == RLOCK_PENDING) {
+        asking->obstacle->is_next = true;
+        watch_see(asking->quorum->told, asking->obstacle);
+    }
+    while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
+        block_ms = look_ms - rlock_clock_ms();
+        st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
+    }
     return st == RLOCK_PENDING ? RLOCK_OK : st;
 }
 

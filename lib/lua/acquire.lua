@@ -141,14 +141,17 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    return left >= 0 and math.min(200, left + 2) or 200
+    return left >= 0 and math.min(280, left + 2) or 280 -- the server's clock ticks each 100 ms
   end
+  -- All ahead may be dead, and are to cost no more than 0.5 s each. Nobody asks too often, nor so
+  -- seldom that it is dead.
+  local far = math.max(2250, math.min(500 * place, LIFE - 5000))
   local first, is_its_turn = next_turn(lock)
-  if place == 0 or place > WOKEN then -- all that are woken may be dead, whoever comes next by then
-    return 2250
+  if place == 0 or place > NEAR then
+    return far
   end
   if not (lock.turn or is_its_turn) then
-    return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or 2500
+    return is_open(lock, token, want) and math.min(CLAIM, life(lock, first)) + 2 or far
   end
   local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do

@@ -19,9 +19,9 @@ setup() {
 }
 teardown() { common_teardown; }
 
-# beats FROM: requests that were only signs of life since then: two each 2.25 s from each waiter.
+# beats FROM: requests that were only signs of life since then: two each 15 s from each waiter.
 beats() {
-    awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 2250 } END { printf "%d\n", n }' \
+    awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 15000 } END { printf "%d\n", n }' \
         "$DIR/served"
 }
 
@@ -46,8 +46,8 @@ requests() { # that the server got so far
         assert_clean
         : >"$DIR/served"
     done
-    # The last hand-over has one less to wake, with 2 requests. And a beat is not work for a
-    # grant: it has a bound of its own, below.
+    # The last hand-over has none to wake. And a beat is not work for a grant: it has a bound of
+    # its own, below.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'

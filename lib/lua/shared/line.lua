@@ -1,8 +1,8 @@
 -- line: the waiting line of each lock; comes behind shared/lock.lua, in front of what serves it.
 
 -- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
--- not there. How many are woken for one turn.
-local LIFE, CLAIM, ABSENT, WOKEN = 15000, 500, 300, 2
+-- not there. How many are near their turn, and how many of these are told so at once.
+local LIFE, CLAIM, ABSENT, NEAR, TOLD = 20000, 500, 300, 6, 3
 
 -- What a waiter left of itself, "beat want card": read once, since each call costs the server as
 -- much as a page of this.
@@ -33,11 +33,21 @@ local function life(lock, token)
   return beat and beat + LIFE - now or 0
 end
 
+-- Those at the front of the line, and what they left of themselves.
+local function front(lock)
+  local tokens = redis.call('ZRANGE', lock.line, 0, NEAR - 1)
+  local texts = tokens[1] and redis.call('HMGET', lock.waiters, unpack(tokens))
+  for i, token in ipairs(tokens) do
+    entries[lock.wake .. token] = texts[i] or ''
+  end
+  return tokens
+end
+
 -- The first live waiter. The dead in front of it leave, not more of them than is quickly done.
--- Behind it `front` has those that are woken with it.
+-- Behind it `front` has those that are near their turn as well.
 local function head(lock)
   for i = 1, 128 do
-    lock.front = redis.call('ZRANGE', lock.line, 0, WOKEN - 1)
+    lock.front = front(lock)
     local first = lock.front[1]
     if not first or life(lock, first) > 0 then
       return first
@@ -53,7 +63,6 @@ local function set_life(lock, token, ms)
   end
 end
 
--- Who is woken for its turn comes at once; who is only to watch those ahead of it has a moment.
 local function wake(lock, token, why)
   redis.call('RPUSH', lock.wake .. token, why)
   redis.call('PEXPIRE', lock.wake .. token, LIFE / 2)
@@ -64,14 +73,28 @@ local function votes(card)
   return string.find(card or '', ' members=%x') ~= nil
 end
 
+-- Who is near its turn gets ready, and watches those ahead of it: it is back just before the next
+-- one's time to claim its turn can be over. So if some die beside each other, one behind them is
+-- there to find out; and who has its turn before that never had to ask.
+local function tell_near(lock)
+  local told = 0
+  for place = 2, #lock.front do
+    local waiter = lock.front[place]
+    if told < TOLD and life(lock, waiter) > CLAIM * 2 then -- else it watches already, or is dead
+      set_life(lock, waiter, CLAIM * 2)
+      wake(lock, waiter, 'soon ' .. CLAIM - 50)
+      told = told + 1
+    end
+  end
+end
+
 -- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
--- and one that several have is kept for it by the line. Those behind it are woken as well: they
--- find out if those ahead of them don't live. Comes right behind head().
+-- and one that several have is kept for it by the line. Comes right behind head().
 local function hand_to(lock, token)
   local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
-  local woken = votes(' ' .. card) and 1 or WOKEN
+  local keeps = not votes(' ' .. card)
   if not lock.held then
-    if woken == WOKEN then
+    if keeps then
       local value = token .. ' v1 try=0 ' .. card .. ' since=' .. now
       redis.call('SET', lock.key, value, 'PX', CLAIM)
       see(lock, value)
@@ -79,13 +102,11 @@ local function hand_to(lock, token)
   elseif life(lock, token) <= CLAIM then
     return
   end
-  for place, waiter in ipairs(lock.front) do
-    if place > woken then
-      break
-    end
-    set_life(lock, waiter, place == 1 and CLAIM or CLAIM * 2)
-    wake(lock, waiter, place == 1 and 'turn' or 'soon')
+  if keeps then
+    tell_near(lock)
   end
+  set_life(lock, token, CLAIM)
+  wake(lock, token, 'turn') -- last: who is woken last is told first
 end
 
 -- Who is first, and whether the lock, as it stands, can be this waiter's.
@@ -96,7 +117,7 @@ local function next_turn(lock)
 end
 
 -- The first can't have the lock as it stands, but who asks could. While it lives, it looks every
--- 200 ms once it knows that it is the first: if it was silent for longer, or since before the clock
+-- 300 ms once it knows that it is the first: if it was silent for longer, or since before the clock
 -- was set back, it is to show that.
 local function probe(lock, first)
   local left = life(lock, first)
