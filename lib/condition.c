@@ -62,6 +62,13 @@ static enum rlock_status get_info(struct checkup *checkup, char **info)
     return *info == NULL ? err_set(&checkup->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }
 
+/* What kind of server it is has another name where it is a Valkey. */
+static void read_mode(const char *info, char *mode, size_t room)
+{
+    if (!info_word(info, "redis_mode", mode, room))
+        info_word(info, "server_mode", mode, room);
+}
+
 /* In a Cluster it is the node that has the lock's slot that is looked at. */
 static enum rlock_status find_node(struct checkup *checkup, char **info)
 {
@@ -73,7 +80,7 @@ static enum rlock_status find_node(struct checkup *checkup, char **info)
     if (*info == NULL)
         st = survey_mode(&checkup->one, checkup->until, mode, sizeof mode, &checkup->err);
     else
-        info_word(*info, "redis_mode", mode, sizeof mode);
+        read_mode(*info, mode, sizeof mode);
     if (st != RLOCK_OK)
         return st;
     checkup->is_cluster = strcmp(mode, "cluster") == 0;
@@ -109,7 +116,7 @@ static enum rlock_status tell_server(struct checkup *checkup, const char *info)
         tell_unknown(checkup, "server");
         return RLOCK_OK;
     }
-    info_word(info, "redis_mode", mode, sizeof mode);
+    read_mode(info, mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
         checkup_tell(checkup, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
                      "a Sentinel %s", version);

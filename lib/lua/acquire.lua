@@ -157,7 +157,7 @@ local function block_ms(lock, place, left)
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do
     -- A wake-up that is still there woke nobody: its owner is dead, or will find it at once.
     local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
-    if absent then
+    if absent and ahead == 1 then -- who is only near its turn may have been told just now
       set_life(lock, waiter, math.min(ABSENT, life(lock, waiter)))
     end
     if ahead == 1 and lock.turn then

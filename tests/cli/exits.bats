@@ -175,7 +175,7 @@ END
 @test "78: a bad URL, a file that is not there, a server that can't do it" {
     ends 78 'misconfigured: bad URL: ' -u 127.0.0.1
     ends 78 "misconfigured: password file $DIR/none: No such file" --password-file "$DIR/none"
-    redis_start old --rename-command EVAL '""'
+    redis_start old --rename-command EVAL eval-of-ours
     ends 78 "misconfigured: .*unknown command" -u "unix://$REDIS_SOCKET"
 }
 

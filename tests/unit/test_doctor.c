@@ -10,6 +10,9 @@
 #define WELL                                                            \
     INFO("72\r\nredis_version:7.0.15\r\nrole:master\r\nmaxmemory:0\r\n" \
          "connected_slaves:0\r\nx:\r\n\r\n")
+#define A_SENTINEL                                               \
+    INFO("65\r\nredis_version:7.2.4\r\nvalkey_version:8.1.1\r\n" \
+         "server_mode:sentinel\r\n\r\n")
 #define SAYS(value) "*2\r\n$1\r\nn\r\n" value
 #define UNSET "*0\r\n"
 #define NOTHING "$0\r\n\r\n"
@@ -29,6 +32,10 @@ static const struct {
      {NOW, WELL, SETTINGS, ALL_RIGHT, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "server 0 role 0 eviction 0 "},
+    {"that it is a Sentinel, as Valkey says it",
+     {NOW, A_SENTINEL, SETTINGS, ALL_RIGHT, TIMES(NOW), NO_LOCKS},
+     RLOCK_OK,
+     "server 3 "},
     {"nothing but scripts",
      {NOW, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, ALL_RIGHT, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,

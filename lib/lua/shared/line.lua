@@ -1,8 +1,8 @@
 -- line: the waiting line of each lock; comes behind shared/lock.lua, in front of what serves it.
 
 -- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
--- not there. How many are near their turn, and how many of these are told so at once.
-local LIFE, CLAIM, ABSENT, NEAR, TOLD = 20000, 500, 300, 6, 3
+-- not there; when it was told that its turn is near. How many are near, how many are told at once.
+local LIFE, CLAIM, ABSENT, TOLD, NEAR, AT_ONCE = 20000, 500, 300, 1500, 6, 3
 
 -- What a waiter left of itself, "beat want card": read once, since each call costs the server as
 -- much as a page of this.
@@ -80,8 +80,8 @@ local function tell_near(lock)
   local told = 0
   for place = 2, #lock.front do
     local waiter = lock.front[place]
-    if told < TOLD and life(lock, waiter) > CLAIM * 2 then -- else it watches already, or is dead
-      set_life(lock, waiter, CLAIM * 2)
+    if told < AT_ONCE and life(lock, waiter) > TOLD then -- else it watches already, or is dead
+      set_life(lock, waiter, TOLD)
       wake(lock, waiter, 'soon ' .. CLAIM - 50)
       told = told + 1
     end
