@@ -60,7 +60,6 @@ void guard_cancel(struct guard *guard)
 {
     if (guard->pid == 0)
         return;
-    guard_dismiss(guard);
     guard_reap(guard);
 }
 
@@ -112,13 +111,16 @@ void guard_end(const struct guard *guard, int64_t kill_ms)
 
 void guard_dismiss(struct guard *guard)
 {
-    close(guard->fd);
+    if (guard->fd >= 0)
+        close(guard->fd);
+    guard->fd = -1;
 }
 
 void guard_reap(struct guard *guard)
 {
     if (guard->pid == 0)
         return;
+    guard_dismiss(guard);
     kill(guard->pid, SIGKILL);
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
@@ -157,7 +159,7 @@ static bool is_left(const struct guard *guard)
 void guard_replace(struct guard *guard)
 {
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
-    close(guard->fd);
+    guard_dismiss(guard);
     do {
         tree_signal(getpid(), SIGKILL, guard->other, guard->n_others);
         poll(NULL, 0, KILL_AGAIN_MS);

@@ -40,8 +40,8 @@ void guard_signal(const struct guard *guard, int number, bool from_terminal);
 void guard_end(const struct guard *guard, int64_t kill_ms);
 
 /*
- * guard_dismiss: after its last word: let it go. guard_reap: be sure that it
- * has gone, if there is one, also where somebody has stopped it.
+ * guard_dismiss: after its last word: let it go, if it wasn't yet. guard_reap: be
+ * sure that it has gone, if there is one, also where somebody has stopped it.
  */
 void guard_dismiss(struct guard *guard);
 void guard_reap(struct guard *guard);

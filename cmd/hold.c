@@ -350,10 +350,10 @@ static void supervise(struct holding *h)
     }
     add_pause(h);
     note_last_signals(h);
-    if (!h->guard_failed) {
-        guard_dismiss(h->guard);
+    if (h->last.by_lease)
+        guard_dismiss(h->guard); /* so it knows that we have heard it */
+    if (!h->guard_failed)
         return;
-    }
     say(h, REPORT_FAILURE, "guard-lost",
         "the process that guards the command was killed or stopped, so the command is being ended");
     guard_replace(h->guard);
@@ -481,7 +481,7 @@ enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
     }
     result->status = h.last.status;
     verdict = release(&h, verdict);
-    guard_reap(h.guard); /* it had its time to end while the server was asked */
+    guard_reap(h.guard); /* only now: its end takes time for which nobody has to wait */
     if (h.timer >= 0)
         close(h.timer);
     return verdict;

@@ -353,6 +353,15 @@ static void start(struct ward *ward, const struct ward_word *word)
     setsid();
 }
 
+/* To end takes time, and what the program does next is not to share a processor with that. */
+static void wait_for_dismissal(const struct ward *ward)
+{
+    struct ward_word word;
+
+    while (recv(ward->fd, &word, sizeof word, 0) > 0)
+        continue;
+}
+
 _Noreturn void ward_run(const struct ward_plan *plan, int fd)
 {
     struct ward ward = {.plan = plan, .fd = fd, .kill_ms = RLOCK_NEVER};
@@ -376,5 +385,6 @@ _Noreturn void ward_run(const struct ward_plan *plan, int fd)
                                    .by_lease = ward.by_lease,
                                    .refused = ward.refused});
     speak(&ward);
+    wait_for_dismissal(&ward);
     _exit(0);
 }
