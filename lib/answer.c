@@ -226,11 +226,12 @@ enum rlock_status answer_read_renewal(const struct reply *reply, struct answer *
 enum rlock_status answer_read_release(const struct reply *reply, struct answer *answer,
                                       struct rlock_error *err)
 {
-    static const enum answer_kind kinds[] = {ANSWER_GONE, ANSWER_HELD, ANSWER_GRANTED};
+    static const enum answer_kind kinds[] = {ANSWER_GONE, ANSWER_HELD, ANSWER_GRANTED,
+                                             ANSWER_GRANTED};
     int64_t what = reply_int(reply);
 
-    *answer = (struct answer){.kind = ANSWER_GONE};
-    if (!reply_is_int(reply) || what < -1 || what > 1)
+    *answer = (struct answer){.kind = ANSWER_GONE, .is_passed_on = what == 2};
+    if (!reply_is_int(reply) || what < -1 || what > 2)
         return unexpected(err);
     answer->kind = kinds[what + 1];
     return RLOCK_OK;

@@ -33,6 +33,7 @@ struct answer {
     uint64_t fence;    /* of a grant */
     int64_t left_ms;   /* of a renewal: until the first of the leases ends; 0: not told */
     int64_t slot;
+    bool is_passed_on; /* of a release: a waiter was told that it is its turn */
     size_t n_holdings; /* 0: all are ours, as asked for */
     struct holding holding[RLOCK_KEYS_MAX];
     struct rlock_obstacle obstacle;    /* of ANSWER_HELD and ANSWER_DONE */

@@ -349,6 +349,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
     struct tally tally;
     enum rlock_status st = tally_count(&tally, quorum, answer_read_release, err);
 
+    quorum->is_passed_on = st == RLOCK_OK && tally.granted.is_passed_on;
     if (st != RLOCK_OK || is_reached(&tally, quorum))
         return st;
     if (stopped == RLOCK_STOPPED)

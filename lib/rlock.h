@@ -346,7 +346,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_u
  *
  * Returns  RLOCK_OK, RLOCK_GONE, RLOCK_LOST (another owner's; nothing of it was
  *          changed), RLOCK_STOPPED, or a fault (the key then expires by itself).
- * Blocks   no longer than `until`.
+ * Blocks   no longer than `until`; 1 ms if it was passed on, as its new owner is to start first.
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)

@@ -21,6 +21,8 @@
 #define RETRY_MAX_MS 250 /* less than a turn in line lasts, so that no restart costs a turn */
 #define STOPPED_MS 500   /* who was told to stop can wait no longer to take a request back */
 #define ANSWER_MS 200
+#define READY_MS 2  /* until the turn that was just passed on has begun */
+#define PASSED_MS 1 /* likewise, for who passed it on */
 #define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
 
 /* A lock that is asked for, and how that goes. */
@@ -91,6 +93,9 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
     int64_t look_ms = rlock_clock_ms() + block_ms;
 
     if (st == RLOCK_PENDING) {
+        /* Whose turn it is has more need of the processor now than we, who get ready. */
+        if (clock_sleep(until_in(asking->ends, READY_MS)) == RLOCK_STOPPED)
+            return RLOCK_STOPPED;
         asking->obstacle->is_next = true;
         watch_see(asking->quorum->told, asking->obstacle);
     }
@@ -208,6 +213,8 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         may_be_done = may_be_done || round_unanswered(quorum);
     } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
+    if (st == RLOCK_OK && quorum->is_passed_on)
+        (void)!clock_sleep(until_in(until, PASSED_MS));
     return st;
 }
 

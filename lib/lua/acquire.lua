@@ -143,9 +143,9 @@ local function block_ms(lock, place, left)
   if place == 1 then
     return left >= 0 and math.min(280, left + 2) or 280 -- the server's clock ticks each 100 ms
   end
-  -- All ahead may be dead, and are to cost no more than 0.5 s each. Nobody asks too often, nor so
-  -- seldom that it is dead.
-  local far = math.max(2250, math.min(500 * place, LIFE - 5000))
+  -- All ahead may be dead, and cost no more than their time to claim a turn. Nobody asks too often,
+  -- nor so seldom that it counts as dead.
+  local far = math.max(2250, math.min(CLAIM * (place - 1), LIFE - 5000))
   local first, is_its_turn = next_turn(lock)
   if place == 0 or place > NEAR then
     return far

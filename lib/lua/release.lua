@@ -5,7 +5,7 @@
 --       3 token of a waiter who leaves the line ('': nobody does)
 --       4 what becomes of the lock: '' free, "rest" taken for a while, "done" marked as done
 --       5 for how many ms, 6 card
--- returns 1 released | 0 one is another's | -1 one is gone
+-- returns 1 released | 2 released, and passed on | 0 one is another's | -1 one is gone
 -- with shared/clock.lua
 -- with shared/lock.lua
 -- with shared/line.lua
@@ -65,7 +65,7 @@ local function is_kept(card)
   return ARGV[2] == '0' and card and string.find(card, ' kept=1 ', 1, true)
 end
 
-local code = 1
+local code, is_passed_on = 1, false
 for _, lock in ipairs(locks) do
   if look(lock) then -- of another type: another's
     lock.held, lock.mode = '', 'exclusive'
@@ -97,8 +97,8 @@ for _, lock in ipairs(locks) do
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
   end
-  if not is_lost_vote then
-    pass_on(lock) -- who leaves may have been the one that was woken
+  if not is_lost_vote then -- who leaves may have been the one that was woken
+    is_passed_on = pass_on(lock) or is_passed_on
   end
 end
-return code
+return code == 1 and is_passed_on and 2 or code

@@ -94,6 +94,23 @@ assert_ended_by() {
     assert_passing
 }
 
+@test "those that died or were stopped beside each other cost no more than 1 s each" {
+    local each from
+    hold holder -k "$KEY"
+    queue_up 9
+    for each in 1 2 3 4; do kill -KILL "$(pid_of "$each")"; done
+    for each in 6 7 8; do kill -STOP "$(pid_of "$each")"; done
+    from=$(now_ms)
+    let_go holder
+    all_end 0 5 9
+    echo "# ms: $(($(started_ms 5) - from)) $(($(started_ms 9) - $(started_ms 5)))" >&3
+    assert_between $(($(started_ms 5) - from)) 0 $((4000 + SLACK)) 'ms for four that died'
+    assert_between $(($(started_ms 9) - $(started_ms 5))) 0 $((3000 + SLACK)) 'ms for three stopped'
+    for each in 6 7 8; do kill -CONT "$(pid_of "$each")"; done
+    all_end 0 6 7 8
+    assert_alone
+}
+
 # best MS...: the least of them. A busy machine only adds to a delay.
 best() { printf '%s\n' "$@" | sort -n | head -n 1; }
 

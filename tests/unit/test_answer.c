@@ -287,12 +287,16 @@ static void test_many_holdings(void)
 static void test_release_answers(void)
 {
     static const char *const bad[] = {
-        ":2\r\n",       ":-2\r\n", ":4294967296\r\n", "$1\r\n1\r\n",
+        ":3\r\n",       ":-2\r\n", ":4294967296\r\n", "$1\r\n1\r\n",
         "*1\r\n:1\r\n", "+OK\r\n", "$-1\r\n",         ":-9223372036854775808\r\n"};
     static const struct {
         const char *reply;
         enum answer_kind kind;
-    } released[] = {{":1\r\n", ANSWER_GRANTED}, {":0\r\n", ANSWER_HELD}, {":-1\r\n", ANSWER_GONE}};
+        bool is_passed_on;
+    } released[] = {{":1\r\n", ANSWER_GRANTED, false},
+                    {":2\r\n", ANSWER_GRANTED, true},
+                    {":0\r\n", ANSWER_HELD, false},
+                    {":-1\r\n", ANSWER_GONE, false}};
     struct answer answer;
     struct codec *codec;
     size_t i;
@@ -301,7 +305,7 @@ static void test_release_answers(void)
         const struct reply *reply = parse(&codec, released[i].reply);
 
         okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
-                answer.kind == released[i].kind,
+                answer.kind == released[i].kind && answer.is_passed_on == released[i].is_passed_on,
             "release: %s", released[i].reply);
         codec_free(codec);
     }

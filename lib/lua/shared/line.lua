@@ -89,7 +89,8 @@ local function tell_near(lock)
 end
 
 -- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
--- and one that several have is kept for it by the line. Comes right behind head().
+-- and one that several have is kept for it by the line. Comes right behind head(). Returns if it
+-- is told so now.
 local function hand_to(lock, token)
   local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
   local keeps = not votes(' ' .. card)
@@ -100,13 +101,14 @@ local function hand_to(lock, token)
       see(lock, value)
     end
   elseif life(lock, token) <= CLAIM then
-    return
+    return false
   end
   if keeps then
     tell_near(lock)
   end
   set_life(lock, token, CLAIM)
   wake(lock, token, 'turn') -- last: who is woken last is told first
+  return true
 end
 
 -- Who is first, and whether the lock, as it stands, can be this waiter's.
@@ -129,7 +131,5 @@ end
 
 local function pass_on(lock)
   local first, is_its_turn = next_turn(lock)
-  if is_its_turn and not lock.turn then
-    hand_to(lock, first)
-  end
+  return is_its_turn and not lock.turn and hand_to(lock, first)
 end
