@@ -350,8 +350,8 @@ static void supervise(struct holding *h)
     }
     add_pause(h);
     note_last_signals(h);
-    if (h->last.by_lease)
-        guard_dismiss(h->guard); /* so it knows that we have heard it */
+    if (!h->plan->has_waited || h->last.by_lease) /* it is to know that we have heard that */
+        guard_dismiss(h->guard);
     if (!h->guard_failed)
         return;
     say(h, REPORT_FAILURE, "guard-lost",
@@ -481,7 +481,7 @@ enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
     }
     result->status = h.last.status;
     verdict = release(&h, verdict);
-    guard_reap(h.guard); /* only now: its end takes time for which nobody has to wait */
+    guard_reap(h.guard); /* its end is nobody's hurry by now */
     if (h.timer >= 0)
         close(h.timer);
     return verdict;

@@ -16,6 +16,7 @@ struct hold_plan {
     struct rlock *lock; /* granted */
     const struct rlock_grant *grant;
     int64_t granted_ms;  /* when it came */
+    bool has_waited;     /* for the lock: then somebody may wait behind us, and comes before us */
     struct guard *guard; /* prepared, or not yet */
     const struct ward_plan *ward;
 };

@@ -23,6 +23,7 @@ struct run {
     struct ward_plan ward;
     struct guard guard;
     bool has_prepared;
+    bool has_waited;
     struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
 };
 
@@ -69,6 +70,7 @@ static enum verdict run_command(struct run *run)
         .lock = run->session.lock,
         .grant = &run->grant,
         .granted_ms = run->granted_ms,
+        .has_waited = run->has_waited,
         .guard = &run->guard,
         .ward = &run->ward,
     };
@@ -115,6 +117,7 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
 
+    run->has_waited = run->has_waited || obstacle != NULL;
     if (run->shown.see != NULL)
         run->shown.see(run->shown.context, obstacle);
     if (obstacle != NULL && obstacle->is_next)
