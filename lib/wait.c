@@ -90,7 +90,7 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 {
     struct rlock_until until = until_later(asking->ends, ANSWER_MS);
     enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
-    int64_t look_ms = rlock_clock_ms() + block_ms;
+    int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
 
     if (st == RLOCK_PENDING) {
         /* Whose turn it is has more need of the processor now than we, who get ready. */
