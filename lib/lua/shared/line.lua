@@ -33,21 +33,11 @@ local function life(lock, token)
   return beat and beat + LIFE - now or 0
 end
 
--- Those at the front of the line, and what they left of themselves.
-local function front(lock)
-  local tokens = redis.call('ZRANGE', lock.line, 0, NEAR - 1)
-  local texts = tokens[1] and redis.call('HMGET', lock.waiters, unpack(tokens))
-  for i, token in ipairs(tokens) do
-    entries[lock.wake .. token] = texts[i] or ''
-  end
-  return tokens
-end
-
 -- The first live waiter. The dead in front of it leave, not more of them than is quickly done.
 -- Behind it `front` has those that are near their turn as well.
 local function head(lock)
   for i = 1, 128 do
-    lock.front = front(lock)
+    lock.front = redis.call('ZRANGE', lock.line, 0, NEAR - 1)
     local first = lock.front[1]
     if not first or life(lock, first) > 0 then
       return first
