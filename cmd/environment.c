@@ -83,10 +83,10 @@ static bool is_replaced(const char *entry)
     return false;
 }
 
-static bool add(struct environment *environment, size_t *n, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static bool add(struct environment *environment, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static bool add(struct environment *environment, size_t *n, const char *format, ...)
+static bool add(struct environment *environment, const char *format, ...)
 {
     char *entry;
     va_list args;
@@ -98,15 +98,15 @@ static bool add(struct environment *environment, size_t *n, const char *format, 
     if (written < 0)
         return false;
     environment->ours[environment->n_ours++] = entry;
-    environment->all[(*n)++] = entry;
+    environment->all[environment->n++] = entry;
     return true;
 }
 
 /* Copies what stays; the names of what doesn't go to `stripped`, those of an outer rlock first. */
-static size_t copy_rest(struct environment *environment, char *const *inherited, bool keeps_secrets,
-                        char stripped[STRIPPED_BYTES])
+static void copy_rest(struct environment *environment, bool keeps_secrets,
+                      char stripped[STRIPPED_BYTES])
 {
-    size_t n = 0;
+    char *const *inherited = environment->inherited;
 
     for (; *inherited != NULL; inherited++) {
         size_t used = strlen(stripped);
@@ -119,21 +119,19 @@ static size_t copy_rest(struct environment *environment, char *const *inherited,
             continue;
         }
         if (keeps_secrets || !holds_secret(*inherited)) {
-            environment->all[n++] = *inherited;
+            environment->all[environment->n++] = *inherited;
             continue;
         }
         snprintf(stripped + used, STRIPPED_BYTES - used, "%s%.*s", used > 0 ? " " : "",
                  (int)strcspn(*inherited, "="), *inherited);
     }
-    return n;
 }
 
 /* What an rlock in the command is to know besides RLOCK_TOKEN: the tokens that we were told. */
-static bool add_outer(struct environment *environment, size_t *n, char *const *inherited,
-                      const char *token)
+static bool add_outer(struct environment *environment, const char *token)
 {
     char tokens[RLOCK_OUTER_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
-    struct outer outer = environment_outer(inherited);
+    struct outer outer = environment_outer(environment->inherited);
     size_t used = 0;
     size_t i;
 
@@ -141,31 +139,36 @@ static bool add_outer(struct environment *environment, size_t *n, char *const *i
         if (strcmp(outer.token[i], token) != 0 && strlen(outer.token[i]) == RLOCK_TOKEN_BYTES)
             used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", outer.token[i]);
     outer_fini(&outer);
-    return used == 0 || add(environment, n, "%s=%s", OUTER_TOKENS, tokens);
+    return used == 0 || add(environment, "%s=%s", OUTER_TOKENS, tokens);
 }
 
-bool environment_make(struct environment *environment, char *const *inherited,
-                      const struct environment_lock *lock, bool keeps_secrets)
+bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
+                      bool keeps_secrets)
 {
     char stripped[STRIPPED_BYTES] = "";
-    const struct rlock_grant *grant = lock->grant;
     size_t n = 0;
 
     while (inherited[n] != NULL)
         n++;
     *environment = (struct environment){
         .all = calloc(n + sizeof environment->ours / sizeof *environment->ours + 1,
-                      sizeof *environment->all)};
+                      sizeof *environment->all),
+        .inherited = inherited};
     if (environment->all == NULL)
         return false;
-    n = copy_rest(environment, inherited, keeps_secrets, stripped);
-    return add(environment, &n, "RLOCK_KEY=%s", lock->keys) &&
-           add(environment, &n, "RLOCK_TOKEN=%s", grant->token) &&
-           add(environment, &n, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
-           add(environment, &n, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
-           (!lock->has_slot || add(environment, &n, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
-           add_outer(environment, &n, inherited, grant->token) &&
-           (stripped[0] == '\0' || add(environment, &n, "%s=%s", CREDENTIALS_STRIPPED, stripped));
+    copy_rest(environment, keeps_secrets, stripped);
+    return add(environment, "RLOCK_KEY=%s", keys) &&
+           (stripped[0] == '\0' || add(environment, "%s=%s", CREDENTIALS_STRIPPED, stripped));
+}
+
+bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
+                       bool has_slot)
+{
+    return add(environment, "RLOCK_TOKEN=%s", grant->token) &&
+           add(environment, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
+           add(environment, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
+           (!has_slot || add(environment, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
+           add_outer(environment, grant->token);
 }
 
 void environment_fini(struct environment *environment)

@@ -17,28 +17,29 @@ struct outer {
 struct outer environment_outer(char *const *inherited);
 void outer_fini(struct outer *outer);
 
-/* What the command is told of its lock. */
-struct environment_lock {
-    const char *keys; /* each in a line of its own */
-    bool has_slot;
-    const struct rlock_grant *grant;
-};
-
 /* The command's environment: an array of ours, of strings of ours and borrowed ones. */
 struct environment {
     char **all; /* NULL at the end */
     char *ours[16];
     int n_ours;
+    size_t n; /* of `all` */
+    char *const *inherited;
 };
 
 /*
- * environment_make: `inherited` with what the lock adds (RLOCK_KEY,
- * RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT) and, unless
- * `keeps_secrets`, without what holds a password; CREDENTIALS_STRIPPED then
- * names what was taken out. False: no memory.
+ * environment_make: `inherited`, which is borrowed, with the lock's keys (RLOCK_KEY,
+ * each in a line of its own) and, unless `keeps_secrets`, without what holds a
+ * password; CREDENTIALS_STRIPPED then names what was taken out. False: no memory.
  */
-bool environment_make(struct environment *environment, char *const *inherited,
-                      const struct environment_lock *lock, bool keeps_secrets);
+bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
+                      bool keeps_secrets);
+
+/*
+ * environment_grant: add what is known with the grant (RLOCK_TOKEN, RLOCK_FENCE,
+ * RLOCK_TTL_MS, RLOCK_SLOT). False: no memory.
+ */
+bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
+                       bool has_slot);
 void environment_fini(struct environment *environment);
 
 #endif

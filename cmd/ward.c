@@ -38,7 +38,8 @@ struct ward {
     int fd;
     int children; /* signalfd: SIGCHLD */
     int timer;
-    int failed; /* the errno of what it can't do without; 0: none */
+    int failed;                     /* the errno of what it can't do without; 0: none */
+    struct environment environment; /* the command's */
     pid_t command;
     int64_t started_ms;
     int status;
@@ -296,6 +297,7 @@ static void speak(const struct ward *ward)
  */
 static void settle(struct ward *ward)
 {
+    const struct ward_plan *plan = ward->plan;
     sigset_t all;
     sigset_t child;
 
@@ -303,12 +305,15 @@ static void settle(struct ward *ward)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    descriptors_drop_ours((int[]){ward->fd, ward->plan->keep_fd}, 2);
+    descriptors_drop_ours((int[]){ward->fd, plan->keep_fd}, 2);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     ward->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     ward->timer = timer_open();
     ward->failed = ward->children < 0 || ward->timer < 0 ? errno : 0;
+    if (plan->keys == NULL ||
+        !environment_make(&ward->environment, environ, plan->keys, plan->keeps_secrets))
+        ward->failed = ENOMEM;
 }
 
 static void wait_for_start(const struct ward *ward, struct ward_word *word)
@@ -325,18 +330,15 @@ static void wait_for_start(const struct ward *ward, struct ward_word *word)
 static void start(struct ward *ward, const struct ward_word *word)
 {
     const struct ward_plan *plan = ward->plan;
-    struct environment_lock lock = {
-        .keys = plan->keys, .has_slot = plan->has_slot, .grant = &word->grant};
     struct ward_news news = {.says = WARD_FAILED, .failed = ward->failed};
     struct spawn_plan command = plan->spawn;
-    struct environment environment = {.all = NULL};
 
     ward->lease = word->lease;
     ward->grace_ms = word->grant.timing.grace_ms;
     command.not_after_ms = word->not_after_ms;
-    if (plan->keys == NULL || !environment_make(&environment, environ, &lock, plan->keeps_secrets))
+    if (!news.failed && !environment_grant(&ward->environment, &word->grant, plan->has_slot))
         news.failed = ENOMEM;
-    command.envp = environment.all;
+    command.envp = ward->environment.all;
     if (!news.failed)
         ward->command = spawn(&command, &news.forked, &news.failed);
     ward->started_ms = rlock_clock_ms();

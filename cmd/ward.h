@@ -18,7 +18,7 @@ struct deadlines {
 
 struct ward_plan {
     struct spawn_plan spawn; /* its environment and latest moment are known at the start */
-    const char *keys;        /* for the command, as in struct environment_lock; NULL: no memory */
+    const char *keys;        /* for the command, for environment_make(); NULL: no memory */
     bool has_slot;
     bool keeps_secrets;
     bool pauses;   /* at the lease's end the tree is frozen */
@@ -44,7 +44,7 @@ enum ward_says {
     WARD_FAILED, /* the command was not started; the guard has ended */
     WARD_AGREES, /* to a WARD_EXTEND; a tree that was frozen goes on */
     WARD_PAUSED, /* the tree is frozen; also the answer to a WARD_EXTEND that came too late */
-    WARD_DONE    /* the guard has ended, and of the tree what has to be */
+    WARD_DONE    /* of the tree has ended what has to; the guard waits to be dismissed */
 };
 
 struct ward_news {

@@ -6,7 +6,6 @@
 
 static const struct rlock_grant grant = {
     .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
-static const struct environment_lock lock = {.keys = "a=b\nc", .grant = &grant};
 
 /* Each inherited variable; whether it stays, also where credentials are passed on. */
 static const struct {
@@ -63,16 +62,23 @@ static int count(const struct environment *environment, const char *start)
     return count_bytes(environment, start, strlen(start));
 }
 
+static bool make(struct environment *environment, const char *const *inherited, bool keeps_secrets,
+                 bool has_slot)
+{
+    return environment_make(environment, (char *const *)inherited, "a=b\nc", keeps_secrets) &&
+           environment_grant(environment, &grant, has_slot);
+}
+
 static void test_passed(bool keeps_secrets)
 {
     struct environment environment;
-    char *inherited[ROWS + 1];
+    const char *inherited[ROWS + 1];
     size_t i;
 
     for (i = 0; i < ROWS; i++)
-        inherited[i] = (char *)rows[i].entry;
+        inherited[i] = rows[i].entry;
     inherited[ROWS] = NULL;
-    if (!ok(environment_make(&environment, inherited, &lock, keeps_secrets), "an environment"))
+    if (!ok(make(&environment, inherited, keeps_secrets, false), "an environment"))
         return;
     for (i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
@@ -104,19 +110,18 @@ static void test_nested(void)
     const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
     struct environment environment;
 
-    if (environment_make(&environment, (char *const *)inherited, &lock, false)) {
+    if (make(&environment, inherited, false, false)) {
         is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
                "what an outer rlock took out is still named");
         is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
     }
     environment_fini(&environment);
-    ok(environment_make(&environment, (char *const *)none, &lock, false) &&
-           environment.all[4] == NULL,
+    ok(make(&environment, none, false, false) && environment.all[4] == NULL,
        "an empty environment holds the four");
     environment_fini(&environment);
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
-    ok(environment_make(&environment, (char *const *)many, &lock, false) &&
+    ok(make(&environment, many, false, false) &&
            count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
            count(&environment, "RLOCK_PASSWORD") == 0,
        "a name without end is cut");
@@ -130,14 +135,13 @@ static void test_outer(void)
         "RLOCK_OUTER_TOKENS=11111111111111111111111111111111 half "
         "0123456789abcdef0123456789abcdef",
         "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
-    struct environment_lock slotted = {.keys = "k", .has_slot = true, .grant = &grant};
     struct outer outer = environment_outer((char *const *)inherited);
     struct environment environment;
 
     is_int((int64_t)outer.n, 4, "all that is told is taken for a token");
     is_str(outer.token[0], "22222222222222222222222222222222", "the nearest first");
     outer_fini(&outer);
-    ok(environment_make(&environment, (char *const *)inherited, &slotted, false), "more are made");
+    ok(make(&environment, inherited, false, true), "more are made");
     is_int(count(&environment, "RLOCK_OUTER_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
            1, "what can be a token is handed on, but ours");
