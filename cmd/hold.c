@@ -350,10 +350,11 @@ static void supervise(struct holding *h)
     }
     add_pause(h);
     note_last_signals(h);
-    if (!h->plan->has_waited || h->last.by_lease) /* it is to know that we have heard that */
-        guard_dismiss(h->guard);
-    if (!h->guard_failed)
+    if (!h->guard_failed) {
+        if (!h->plan->has_waited || h->last.by_lease) /* it is to know that we have heard that */
+            guard_dismiss(h->guard);
         return;
+    }
     say(h, REPORT_FAILURE, "guard-lost",
         "the process that guards the command was killed or stopped, so the command is being ended");
     guard_replace(h->guard);
