@@ -4,6 +4,7 @@
 #     hold NAME OPTION...        rlock with these options; returns when its command runs
 #     let_go NAME [STATUS]       ends that command with STATUS; the rest is `finish`
 #     guard_of PID               the guard of that rlock
+#     assert_turns NUMBER        w1 to wNUMBER end well, after a turn each on $DIR/sum, in order
 #     env_of NAME VARIABLE       from the environment of that command
 #     exists KEY / gone KEY / value KEY / ttl_ms KEY     as the server sees it
 #     asking                     redis_cli, as words for a shell that rlock runs
@@ -32,6 +33,16 @@ guard_of() {
 let_go() {
     timeout 10 tee "$DIR/$1.go" <<<"${2:-0}" >/dev/null
     finish "$1"
+}
+
+assert_turns() {
+    local each
+    for ((each = 1; each <= $1; each++)); do
+        finish "w$each" 20
+        assert_status 0 || return 1
+    done
+    assert_eq "$(<"$DIR/sum")" "$1" 'turns taken' &&
+        assert_eq "$(xargs <"$DIR/sum.names")" "$(seq -s ' ' "$1")" 'order of service'
 }
 
 env_of() {
