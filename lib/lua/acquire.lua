@@ -141,7 +141,7 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    return left >= 0 and math.min(280, left + 2) or 280 -- the server's clock ticks each 100 ms
+    return left >= 0 and math.min(250, left + 2) or 250 -- each 300 ms, as a server at rest counts
   end
   -- All ahead may be dead, and cost no more than their time to claim a turn. Nobody asks too often,
   -- nor so seldom that it counts as dead.

@@ -75,12 +75,12 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
     done
     eventually 5 has_polled 2
     redis_pause
-    # Each is the first in its line, so it blocks for 280 ms, and takes a server that is 1 s late
+    # Each is the first in its line, so it blocks for 0.3 s, and takes a server that is 1 s late
     # for dead: by then their next requests to acquire wait at the server.
     sleep 1.6
     kill -KILL "$pid"
     # What was killed could not undo its request, but that has a not-after: it is worth nothing
-    # after 280 ms to connect, 1 s for the answer, and a little for the estimate of the clock.
+    # after 300 ms to connect, 1 s for the answer, and a little for the estimate of the clock.
     sleep 1.5
     finish given-up
     assert_status 75
@@ -357,7 +357,7 @@ assert_expiries() {
         redis_cli flushall
         redis_cli set "$KEY" other
         before=$(contents)
-        assert_match "$(acquire $mine 1)" '^0 [0-9]+ -1 other 280 [0-9]{16} 1 1 $'
+        assert_match "$(acquire $mine 1)" '^0 [0-9]+ -1 other 250 [0-9]{16} 1 1 $'
         assert_eq "$(redis_cli get "$KEY"), $(redis_cli pttl "$KEY")" 'other, -1'
         assert_eq "$(endless)" "$KEY" 'keys without an expiry'
         assert_eq "$(redis_cli dbsize)" 3 'number of keys'
