@@ -7,7 +7,7 @@
 # that needs; of those as many as can be had. distros is what makes roots of other systems. What is
 # there already, in whatever version and from whatever source, is left alone; if nothing is
 # missing, nothing is done and nothing is said. What no system has as a package comes by npm, into
-# build/node.
+# build/node; and an /etc/hosts, which no package has either, is written where there is none.
 
 set -eu
 
@@ -151,10 +151,23 @@ node_modules() {
         redlock@4.2.0 ioredis@5.11.1 >&2 || say 'could not install by npm: redlock, ioredis'
 }
 
+# An installer writes it, but not debootstrap; without it the libc of Debian 12 knows no localhost.
+hosts() {
+    case $groups in *test*) ;; *) return 0 ;; esac
+    [ ! -e /etc/hosts ] && [ "$(id -u)" -eq 0 ] || return 0
+    say 'there is no /etc/hosts: writing one, with localhost'
+    printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n' >/etc/hosts
+}
+
+rest() {
+    node_modules
+    hosts
+}
+
 find_manager
 lacking=$(missing)
 [ -n "$lacking" ] || {
-    node_modules
+    rest
     exit 0
 }
 
@@ -182,4 +195,4 @@ esac
 
 lacking=$(missing)
 [ -z "$lacking" ] || die "installed, but still missing: $(signs "$lacking")"
-node_modules
+rest

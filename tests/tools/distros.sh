@@ -49,6 +49,7 @@ inside() {
     unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
+        mount --bind "$0" "$0" # so that what is started inside can make mounts of its own
         mount -t proc proc "$0/proc"
         mount -t sysfs sysfs "$0/sys"
         mount --rbind /dev "$0/dev"
