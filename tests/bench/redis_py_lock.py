@@ -13,7 +13,7 @@ import time
 import redis
 
 port, key, log, number, gate = sys.argv[1:]
-with redis.Redis(port=int(port)).lock(key, timeout=300):
+with redis.Redis('127.0.0.1', port=int(port)).lock(key, timeout=300):
     start = time.monotonic_ns()
     if gate.startswith("/"):
         open(gate).close()

@@ -29,7 +29,7 @@ rlock_turns() {
 redis_py_turns() {
     exec "$python" - <<'END'
 import os, random, redis, subprocess, time
-server = redis.Redis(port=int(os.environ['REDIS_PORT']))
+server = redis.Redis('127.0.0.1', port=int(os.environ['REDIS_PORT']))
 for turn in range(int(os.environ['TURNS'])):
     with server.lock(os.environ['KEY'], timeout=10, sleep=0.004):
         subprocess.run([os.environ['TOOLS'] + '/turn', os.environ['DIR'] + '/sum', 'redis-py'],
@@ -44,7 +44,7 @@ const { REDIS_PORT, KEY, TOOLS, DIR, TURNS } = process.env;
 const { execFileSync } = require('child_process');
 const Redis = require('ioredis');
 const Redlock = require('redlock');
-const server = new Redis(Number(REDIS_PORT));
+const server = new Redis(Number(REDIS_PORT), '127.0.0.1');
 const redlock = new Redlock([server], { retryCount: -1, retryDelay: 4, retryJitter: 2 });
 const turns = async () => {
     for (let turn = 0; turn < Number(TURNS); turn++) {
