@@ -56,13 +56,6 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
     return failed;
 }
 
-void guard_cancel(struct guard *guard)
-{
-    if (guard->pid == 0)
-        return;
-    guard_reap(guard);
-}
-
 int guard_hear(const struct guard *guard, struct ward_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
@@ -85,7 +78,7 @@ int guard_start(struct guard *guard, const struct ward_plan *plan, const struct 
 
     if (failed || say(guard, *word))
         return failed;
-    guard_cancel(guard);
+    guard_reap(guard);
     failed = guard_prepare(guard, plan);
     if (!failed && !say(guard, *word))
         failed = errno;

@@ -19,10 +19,8 @@ struct guard {
  * guard_prepare: fork it, if there is none, to wait for its start: that takes
  * as long as all else between a grant and the command, and so is done before
  * the grant where there is time. The plan is borrowed. 0, or an errno.
- * guard_cancel: it isn't needed after all.
  */
 int guard_prepare(struct guard *guard, const struct ward_plan *plan);
-void guard_cancel(struct guard *guard);
 
 /* guard_start: it starts the command, as a WARD_START says. 0, or an errno. */
 int guard_start(struct guard *guard, const struct ward_plan *plan, const struct ward_word *word);
@@ -41,7 +39,8 @@ void guard_end(const struct guard *guard, int64_t kill_ms);
 
 /*
  * guard_dismiss: after its last word: let it go, if it wasn't yet. guard_reap: be
- * sure that it has gone, if there is one, also where somebody has stopped it.
+ * sure that it has gone, if there is one, also where somebody has stopped it, or
+ * where it isn't needed after all.
  */
 void guard_dismiss(struct guard *guard);
 void guard_reap(struct guard *guard);

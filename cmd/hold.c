@@ -478,7 +478,7 @@ enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
         supervise(&h);
         verdict = h.last.says == WARD_FAILED && !h.guard_failed ? not_started(&h) : judge_end(&h);
     } else {
-        guard_cancel(h.guard);
+        guard_reap(h.guard);
     }
     result->status = h.last.status;
     verdict = release(&h, verdict);

@@ -123,7 +123,7 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
     if (obstacle != NULL && obstacle->is_next)
         (void)!guard_prepare(&run->guard, &run->ward);
     else if (obstacle != NULL)
-        guard_cancel(&run->guard);
+        guard_reap(&run->guard);
 }
 
 static void warn(void *context, const char *text)
@@ -182,7 +182,7 @@ static enum verdict run_all(struct run *run)
     verdict = claim(session, &run->grant, &run->granted_ms);
     if (verdict == VERDICT_GRANTED)
         return run_command(run);
-    guard_cancel(&run->guard);
+    guard_reap(&run->guard);
     return verdict;
 }
 
