@@ -82,8 +82,9 @@ redis_settled() { dead "$REDIS_PID" || redis_answers; }
 
 redis_restart() { redis_launch; }
 
+# CONT first: after TERM it may be gone already.
 redis_stop() {
-    kill -TERM "$REDIS_PID" && kill -CONT "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
+    kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
 }
 
 redis_crash() { kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID"; }
