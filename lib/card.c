@@ -54,18 +54,25 @@ void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
         memmove(card, card + 1, strlen(card));
 }
 
-/* The value of one word of a card, as it was meant; "" if it isn't there. */
+/* Where the value of a word of a card begins; "" if it isn't there. */
+static const char *find_word(const char *card, const char *name)
+{
+    size_t n = strlen(name);
+    const char *at = card;
+
+    while ((at = strchr(at, ' ')) != NULL)
+        if (strncmp(++at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    return "";
+}
+
+/* The same value, as it was meant. */
 static void get_word(const char *card, const char *name, char *out, size_t room)
 {
-    char start[16];
-    const char *at;
-
+    const char *at = find_word(card, name);
     size_t used = 0;
     unsigned byte;
 
-    snprintf(start, sizeof start, " %s=", name);
-    at = strstr(card, start);
-    at = at == NULL ? "" : at + strlen(start);
     while (*at != ' ' && *at != '\0' && used + 1 < room) {
         bool is_escaped = *at == '%' && isxdigit((unsigned char)at[1]) &&
                           isxdigit((unsigned char)at[2]) && sscanf(at + 1, "%2x", &byte) == 1;
@@ -163,21 +170,13 @@ void card_read(const char *value, struct rlock_party *party)
     put_party(party->text, sizeof party->text, party);
 }
 
-void card_describe(char *out, size_t room, const char *value)
+void card_holder(const char *value, struct rlock_party *holder)
 {
-    struct rlock_party party;
-    char text[320];
+    char text[64];
 
-    if (!is_ours(value)) {
-        put_printable(text, 64, card_without_token(value));
-        snprintf(out, room, "another program (\"%s\")", text);
+    card_read(is_ours(value) ? value : "", holder);
+    if (is_ours(value))
         return;
-    }
-    card_read(value, &party);
-    snprintf(out, room, "%s", party.text);
-}
-
-int64_t card_since(const char *value)
-{
-    return is_ours(value) ? number_in(value, "since", 0) : 0;
+    put_printable(text, sizeof text, card_without_token(value));
+    snprintf(holder->text, sizeof holder->text, "another program (\"%s\")", text);
 }

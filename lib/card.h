@@ -17,15 +17,6 @@
  */
 void card_write(char card[CARD_BYTES], const struct rlock_holder *holder);
 
-/*
- * card_describe: who holds a lock, for people, from the value in its key:
- * "tar of backup@web1, pid 42 (nightly)", or a foreign client's value in
- * quotes. Printable ASCII, and never a token of ours.
- */
-void card_describe(char *out, size_t room, const char *value);
-
-/* card_since: since when, in server time (ms since 1970), from the same value; 0: not told. */
-int64_t card_since(const char *value);
 /* card_is_ours: is a value "TOKEN v1 ...", as our scripts write it? */
 bool card_is_ours(const char *value);
 
@@ -40,5 +31,12 @@ bool card_has(const char *value, const char *name, const char *word);
 
 /* card_read: who it is, from a value of ours, or from what is kept of a waiter; not `for_ms`. */
 void card_read(const char *value, struct rlock_party *party);
+
+/*
+ * card_holder: the same from the value in a lock's key, which may be anybody's.
+ * Its text is for people: "tar of backup@web1, pid 42 (nightly)", or a foreign
+ * client's value in quotes; printable ASCII, and never a token of ours.
+ */
+void card_holder(const char *value, struct rlock_party *holder);
 
 #endif

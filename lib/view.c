@@ -35,8 +35,7 @@ void view_set_length(struct rlock_party *party, int64_t now_ms)
 static void read_holder(struct rlock_view *view, struct rlock_party *holder, const char *value,
                         int64_t now_ms)
 {
-    card_read(view->seen == RLOCK_SEEN_FOREIGN ? "" : value, holder);
-    card_describe(holder->text, sizeof holder->text, value);
+    card_holder(value, holder);
     view_set_length(holder, now_ms);
     view->holders = holder;
     view->n_holders = view->n_all = 1;
