@@ -14,18 +14,62 @@
 --         {-4, now, which lock} an rlock that we run under has it in another way
 --         {3, now, ms left, value} done already
 -- with shared/clock.lua
--- with shared/lock.lua
--- with shared/line.lua
+-- with shared/keys.lua
 
 local token, attempt, card = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local waits, want = ARGV[6], ARGV[8]
-local stands = waits == 'fifo' or waits == 'newest'
-local keeps_turns = not votes(' ' .. card)
 
 if not_after > 0 and now > not_after then
   return {-2, now}
 end
+
+-- The hybrid clock: greater than every fence before it, also after the data were lost.
+local function fence_behind(last)
+  return whole(math.max(us - 1, last) + 1)
+end
+
+local function note_fence(lock, fence)
+  redis.call('SET', lock.fence, fence, 'PX', whole(math.max(604800000, ttl * 10)))
+end
+
+-- The card of a holder: between these may come the number of its slot.
+local begins, ends = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' ', card .. ' since=' .. now
+
+local function take_alone(lock, exists, fence)
+  local value = token .. ' ' .. begins .. ends
+  if ttl % 1000 == 0 then
+    redis.call('SET', lock.key, value, exists, 'EX', ttl / 1000)
+  else
+    redis.call('SET', lock.key, value, exists, 'PX', ARGV[4])
+  end
+  note_fence(lock, fence)
+  if exists == 'NX' then -- not first: a server without memory would let us go on
+    redis.call('DEL', lock.holders, lock.cards)
+  end
+end
+
+-- Most who are granted a lock want one for themselves, and find it free or kept for them. It would
+-- cost the server more to define the functions that this doesn't need than it costs.
+if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' then
+  local lock = locks[1]
+  local held = redis.pcall('GET', lock.key)
+  local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
+  if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.line) == 0 then
+    local fence = fence_behind(tonumber(redis.call('GET', lock.fence) or '0') or 0)
+    take_alone(lock, is_turn and 'XX' or 'NX', fence)
+    if is_turn then
+      leave(lock, token)
+    end
+    return {1, now, fence}
+  end
+end
+
+-- with shared/line.lua
+-- with shared/lock.lua
+
+local stands = waits == 'fifo' or waits == 'newest'
+local keeps_turns = not votes(' ' .. card)
 
 -- What an attempt of ours took whose reply was lost, what is an outer rlock's, and the rest.
 local ours, claimed, outer = {}, true, #ARGV < 10
@@ -204,13 +248,12 @@ if busy then
   return {0, now, left, string.sub(value, 1, 500), block, whole(ticket or 0), place, busy.index}
 end
 
--- The hybrid clock: greater than every fence before it, also after the data were lost.
 -- Who runs under outer locks alone has their fence.
-local last = #ours > 0 and us - 1 or 1
+local last = 0
 for _, lock in ipairs(locks) do
   last = math.max(last, tonumber(redis.call('GET', lock.fence) or '0') or 0)
 end
-local fence = whole(#ours > 0 and last + 1 or last)
+local fence = #ours > 0 and fence_behind(last) or whole(math.max(last, 1))
 
 local function free_slot(lock)
   local taken = {}
@@ -227,29 +270,22 @@ end
 local slot = 0
 for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'
-  local numbered = ''
-  if tonumber(want) then
-    slot = lock.several and number_in(card_of(lock, token), 'slot') or free_slot(lock)
-    numbered = 'slot=' .. slot .. ' '
-  end
-  local value = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' ' .. numbered .. card ..
-    ' since=' .. now
-  if want ~= 'x' then
+  if want == 'x' then
+    take_alone(lock, exists, fence)
+  else
+    local numbered = ''
+    if tonumber(want) then
+      slot = lock.several and number_in(card_of(lock, token), 'slot') or free_slot(lock)
+      numbered = 'slot=' .. slot .. ' '
+    end
     if not lock.several then
       redis.call('SET', lock.key, marker(want), exists, 'PX', ARGV[4])
       redis.call('DEL', lock.holders, lock.cards)
     end
     redis.call('ZADD', lock.holders, whole(now + ttl), token)
-    redis.call('HSET', lock.cards, token, value)
+    redis.call('HSET', lock.cards, token, begins .. numbered .. ends)
     set_end(lock)
-  elseif ttl % 1000 == 0 then
-    redis.call('SET', lock.key, token .. ' ' .. value, exists, 'EX', ttl / 1000)
-  else
-    redis.call('SET', lock.key, token .. ' ' .. value, exists, 'PX', ARGV[4])
-  end
-  redis.call('SET', lock.fence, fence, 'PX', whole(math.max(604800000, ttl * 10)))
-  if want == 'x' then -- not first: a server without memory would let us go on
-    redis.call('DEL', lock.holders, lock.cards)
+    note_fence(lock, fence)
   end
   if ticket or attempt > 1 then -- an earlier one may have put us in line, and not told
     leave(lock, token)

@@ -2,8 +2,9 @@
 -- ARGV: 1 name of the value to take away, as inspect tells it
 -- returns 1 taken away | 0 it is another value by now | -1 gone
 -- with shared/clock.lua
--- with shared/lock.lua
+-- with shared/keys.lua
 -- with shared/line.lua
+-- with shared/lock.lua
 -- with shared/view.lua
 
 local lock = locks[1]

@@ -5,6 +5,7 @@
 -- The comparison is what makes fences unique and their order that of the grants: of two owners
 -- whose majorities meet here, the later one got its own number after the first one's was noted.
 -- with shared/clock.lua
+-- with shared/keys.lua
 -- with shared/lock.lua
 
 local fence = tonumber(ARGV[2])

@@ -3,8 +3,9 @@
 -- returns {now, view, name of the value, ticket to go on behind ('': there are no more),
 --          ticket, "beat want card" of each live waiter...}
 -- with shared/clock.lua
--- with shared/lock.lua
+-- with shared/keys.lua
 -- with shared/line.lua
+-- with shared/lock.lua
 -- with shared/view.lua
 
 local lock = locks[1]

@@ -7,11 +7,45 @@
 --       5 for how many ms, 6 card
 -- returns 1 released | 2 released, and passed on | 0 one is another's | -1 one is gone
 -- with shared/clock.lua
--- with shared/lock.lua
--- with shared/line.lua
+-- with shared/keys.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local is_all = #ARGV[1] == 33
+
+-- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
+-- the DEL, which frees memory, a server that is out of it allows this, too.)
+local function move_fence(lock, was_ours)
+  local last = redis.pcall('GET', lock.fence)
+  if last == ARGV[2] or was_ours and ARGV[2] == '0' and type(last) == 'string' then
+    redis.pcall('INCR', lock.fence)
+  end
+end
+
+-- Most who give a lock back had it for themselves, are done, and nobody waits. It would cost the
+-- server more to define the functions that this doesn't need than it costs.
+local function is_plain(lock)
+  local held = #KEYS == 6 and is_all and ARGV[2] ~= '0' and ARGV[3] == '' and ARGV[4] == '' and
+    redis.pcall('GET', lock.key)
+  return type(held) == 'string' and string.find(held, ARGV[1], 1, true) == 1 and
+    string.find(held, token .. TURN, 1, true) ~= 1
+end
+
+local lock = is_plain(locks[1]) and locks[1]
+if lock then
+  redis.call('DEL', lock.key)
+  move_fence(lock, true)
+  if redis.call('EXISTS', lock.line) == 0 then
+    return 1
+  end
+end
+
+-- with shared/line.lua
+
+if lock then
+  return pass_on(lock) and 2 or 1
+end
+
+-- with shared/lock.lua
 
 local function is_ours(lock)
   local card = card_of(lock, token)
@@ -88,12 +122,7 @@ for _, lock in ipairs(locks) do
     code = -1
   end
 
-  -- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
-  -- the DEL, which frees memory, a server that is out of it allows this, too.)
-  local last = redis.pcall('GET', lock.fence)
-  if last == ARGV[2] or was_ours and ARGV[2] == '0' and type(last) == 'string' then
-    redis.pcall('INCR', lock.fence)
-  end
+  move_fence(lock, was_ours)
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
   end

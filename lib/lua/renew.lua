@@ -6,6 +6,7 @@
 --         {-2, now} this request comes too late | {-5, now} all were given back by
 --         their token, or one was where it is the token that renews
 -- with shared/clock.lua
+-- with shared/keys.lua
 -- with shared/lock.lua
 
 -- By its token alone a lease may become longer than it was granted for.

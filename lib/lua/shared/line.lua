@@ -1,8 +1,10 @@
--- line: the waiting line of each lock; comes behind shared/lock.lua, in front of what serves it.
+-- line: the waiting line of each lock; comes behind shared/keys.lua, in front of what serves it.
+-- KEYS and ARGV: none of its own
+-- Of a lock it knows what shared/lock.lua sees there.
 
 -- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
--- not there; when it was told that its turn is near. How many are near, how many are told at once.
-local LIFE, CLAIM, ABSENT, TOLD, NEAR, AT_ONCE = 20000, 500, 300, 1500, 6, 3
+-- not there; when it was told that its turn is near. How many are near.
+local LIFE, CLAIM, ABSENT, TOLD, NEAR = 20000, 500, 300, 1500, 6
 
 -- What a waiter left of itself, "beat want card": read once, since each call costs the server as
 -- much as a page of this.
@@ -17,13 +19,6 @@ end
 local function note(lock, token, text)
   entries[lock.wake .. token] = text
   redis.call('HSET', lock.waiters, token, text)
-end
-
-local function leave(lock, token)
-  entries[lock.wake .. token] = nil
-  redis.call('ZREM', lock.line, token)
-  redis.call('HDEL', lock.waiters, token)
-  redis.call('DEL', lock.wake .. token)
 end
 
 -- For how long a waiter counts as alive yet. A beat from the future is from before the clock was
@@ -65,16 +60,16 @@ end
 
 -- Who is near its turn gets ready, and watches those ahead of it: it is back just before the next
 -- one's time to claim its turn can be over. So if some die beside each other, one behind them is
--- there to find out; and who has its turn before that never had to ask.
+-- there to find out; and who has its turn before that never had to ask. Those ahead of one that
+-- was told were told before it.
 local function tell_near(lock)
-  local told = 0
-  for place = 2, #lock.front do
+  for place = #lock.front, 2, -1 do
     local waiter = lock.front[place]
-    if told < AT_ONCE and life(lock, waiter) > TOLD then -- else it watches already, or is dead
-      set_life(lock, waiter, TOLD)
-      wake(lock, waiter, 'soon ' .. CLAIM - 50)
-      told = told + 1
+    if life(lock, waiter) <= TOLD then
+      return
     end
+    set_life(lock, waiter, TOLD)
+    wake(lock, waiter, 'soon ' .. CLAIM - 50)
   end
 end
 
@@ -86,9 +81,9 @@ local function hand_to(lock, token)
   local keeps = not votes(' ' .. card)
   if not lock.held then
     if keeps then
-      local value = token .. ' v1 try=0 ' .. card .. ' since=' .. now
-      redis.call('SET', lock.key, value, 'PX', CLAIM)
-      see(lock, value)
+      lock.held = token .. TURN .. card .. ' since=' .. now
+      lock.mode, lock.turn = 'exclusive', token
+      redis.call('SET', lock.key, lock.held, 'PX', CLAIM)
     end
   elseif life(lock, token) <= CLAIM then
     return false
@@ -99,6 +94,17 @@ local function hand_to(lock, token)
   set_life(lock, token, CLAIM)
   wake(lock, token, 'turn') -- last: who is woken last is told first
   return true
+end
+
+-- Can this be granted as the lock stands? What is wanted: x, s, or the number of slots.
+local function is_open(lock, token, want)
+  if not lock.held or lock.turn == token then
+    return true
+  end
+  if want == 's' then
+    return lock.mode == 'shared'
+  end
+  return lock.mode == 'slots' and want ~= 'x' and lock.several < (tonumber(want) or 0)
 end
 
 -- Who is first, and whether the lock, as it stands, can be this waiter's.

@@ -1,19 +1,10 @@
--- lock: who holds a lock; comes behind shared/clock.lua, in front of the scripts that
+-- lock: who holds a lock; comes behind shared/keys.lua, in front of the scripts that
 -- change that.
--- KEYS: for each lock six: the lock, the last fence, the line (ticket by token),
---       the waiters ("beat want card" by token; "ticket token" by "newest"),
---       the holders of a lock that several have at once (end of the lease by token), their cards
+-- KEYS and ARGV: none of its own
 -- A lock that several have at once is a string as well, so that nobody else takes it: a marker
 -- that is nobody's. Where it is gone, what is left of its holders counts for nothing.
 
 local NOBODY = string.rep('0', 32)
-
-local locks = {}
-for i = 1, #KEYS, 6 do
-  locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
-    waiters = KEYS[i + 3], holders = KEYS[i + 4], cards = KEYS[i + 5],
-    wake = 'rlock:wake' .. string.sub(KEYS[i + 2], 11)} -- from rlock:line...
-end
 
 -- A word of a card: its number.
 local function number_in(card, name)
@@ -78,7 +69,7 @@ local function see(lock, held)
   if not held then
     return
   end
-  lock.turn = string.match(held, '^(' .. string.rep('%x', 32) .. ') v1 try=0 ')
+  lock.turn = string.match(held, '^(' .. string.rep('%x', 32) .. ')' .. TURN)
   local mode = string.match(held, '^' .. NOBODY .. ' v1 mode=(%a+) ')
   if mode == 'shared' or mode == 'slots' then
     prune(lock)
@@ -99,17 +90,6 @@ local function look(lock)
     return held
   end
   see(lock, held)
-end
-
--- Can this be granted as the lock stands? What is wanted: x, s, or the number of slots.
-local function is_open(lock, token, want)
-  if not lock.held or lock.turn == token then
-    return true
-  end
-  if want == 's' then
-    return lock.mode == 'shared'
-  end
-  return lock.mode == 'slots' and want ~= 'x' and lock.several < (tonumber(want) or 0)
 end
 
 local function left_ms(lock, token)
