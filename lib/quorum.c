@@ -219,14 +219,30 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
 
 /* ---- in line ---- */
 
+/* Whose clock is known, and that it is the same server's as before. */
+struct clocks {
+    bool is_known[RLOCK_MEMBERS_MAX];
+    int n_moves[RLOCK_MEMBERS_MAX];
+};
+
+static void note_clocks(struct clocks *clocks, const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        clocks->is_known[i] = quorum->member[i].knows_clock;
+        clocks->n_moves[i] = quorum->member[i].n_moves;
+    }
+}
+
 /* The next attempt must not come late only because this wait was cut off. */
-static void keep_clocks(struct quorum *quorum, const struct member *before)
+static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
 {
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
         quorum->member[i].knows_clock =
-            before[i].knows_clock && quorum->member[i].n_moves == before[i].n_moves;
+            clocks->is_known[i] && quorum->member[i].n_moves == clocks->n_moves[i];
 }
 
 enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
@@ -238,14 +254,14 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
                           .block_ms = lease_block_ms(lease, *block_ms),
                           .reply_ms = acquire_reply_ms(&quorum->timing),
                           .goes_on = true};
-    struct member before[RLOCK_MEMBERS_MAX];
+    struct clocks before;
     enum rlock_status st;
     size_t i;
 
-    memcpy(before, quorum->member, quorum->n * sizeof before[0]);
+    note_clocks(&before, quorum);
     st = round_run(quorum, &round, until);
     round_drop(quorum, &round);
-    keep_clocks(quorum, before);
+    keep_clocks(&before, quorum);
     if (st == RLOCK_STOPPED)
         return st;
     for (i = 0; i < quorum->n; i++)

@@ -175,6 +175,13 @@ line_row() {
             }'
 }
 
+# begin_with FILE N: its lines, the Nth first. What runs leaves its mark on what runs next, so none
+# is to run behind the same one always.
+begin_with() {
+    tail -n "+$2" "$1"
+    head -n "$(($2 - 1))" "$1"
+}
+
 line_measure_all() {
     compile crowd "$here/crowd.c" || die "$(cat "$scratch/compile.log")"
     printf 'name\tround\thandover_us\n' >"$out/line_samples.tsv"
@@ -186,7 +193,8 @@ line_measure_all() {
     round=0
     while [ "$round" -lt "$lines" ]; do
         round=$((round + 1))
-        each line_measure "$waiting"
+        begin_with "$waiting" "$round" >"$scratch/turned"
+        each line_measure "$scratch/turned"
     done
     say "requests for a grant: $few waiters of each, $many of rlock"
     each server_measure "$waiting"
