@@ -89,12 +89,13 @@ static void judge_ours(struct pass *pass, pid_t thread)
         pass->is_still = false;
 }
 
-/* One that we can't hold. Who traces it may have stopped it, and be held by us. */
+/* One that we can't hold. Who traces it may be held by us, and it be still. */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
     char state = tree_state(thread);
+    bool is_still = state == 't' || waits_for_vfork(thread);
 
-    if (counts_as_dead(pass, state) || (state == 't' && is_held(tree_tracer(thread))))
+    if (counts_as_dead(pass, state) || (is_still && is_held(tree_tracer(thread))))
         return;
     pass->is_still = false;
     if (state != '\0')

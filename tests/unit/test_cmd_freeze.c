@@ -309,6 +309,37 @@ static void test_vfork(void)
     close(go[1]);
 }
 
+/* As by another rlock inside: who waits for the child of its vfork is held, and who holds it. */
+static void test_vfork_inside(void)
+{
+    pid_t holder = fork();
+    int i;
+
+    if (holder == 0) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        if (fork() == 0) {
+            if (vfork() == 0) {
+                alarm(60); /* whatever becomes of the test */
+                atomic_fetch_add(&seen->here, 1);
+                for (;;)
+                    pause();
+            }
+            run_threads(0, 1);
+        }
+        if (have_come(1) && freeze_all())
+            atomic_store(&seen->here, 9);
+        for (;;)
+            pause();
+    }
+    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) != 9; i++)
+        poll(NULL, 0, 1);
+    ok(atomic_load(&seen->here) == 9, "somebody holds who waits for the child of its vfork");
+    ok(freeze_all(), "and is held, as that is");
+    is_int(moving(), 0, "nothing runs");
+    kill(holder, SIGKILL);
+    end_all();
+}
+
 /* One that was told to stop, and ended first: it is there until somebody reaps it. */
 static void test_ends_instead(void)
 {
@@ -380,6 +411,7 @@ int main(void)
     if (COUNTS_SIGNALS)
         test_signals();
     test_vfork();
+    test_vfork_inside();
     test_ends_instead();
     test_holder_dies();
     test_end();
