@@ -111,6 +111,30 @@ assert_ended_by() {
     assert_alone
 }
 
+@test "one that dies just before its turn costs no more than 1 s, however fast the line moves" {
+    local dead ms
+    # a server that has nothing to do ends waits late, and so that more come back than were told to
+    start busy redis-cli -s "$REDIS_SOCKET" -r -1 -i 0.004 ping
+    for TURN_S in 0.2 0.3 0.4 0.7; do
+        export TURN_S
+        : >"$DIR/served"
+        hold holder -k "$KEY"
+        queue_up 13
+        let_go holder
+        for dead in 6 9; do
+            eventually 10 served_all $((dead == 6 ? 5 : 7))
+            kill -KILL "$(pid_of "$dead")"
+        done
+        all_end 0 {1..5} 7 8 {10..13}
+        assert_order {1..5} 7 8 {10..13}
+        for dead in 6 9; do
+            ms=$(($(started_ms $((dead + 1))) - $(started_ms $((dead - 1)))))
+            echo "# turns of $TURN_S s: $ms ms with one that died" >&3
+            assert_between "$ms" 0 $((1000 + ${TURN_S#0.} * 100 + SLACK)) 'ms to the next'
+        done
+    done
+}
+
 # best MS...: the least of them. A busy machine only adds to a delay.
 best() { printf '%s\n' "$@" | sort -n | head -n 1; }
 

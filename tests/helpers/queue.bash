@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # queue: waiters of one lock, and in which order they were served; needs common, redis, hold.
 #
-#     queue_setup                    in setup(): an empty server, and a turn for each waiter
+#     queue_setup                    in setup(): an empty server, and a turn for each waiter; it
+#                                    takes TURN_S seconds, 0.005 if not said
 #     waiter NUMBER OPTION...        one more that waits for its turn
 #     queue_up N OPTION...           waiters 1 to N, each in line before the next one starts
 #     joins NUMBER OPTION...         one more, where others may leave the line meanwhile
@@ -22,7 +23,7 @@ exec 9>>"$DIR/alone"
 flock -n 9 || echo "$1" >>"$DIR/overlaps"
 read -r up rest </proc/uptime
 echo "$1 $up" >>"$DIR/served"
-exec sleep "${2:-0.005}"
+exec sleep "${TURN_S:-0.005}"
 TURN
     : >"$DIR/served"
 }

@@ -60,16 +60,14 @@ end
 
 -- Who is near its turn gets ready, and watches those ahead of it: it is back just before the next
 -- one's time to claim its turn can be over. So if some die beside each other, one behind them is
--- there to find out; and who has its turn before that never had to ask. Those ahead of one that
--- was told were told before it.
+-- there to find out; and who has its turn before that never had to ask.
 local function tell_near(lock)
-  for place = #lock.front, 2, -1 do
+  for place = 2, #lock.front do
     local waiter = lock.front[place]
-    if life(lock, waiter) <= TOLD then
-      return
+    if life(lock, waiter) > TOLD then -- else it watches already, or is dead
+      set_life(lock, waiter, TOLD)
+      wake(lock, waiter, 'soon ' .. CLAIM - 50)
     end
-    set_life(lock, waiter, TOLD)
-    wake(lock, waiter, 'soon ' .. CLAIM - 50)
   end
 end
 
