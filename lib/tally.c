@@ -159,10 +159,10 @@ static void read_all(struct quorum *quorum, answer_read *read, struct answer *an
             err_prefix(&member->err, member->url.shown);
             continue;
         }
-        if (read == answer_read_release && member->is_repeated && answers[i].kind != ANSWER_GRANTED)
-            answers[i].kind = ANSWER_GRANTED; /* by the first of the two, as far as can be known */
         if (read != answer_read_release)
             member_saw_clock(member, answers[i].server_ms);
+        else if (member->is_repeated)
+            answers[i].kind = ANSWER_GRANTED; /* by the first of the two, as far as can be known */
         if (answers[i].holder_ttl_ms > quorum->longest_ms)
             quorum->longest_ms = answers[i].holder_ttl_ms;
     }

@@ -81,6 +81,18 @@ static struct rlock_until until_later(struct rlock_until until, int64_t ms)
     return until;
 }
 
+/* Whose turn it is has more need of the processor now than we have. */
+static enum rlock_status get_ready(struct asking *asking)
+{
+    enum rlock_status st = clock_sleep(until_in(asking->ends, READY_MS));
+
+    if (st == RLOCK_STOPPED)
+        return st;
+    asking->obstacle->is_next = true;
+    watch_see(asking->quorum->told, asking->obstacle);
+    return RLOCK_PENDING;
+}
+
 /*
  * Woken, cut off or neither: each is a reason to ask again, and no more than
  * that. Who hears that its turn comes near goes on waiting for it, but not for
@@ -92,13 +104,8 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
     enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
     int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
 
-    if (st == RLOCK_PENDING) {
-        /* Whose turn it is has more need of the processor now than we, who get ready. */
-        if (clock_sleep(until_in(asking->ends, READY_MS)) == RLOCK_STOPPED)
-            return RLOCK_STOPPED;
-        asking->obstacle->is_next = true;
-        watch_see(asking->quorum->told, asking->obstacle);
-    }
+    if (st == RLOCK_PENDING)
+        st = get_ready(asking);
     while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
         block_ms = look_ms - rlock_clock_ms();
         st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);

@@ -24,7 +24,7 @@ end
 -- Most who give a lock back had it for themselves, are done, and nobody waits. It would cost the
 -- server more to define the functions that this doesn't need than it costs.
 local function is_plain(lock)
-  local held = #KEYS == 6 and is_all and ARGV[2] ~= '0' and ARGV[3] == '' and ARGV[4] == '' and
+  local held = #KEYS == 6 and is_all and ARGV[2] ~= '0' and ARGV[4] == '' and
     redis.pcall('GET', lock.key)
   return type(held) == 'string' and string.find(held, ARGV[1], 1, true) == 1 and
     string.find(held, token .. TURN, 1, true) ~= 1
@@ -34,6 +34,9 @@ local lock = is_plain(locks[1]) and locks[1]
 if lock then
   redis.call('DEL', lock.key)
   move_fence(lock, true)
+  if ARGV[3] ~= '' then
+    leave(lock, ARGV[3])
+  end
   if redis.call('EXISTS', lock.line) == 0 then
     return 1
   end
