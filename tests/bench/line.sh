@@ -39,7 +39,9 @@ line_programs() {
         left_out "bare C, in line: needs hiredis"
     fi
     waits "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" line 0.5 "$turn"
-    [ -z "$etcd_is_up" ] || waits "etcdctl lock" etcdctl --endpoints "$client" lock line "$turn"
+    while IFS=$tab read -r name client; do
+        waits "$name" etcdctl --endpoints "$client" lock line "$turn"
+    done <"$scratch/etcds"
     if /usr/bin/python3 -c 'import redis' 2>/dev/null; then
         waits "redis-py Lock" /usr/bin/python3 "$here/redis_py_lock.py" "$redis_port" line
     else

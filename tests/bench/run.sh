@@ -7,8 +7,9 @@
 # printed beside what is asked of rlock (limits.tsv), and kept in build/bench/ as TSV and as a
 # picture. A program that isn't installed is left out, and that is said.
 #
-# In doubt the others are favoured: their data is in memory, etcd doesn't sync, the script starts
-# nothing it doesn't need, and the C program, which is the floor, isn't safe.
+# In doubt the others are favoured: the script starts nothing it doesn't need, and the C program,
+# which is the floor, isn't safe. etcd is there as it comes, so that it syncs to its disk, and once
+# more without that and with its data in memory, as nobody should run it.
 #
 #   BENCH_ROUNDS=N          how often each program runs, default 300
 #   RLOCK=FILE              which rlock, default ./rlock
@@ -41,7 +42,6 @@ eventually() {
 # --- servers: on ports the kernel chose, ended by their process ids, after half an hour in any case
 
 started=        # the servers
-etcd_is_up=
 current=        # what is being measured
 scratch=
 
@@ -57,7 +57,7 @@ finish() {
         kill "$pid" 2>/dev/null || :
         wait "$pid" 2>/dev/null || :
     done
-    rm -rf "$scratch"
+    rm -rf "$scratch" "$out/etcd"
 }
 
 redis_start() {
@@ -89,16 +89,33 @@ tls_start() {
             tls-auth-clients no tls-port "$tls_port" 2>&1 | grep -qx OK
 }
 
+# etcd_start NAME PORT PEER_PORT FOLDER OPTION...: one more etcd, and the program that asks it.
 etcd_start() {
-    client=http://127.0.0.1:$etcd_port
-    peer=http://127.0.0.1:$etcd_peer_port
-    sync=--unsafe-no-fsync      # since 3.5, and in later 3.4
-    etcd $sync --version >/dev/null 2>&1 || sync=
-    # shellcheck disable=SC2086 # nothing, where there is no such option
-    serve etcd etcd $sync --data-dir "$scratch/etcd" --initial-cluster "default=$peer" \
+    etcd_name=$1 client=http://127.0.0.1:$2 peer=http://127.0.0.1:$3 data=$4 log_name=etcd-$2
+    shift 4
+    rm -rf "$data"
+    serve "$log_name" etcd "$@" --data-dir "$data" --initial-cluster "default=$peer" \
         --listen-client-urls "$client" --advertise-client-urls "$client" \
         --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer"
-    eventually 20 etcdctl --endpoints "$client" endpoint health
+    if eventually 20 etcdctl --endpoints "$client" endpoint health; then
+        program "$etcd_name" etcdctl --endpoints "$client" lock bench
+        printf '%s\t%s\n' "$etcd_name" "$client" >>"$scratch/etcds"
+    else
+        left_out "$etcd_name: etcd does not answer: $(tail -n 1 "$log")"
+    fi
+}
+
+etcds_start() {
+    if ! has etcd || ! has etcdctl; then
+        left_out "etcdctl lock: needs etcd and etcdctl"
+        return
+    fi
+    etcd_start "etcdctl lock" "$1" "$2" "$out/etcd"
+    if etcd --unsafe-no-fsync --version >/dev/null 2>&1; then
+        etcd_start "etcdctl, no sync" "$3" "$4" "$scratch/etcd" --unsafe-no-fsync
+    else
+        left_out "etcdctl, no sync: needs an etcd of 3.5, or a later 3.4"
+    fi
 }
 
 # --- programs: a line each, the name and the words before the command, separated by tabs
@@ -148,14 +165,8 @@ programs_list() {
         left_out "bare C, dynamic: needs hiredis"
     fi
     program "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" bench -
-    if ! has etcd || ! has etcdctl; then
-        left_out "etcdctl lock: needs etcd and etcdctl"
-    elif etcd_start; then
-        etcd_is_up=1
-        program "etcdctl lock" etcdctl --endpoints "$client" lock bench
-    else
-        left_out "etcdctl lock: etcd does not answer: $(tail -n 1 "$log")"
-    fi
+    # shellcheck disable=SC2086 # four words
+    etcds_start $etcd_ports
 }
 
 # each FUNCTION [LIST]: is called for every program, with the name, then the words.
@@ -296,11 +307,12 @@ for name in $(env | sed -n 's/^\(RLOCK_[A-Z_]*\)=.*/\1/p' | grep -vx RLOCK_TEST_
     unset "$name"
 done
 
-# Memory, where there is some: a sync costs nothing there.
+# Memory, where there is some.
 scratch=$(mktemp -d /dev/shm/rlock-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 programs=$scratch/programs
+: >"$scratch/etcds" # name and client URL of each
 # shellcheck source=line.sh
 . "$here/line.sh"
 missed=0
@@ -309,10 +321,10 @@ mkdir -p "$out"
 
 compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
 compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
-# shellcheck disable=SC2046 # nine words
-set -- $("$out/free_ports" 9)
-redis_port=$1 etcd_port=$2 etcd_peer_port=$3 tls_port=$4
-shift 4
+# shellcheck disable=SC2046 # eleven words
+set -- $("$out/free_ports" 11)
+redis_port=$1 tls_port=$2 etcd_ports="$3 $4 $5 $6"
+shift 6
 quorum_ports=$*
 redis_start
 programs_list
