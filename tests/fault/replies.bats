@@ -369,6 +369,8 @@ has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
     assert_match "$stderr" "^rlock: $KEY: unreachable: .*LOADING"
     try -w 10 -- sh -c 'exit 7'
     assert_status 7
+    redis_use redis # its parent was the fork that restarted it, so nobody else would end it
+    redis_stop
 }
 
 is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
