@@ -138,7 +138,7 @@ local function stand_in_line()
     -- Who brings a ticket to a server that knows of no line is the first to be back after its data
     -- were lost: the others, who may come before it in line, get the time to come back, too.
     if keeps_turns and not lock.held and ARGV[7] ~= '' and redis.call('EXISTS', lock.line) == 0 then
-      redis.call('SET', lock.key, NOBODY .. ' v1 try=0 since=' .. now, 'PX', CLAIM)
+      redis.call('SET', lock.key, NOBODY .. TURN .. 'since=' .. now, 'PX', CLAIM)
       look(lock)
     end
     if waits == 'newest' and not supersede(lock) then
@@ -227,7 +227,7 @@ if busy then
   end
   for _, lock in ipairs(stands and keeps_turns and ours or {}) do
     if lock.is_ours and not lock.several and head(lock) == token then -- as soon as the others are
-      redis.call('SET', lock.key, token .. ' v1 try=0 ' .. card .. ' since=' .. now, 'PX', CLAIM)
+      redis.call('SET', lock.key, token .. TURN .. card .. ' since=' .. now, 'PX', CLAIM)
     elseif lock.is_ours and lock.held and not lock.several then -- one is back that is ahead of us
       redis.call('DEL', lock.key)
       see(lock, false)
