@@ -21,6 +21,7 @@
 #define PATIENCE_MS 20000
 #define LOOK_MS 100
 #define COUNTERS 8
+#define HELD 9                          /* for those who have come: they are held */
 #define CROWD (TREE_CHILDREN_MAX + 100) /* more than are looked at in one go */
 
 #ifdef __SANITIZE_THREAD__
@@ -309,11 +310,28 @@ static void test_vfork(void)
     close(go[1]);
 }
 
+/* Another process that holds all below it, once so many have come; and that it does. */
+static _Noreturn void hold_all(int n)
+{
+    if (have_come(n) && freeze_all())
+        atomic_store(&seen->here, HELD);
+    for (;;)
+        pause();
+}
+
+static bool is_all_held(void)
+{
+    int i;
+
+    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) != HELD; i++)
+        poll(NULL, 0, 1);
+    return atomic_load(&seen->here) == HELD;
+}
+
 /* As by another rlock inside: who waits for the child of its vfork is held, and who holds it. */
 static void test_vfork_inside(void)
 {
     pid_t holder = fork();
-    int i;
 
     if (holder == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -326,14 +344,9 @@ static void test_vfork_inside(void)
             }
             run_threads(0, 1);
         }
-        if (have_come(1) && freeze_all())
-            atomic_store(&seen->here, 9);
-        for (;;)
-            pause();
+        hold_all(1);
     }
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) != 9; i++)
-        poll(NULL, 0, 1);
-    ok(atomic_load(&seen->here) == 9, "somebody holds who waits for the child of its vfork");
+    ok(is_all_held(), "somebody holds who waits for the child of its vfork");
     ok(freeze_all(), "and is held, as that is");
     is_int(moving(), 0, "nothing runs");
     kill(holder, SIGKILL);
@@ -367,14 +380,9 @@ static void test_holder_dies(void)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         if (fork() == 0)
             run_threads(0, 2);
-        if (have_come(2) && freeze_all())
-            atomic_store(&seen->here, 9);
-        for (;;)
-            pause();
+        hold_all(2);
     }
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) != 9; i++)
-        poll(NULL, 0, 1);
-    ok(atomic_load(&seen->here) == 9 && moving() == 0, "somebody holds what ran");
+    ok(is_all_held() && moving() == 0, "somebody holds what ran");
     kill(holder, SIGKILL);
     is_int(moving(), 0, "it dies, and nothing goes on");
     for (i = 0; i < PATIENCE_MS && waitpid(-1, NULL, WNOHANG) >= 0; i++)
