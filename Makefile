@@ -182,7 +182,7 @@ bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
 
 .PHONY: check check-unit check-cli check-fault check-interop check-model check-threads
-.PHONY: check-docs lint asan tsan bench
+.PHONY: check-docs lint sizes asan tsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, model, unit tests, bats files, whatever fails
 	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop check-model) check-unit check-cli \
 	    check-fault
@@ -227,8 +227,12 @@ fuzz: build/gen/scripts.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
 	        tests/fuzz/corpus/$$f || exit 1; \
 	done
 
-lint:  ## layers, only-here rules, sizes, shellcheck, mandoc
+lint:  ## layers, only-here rules, line widths, shellcheck, mandoc
 	$(Q)tests/lint/run.sh
+
+sizes:  ## the 20 longest files and the 20 longest functions; nothing is enforced
+	$(Q)awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
+	grep -v function build/sizes | head -n 20; grep function build/sizes | head -n 20
 
 asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
 	$(Q)$(MAKE) FLAVOUR=$@ check

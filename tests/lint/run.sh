@@ -55,6 +55,12 @@ spaces() {
     ! grep -nE '[[:space:]]$' $(sources) && ! grep -n "$(printf '\t')" cmd/*.[ch] lib/*.[ch]
 }
 
+widths() {
+    # shellcheck disable=SC2046
+    awk 'length($0) > 100 { printf "%s:%d: %d columns\n", FILENAME, FNR, length($0); wide = 1 }
+         END { exit wide }' $(sources)
+}
+
 # bats files and their helpers get variables from each other.
 shell_check() {
     # shellcheck disable=SC2046
@@ -64,8 +70,7 @@ shell_check() {
 check 'layers of lib' awk -f tests/lint/layers.awk lib/LAYERS lib/*.[ch]
 check 'layers of cmd' awk -v below=rlock -f tests/lint/layers.awk cmd/LAYERS cmd/*.[ch]
 check 'only here' awk -f tests/lint/only.awk tests/lint/only cmd/*.[ch] lib/*.[ch]
-# shellcheck disable=SC2046
-check 'sizes' awk -f tests/lint/sizes.awk $(sources)
+check 'no line over 100 columns' widths
 check 'the first comment names the file' heads
 check 'no stray spaces' spaces
 check_with shellcheck 'shellcheck' shell_check
