@@ -231,7 +231,7 @@ lint:  ## layers, only-here rules, line widths, shellcheck, mandoc
 	$(Q)tests/lint/run.sh
 
 sizes:  ## the 20 longest files and the 20 longest functions; nothing is enforced
-	$(Q)awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
+	$(Q)mkdir -p build && awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
 	grep -v function build/sizes | head -n 20; grep function build/sizes | head -n 20
 
 asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
