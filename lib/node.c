@@ -192,15 +192,17 @@ int node_fd(const struct node *node)
     return node->phase == NODE_DIALING ? dial_fd(&node->dial) : node->stream.fd;
 }
 
+/* TLS knows what it has yet to send, but not what we have yet to hand to it. */
 short node_events(const struct node *node)
 {
     size_t whole = node->phase == NODE_GREETING ? node->greeting_bytes : node->out_bytes;
+    short events = node->line != NULL ? tls_events(node->line) : POLLIN;
 
     if (node->phase == NODE_DIALING)
         return dial_events(&node->dial);
-    if (node->line != NULL)
-        return tls_events(node->line);
-    return node->sent < whole ? POLLIN | POLLOUT : POLLIN;
+    if (node->phase == NODE_SECURING)
+        return events;
+    return node->sent < whole ? events | POLLOUT : events;
 }
 
 int64_t node_wake_ms(const struct node *node)

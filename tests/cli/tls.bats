@@ -299,6 +299,25 @@ END
     done
     assert_eq "$(tr -d '\n' <"$DIR/order")" 123
 }
+
+@test "a server that forgets its scripts all the time: 20 waiters are served about as soon" {
+    local i from
+    hold first -k "$KEY" -u "rediss://$AT"
+    start flusher forget_scripts
+    for i in {1..20}; do
+        start "waiter$i" "$RLOCK" -k "$KEY" -u "rediss://$AT" -- true
+    done
+    eventually 20 waiting 20
+    from=$(now_ms)
+    let_go first
+    for i in {1..20}; do
+        finish "waiter$i" 60
+        assert_status 0
+    done
+    assert_between $(($(now_ms) - from)) 0 15000 'time' # 2 s for each of them is the time-out
+}
+forget_scripts() { while redis_cli script flush >/dev/null; do sleep 0.1; done; }
+
 waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
 
 # ---- lost on the way ----

@@ -112,6 +112,46 @@ static void test_events(struct tls *tls)
     end(&talk);
 }
 
+/*
+ * A request on a connection that stands: the server says nothing before it is asked, so who polls
+ * for its words alone waits until the time for the answer is over.
+ */
+static void test_unsent(struct tls *tls)
+{
+    struct request request = {.n = 0};
+    struct node node;
+    struct talk talk;
+    struct url url;
+    char *bytes = NULL;
+    size_t n = 0;
+
+    request_add(&request, "PING");
+    if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
+                codec_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
+            "a line"))
+        return;
+    node_init(&node, &url, NULL);
+    node.line = talk.line;
+    node.stream = talk.stream;
+    node.codec = codec_new();
+    ok(tls_handshake(node.line, NULL) == RLOCK_PENDING && tls_events(node.line) == POLLIN,
+       "of which TLS waits for the other end");
+    node.phase = NODE_READY;
+    ok(node_ask(&node, NODE_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL) ==
+               RLOCK_PENDING &&
+           node_events(&node) == (POLLIN | POLLOUT),
+       "a request that isn't sent yet waits for POLLOUT, whatever TLS waits for");
+    node.sent = node.out_bytes;
+    is_int(node_events(&node), POLLIN, "once it is sent, only an answer is awaited");
+    node.sent = 0;
+    node.phase = NODE_SECURING;
+    is_int(node_events(&node), POLLIN, "in the handshake it isn't its turn yet");
+    node_fini(&node);
+    url_fini(&url);
+    free(bytes);
+    close(talk.peer);
+}
+
 /* A dead line: no SIGPIPE, which would end this test. */
 static void test_dead(struct tls *tls)
 {
@@ -193,6 +233,7 @@ int main(void)
     if (okf(st == RLOCK_OK, "the library, and the CAs of the system: %s", err.text)) {
         test_answers(tls);
         test_events(tls);
+        test_unsent(tls);
         test_dead(tls);
         test_hosts(tls);
     }
