@@ -5,7 +5,6 @@
 #include "config.h"
 #include "secret.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,12 +43,19 @@ static enum rlock_status no_memory(struct rlock_error *err)
 
 static enum rlock_status read_file(char **password, const char *path, struct rlock_error *err)
 {
-    *password = config_first_line(path);
-    if (*password != NULL && **password != '\0')
+    const char *why = NULL;
+    char *line = config_first_line(path, &why);
+
+    if (line != NULL && *line == '\0')
+        why = "its first line is empty";
+    *password = why == NULL ? strdup(line) : NULL;
+    config_forget(line);
+    if (*password != NULL)
         return RLOCK_OK;
+    if (why == NULL)
+        return no_memory(err);
     err->status = RLOCK_E_CONFIG;
-    snprintf(err->text, sizeof err->text, "password file %.150s: %s", path,
-             *password == NULL ? strerror(errno) : "its first line is empty");
+    snprintf(err->text, sizeof err->text, "password file %.150s: %s", path, why);
     return RLOCK_E_CONFIG;
 }
 

@@ -4,10 +4,8 @@
 
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The nearest: a file from a configuration file is further away than the environment. */
 static enum verdict read_token(struct token *token)
@@ -15,13 +13,14 @@ static enum verdict read_token(struct token *token)
     const struct options *options = token->session.options;
     const char *inherited = getenv("RLOCK_TOKEN");
     const char *path = options->token_file;
-    char why[200];
+    const char *failed = NULL;
+    char why[256];
 
     if (path != NULL && (options->token_file_from > FROM_FILE || inherited == NULL)) {
-        token->text = config_first_line(path);
-        snprintf(why, sizeof why, "token file %.150s", path);
+        token->text = config_first_line(path, &failed);
+        snprintf(why, sizeof why, "token file %.150s: %s", path, failed);
         if (token->text == NULL)
-            return report_fault(&token->session.report, VERDICT_MISCONFIGURED, why, errno);
+            return report_fault(&token->session.report, VERDICT_MISCONFIGURED, why, 0);
         token->session.token = token->text;
     } else {
         token->session.token = inherited;
@@ -52,9 +51,7 @@ enum verdict token_open(struct token *token, const struct options *options)
 void token_close(struct token *token)
 {
     session_close(&token->session);
-    if (token->text != NULL)
-        explicit_bzero(token->text, strlen(token->text));
-    free(token->text);
+    config_forget(token->text);
     token->text = NULL;
 }
 

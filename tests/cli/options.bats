@@ -439,8 +439,60 @@ conflict-exit-code = 256|conflict-exit-code: not a number from 0 to 255
 \0033[2J = 1|unknown name "[ -~]*"$
 \0377\0376\0001|not of the form name = value
 END
-    head -c 1000000 /dev/zero | tr '\0' x >"$DIR/config"
+    head -c 65000 /dev/zero | tr '\0' x >"$DIR/config"
     refused 78 "misconfigured: $DIR/config:1: not of the form" -k "$KEY" -- true
+    head -c 65537 /dev/zero | tr '\0' '#' >"$DIR/config"
+    refused 78 "misconfigured: $DIR/config: larger than 64 KiB" -k "$KEY" -- true
+    printf 'ttl = 5\0\n' >"$DIR/config"
+    refused 78 "misconfigured: $DIR/config: not a text" -k "$KEY" -- true
+}
+
+@test "what is no regular file is refused, and not waited for: a named pipe, a device" {
+    local path
+    mkfifo "$DIR/fifo"
+    for path in "$DIR/fifo" /dev/zero /dev/tty; do
+        [[ -e $path ]] || continue
+        RLOCK_CONFIG=$path run -78 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" -- true
+        assert_line "misconfigured: $path: (not a regular file|No such device)"
+        run -78 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" --password-file "$path" -- true
+        assert_line "misconfigured: password file $path: (not a regular|No such device)"
+        run -78 --separate-stderr timeout 10 "$RLOCK" release -k "$KEY" --token-file "$path"
+        assert_line "misconfigured: token file $path: (not a regular|No such device)"
+    done
+}
+
+@test "a pipe that is given as a descriptor is read, and a signal ends rlock meanwhile" {
+    RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
+    assert_eq "$output" 7000
+    mkfifo "$DIR/open"
+    # shellcheck disable=SC2016 # the inner shell's
+    start waiting env RLOCK_CONFIG=/dev/fd/8 bash -c 'exec 8<>"$0"; exec "$@"' "$DIR/open" \
+        "$RLOCK" -k "$KEY" -- true
+    eventually 5 file_has "/proc/$pid/comm" '^rlock$'
+    kill "$pid"
+    finish waiting 5
+    assert_status 143
+}
+
+@test "a configuration that somebody else may write, or owns, is refused: \$RLOCK_CONFIG, too" {
+    local path
+    mkdir -p "$DIR/.config/rlock"
+    for path in "$DIR/.config/rlock/config" "$DIR/config"; do
+        echo 'ttl = 7' >"$path"
+        [[ $path != "$DIR/config" ]] || export RLOCK_CONFIG=$path
+        run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"'
+        assert_eq "$output" 7000
+        chmod g+w "$path"
+        refused 78 "misconfigured: $path: others than its owner may write it" -k "$KEY" -- true
+        chmod g-w,o+w "$path"
+        refused 78 "misconfigured: $path: others than its owner may write it" -k "$KEY" -- true
+        chmod o-w "$path"
+        ((EUID == 0)) || continue
+        chown 4711 "$path"
+        refused 78 "misconfigured: $path: it belongs to another user" -k "$KEY" -- true
+        chown 0 "$path"
+    done
+    rm "$DIR/.config/rlock/config"
 }
 
 # unprivileged COMMAND...: as somebody for whom the mode of a file counts, whoever runs the tests.

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -17,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char path[32];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    must(fd >= 0 && write(fd, data, n) == (ssize_t)n && clearenv() == 0);
+    must(fd >= 0 && fchmod(fd, 0600) == 0); /* what others may write is refused */
+    must(write(fd, data, n) == (ssize_t)n && clearenv() == 0);
     must(setenv("RLOCK_CONFIG", path, 1) == 0);
     st = sources_read(&options, (char **)argv, &err);
     must(st == RLOCK_OK || (st == RLOCK_E_CONFIG && strncmp(err.text, path, strlen(path)) == 0));
