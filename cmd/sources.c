@@ -323,6 +323,34 @@ static bool lacks_argument(struct reading *reading, const struct option *row)
     return false;
 }
 
+/*
+ * A word that comes behind -k or --key is a key only if it can't be a slip: behind an unset
+ * variable "rlock -k $JOB -- job" has the key "--", and -k=job has the key "=job". Each excludes
+ * nobody who means another lock, or the lock that was meant. With --key=KEY any key is possible.
+ */
+static bool is_slip(struct reading *reading, const struct option *row, const char *value,
+                    bool is_attached)
+{
+    char shown[60];
+
+    if (row->offset != offsetof(struct options, keys))
+        return false;
+    report_escape(shown, sizeof shown, value);
+    if (*value == '-')
+        snprintf(reading->why, sizeof reading->why,
+                 "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if it is "
+                 "meant: --key=%.60s",
+                 shown, shown);
+    else if (*value == '=' && is_attached)
+        snprintf(reading->why, sizeof reading->why,
+                 "key: \"%.60s\" begins with \"=\", but -k takes KEY without one: -k %.60s; if it "
+                 "is meant: -k %.60s",
+                 shown, shown + 1, shown);
+    else
+        return false;
+    return true;
+}
+
 /* --name, --name=value or --name value; `*argv` is left at the last word used. */
 static bool take_long(struct reading *reading, char ***argv)
 {
@@ -343,7 +371,8 @@ static bool take_long(struct reading *reading, char ***argv)
         return take(reading, row, name + n + 1);
     if ((*argv)[1] == NULL)
         return lacks_argument(reading, row);
-    return take(reading, row, *++*argv);
+    ++*argv;
+    return !is_slip(reading, row, **argv, false) && take(reading, row, **argv);
 }
 
 /* -n, -nv, -t30 or -t 30; `*argv` is left at the last word used. */
@@ -362,10 +391,11 @@ static bool take_letters(struct reading *reading, char ***argv)
             continue;
         }
         if (at[1] != '\0')
-            return take(reading, row, at + 1);
+            return !is_slip(reading, row, at + 1, true) && take(reading, row, at + 1);
         if ((*argv)[1] == NULL)
             return lacks_argument(reading, row);
-        return take(reading, row, *++*argv);
+        ++*argv;
+        return !is_slip(reading, row, **argv, false) && take(reading, row, **argv);
     }
     return true;
 }

@@ -56,6 +56,37 @@ END
     run -127 --separate-stderr rlock -k "$KEY" ''
 }
 
+@test "a key that looks like an option, as after an unset variable, is refused unless --key= has it" {
+    local words verb unset=''
+    # shellcheck disable=SC2086 # an empty variable that nobody quoted
+    refused 64 '^rlock: usage: key: "--" begins with "-", .*: --key=--; see rlock --help$' \
+        -k $unset -- touch "$DIR/ran"
+    # shellcheck disable=SC2086
+    refused 64 'usage: key: "--" begins with "-"' -nk $unset -- touch "$DIR/ran"
+    for words in '-k -n' '-k-n' '-qk-n' '--key -n' '--key --ttl=3' '-k -'; do
+        # shellcheck disable=SC2086 # words
+        refused 64 'usage: key: "-[^"]*" begins with "-", ' $words -- touch "$DIR/ran"
+    done
+    for words in -k=a -k= -nk=a; do
+        refused 64 'usage: key: "=a?" begins with "=", .*-k =?a?' "$words" -- touch "$DIR/ran"
+    done
+    refused 64 'begins with "-"' -k "$KEY" -k -x -- touch "$DIR/ran"
+    for verb in acquire renew release status break doctor; do
+        refused 64 'begins with "-"' "$verb" -k --json
+        refused 64 'begins with "="' "$verb" -k="$KEY"
+    done
+    [[ ! -e $DIR/ran ]]
+    # whoever means it says so
+    for words in -- --x - -n =a; do
+        run -0 --separate-stderr rlock --key="$words" -- printenv RLOCK_KEY
+        assert_eq "$output|$stderr" "$words|"
+    done
+    run -0 --separate-stderr rlock -k =a -- printenv RLOCK_KEY
+    assert_eq "$output|$stderr" '=a|'
+    run -0 --separate-stderr rlock -k a=b- -- printenv RLOCK_KEY
+    assert_eq "$output|$stderr" 'a=b-|'
+}
+
 @test "what is no option, or not yet one, is unknown and never ignored" {
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
