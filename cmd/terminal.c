@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 void terminal_look(struct terminal *terminal)
@@ -49,6 +50,7 @@ bool terminal_ask(const char *question)
     size_t used = 0;
     char c;
 
+    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question doesn't answer it */
     fprintf(stderr, "%s [y/N] ", question);
     while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
         if (used + 1 < sizeof answer)

@@ -167,6 +167,34 @@ ask() {
     gone "$KEY"
 }
 
+@test "break: what was typed before the question is no answer to it" {
+    need python3
+    redis_cli set "$KEY" x
+    pty_start
+    redis_pause
+    pty_type '"$RLOCK" break -k "$KEY"'
+    eventually 5 breaks
+    pty_type y
+    eventually 5 typed
+    redis_continue
+    pty_expect 5 'break it\? \[y/N\] '
+    answer n 75
+    exists "$KEY"
+}
+breaks() {
+    local its_pid
+    for its_pid in $(descendants "$(<"$DIR/pids/pty")"); do
+        [[ $(cat "/proc/$its_pid/comm") != rlock ]] || return 0
+    done
+    return 1
+}
+# Has the terminal something for it to read?
+typed() { python3 -c 'import fcntl, sys, termios
+buffer = bytearray(4)
+with open(sys.argv[1], "rb", buffering=0) as tty:
+    fcntl.ioctl(tty, termios.FIONREAD, buffer)
+sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
+
 @test "break: whoever came meanwhile is not hit" {
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=one since=1"
     pty_start
