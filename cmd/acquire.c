@@ -79,15 +79,20 @@ static enum verdict tell(struct acquire *a)
 static enum verdict bind(struct acquire *a)
 {
     pid_t pid = (pid_t)a->session.options->bind_pid;
-    char why[64];
+    const char *refusal;
+    char why[160];
     int failed;
 
     a->session.pid = pid > 0 ? pid : getppid();
     if (pid == 0)
         return VERDICT_GRANTED;
     a->session.is_kept = true;
+    refusal = bound_refusal(pid);
+    snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
+             refusal != NULL ? refusal : "");
+    if (refusal != NULL)
+        return fault(a, VERDICT_USAGE, why, 0);
     failed = bound_open(&a->bound, pid);
-    snprintf(why, sizeof why, "bind-pid: process %d", (int)pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
         return fault(a, VERDICT_USAGE, why, failed);
     return failed ? fault(a, VERDICT_SYSTEM, why, failed) : VERDICT_GRANTED;

@@ -18,6 +18,9 @@ struct bound {
 /* bound_open: a process that is the caller's own to end. 0, or an errno; ESRCH: it has ended. */
 int bound_open(struct bound *bound, pid_t pid);
 
+/* bound_refusal: why no lease may be bound to that process, whoever asks; NULL: it may. */
+const char *bound_refusal(pid_t pid);
+
 /* bound_name: of the program that it runs, as the kernel knows it; "": not known. */
 void bound_name(pid_t pid, char name[32]);
 
