@@ -27,8 +27,15 @@ static enum verdict read_token(struct token *token)
     }
     if (token->session.token != NULL && token->session.token[0] != '\0')
         return VERDICT_GRANTED;
-    return report_fault(&token->session.report, VERDICT_USAGE,
-                        "no token: it is in RLOCK_TOKEN, or in the file of --token-file", 0);
+    if (token->text != NULL)
+        snprintf(why, sizeof why, "no token: %.150s is empty", path);
+    else
+        snprintf(why, sizeof why, "%s",
+                 inherited == NULL
+                     ? "no token: it is in RLOCK_TOKEN, or in the file of --token-file"
+                     : "RLOCK_TOKEN is empty: the acquire that was to fill it has failed, or "
+                       "nobody looked at its status");
+    return report_fault(&token->session.report, VERDICT_USAGE, why, 0);
 }
 
 enum verdict token_open(struct token *token, const struct options *options)

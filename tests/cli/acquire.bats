@@ -318,6 +318,33 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
+@test "--bind-pid: process 1, rlock itself, a kernel thread: 64 and why, and nobody is ended" {
+    redis_cli config resetstat
+    # a build that takes it must not end it: so first what never would
+    run -64 --separate-stderr rlock acquire -k "$KEY" --on-lost ignore --bind-pid 1
+    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1
+    assert_line 'usage: bind-pid: process 1: everything else here would end with it'
+    # shellcheck disable=SC2016
+    run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire -k "$KEY" --bind-pid $$'
+    assert_line 'usage: bind-pid: process [0-9]+: it is this rlock'
+    RLOCK_BIND_PID=1 run -64 --separate-stderr rlock acquire -k "$KEY"
+    if ((EUID == 0)) && is_kernels 2; then
+        run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 2
+        assert_line 'usage: bind-pid: process 2: it is a thread of the kernel'
+    fi
+    refute_match "$(redis_cli info commandstats)" cmdstat_eval
+}
+is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x200000)); }
+
+@test "--bind-pid: the first process of a container is refused in it, too" {
+    unshare -rpf --mount-proc true 2>/dev/null || skip 'no process namespaces here'
+    # shellcheck disable=SC2016
+    run -64 --separate-stderr unshare -rpf --mount-proc bash -c \
+        '"$RLOCK" acquire -k "$KEY" --bind-pid $$; exit $?'
+    assert_line 'usage: bind-pid: process 1: everything else here would end with it'
+    gone "$KEY"
+}
+
 @test "local: the private server is there for as long as the lock" {
     unset RLOCK_URL
     start sh bash -c '"$RLOCK" acquire -u local: -k "$KEY" -t 2 --bind-pid $$ >"$DIR/got"
@@ -378,8 +405,21 @@ gitlab() {
     redis_cli set deploy other PX 60000
     sed -i 's/ -w 30m/ -w 0.2/' gitlab.sh
     run bash gitlab.sh
-    assert_status 1
+    assert_status 75
     [[ ! -e $DIR/ran ]]
+}
+
+@test "the README's form doesn't go on without a token" {
+    jobs
+    grep -E '^(export )?RLOCK_TOKEN' "$ROOT/README.md" >readme.sh
+    assert_match "$(<readme.sh)" 'rlock acquire -k ci --bind-pid'
+    printf '%s\n' 'echo went on' '[ -n "$RLOCK_TOKEN" ] && env | grep -c ^RLOCK_TOKEN=' >>readme.sh
+    run -0 bash readme.sh
+    assert_eq "$output" $'went on\n1'
+    eventually 5 alone
+    redis_cli set ci other PX 60000
+    RLOCK_WAIT=0 run -75 bash readme.sh
+    refute_match "$output" 'went on'
 }
 
 # A shell for each step; the last one in any case, if there is a token.

@@ -87,6 +87,17 @@ refused() {
     assert_line "misconfigured: token file $DIR/none: No such file"
 }
 
+@test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
+    rlock acquire -k "$KEY" >"$DIR/token"
+    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    assert_line 'usage: RLOCK_TOKEN is empty: the acquire that was to fill it has failed'
+    echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
+    RLOCK_CONFIG=$DIR/config RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    : >"$DIR/empty"
+    unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
+    assert_line "usage: no token: $DIR/empty is empty"
+}
+
 @test "the token of a file: its first line, before that of the environment" {
     rlock acquire -k "$KEY" >"$DIR/token"
     echo 'the rest does not count' >>"$DIR/token"

@@ -94,6 +94,17 @@ unchanged_by() {
     assert_line "^rlock: $KEY: not-yours: $2"
 }
 
+@test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
+    rlock acquire -k "$KEY" >"$DIR/token"
+    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
+    assert_line 'usage: RLOCK_TOKEN is empty: the acquire that was to fill it has failed'
+    echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
+    RLOCK_CONFIG=$DIR/config RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
+    : >"$DIR/empty"
+    unchanged run -64 --separate-stderr rlock renew -k "$KEY" --token-file "$DIR/empty"
+    assert_line "usage: no token: $DIR/empty is empty"
+}
+
 @test "a restart of the server in the middle is waited for, for --connect-timeout" {
     redis_start own
     RLOCK_URL=unix://$REDIS_SOCKET
