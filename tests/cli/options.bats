@@ -56,7 +56,7 @@ END
     run -127 --separate-stderr rlock -k "$KEY" ''
 }
 
-@test "a key that looks like an option, as after an unset variable, is refused unless --key= has it" {
+@test "a key that looks like an option, as after an unset variable, is refused; --key= takes it" {
     local words verb unset=''
     # shellcheck disable=SC2086 # an empty variable that nobody quoted
     refused 64 '^rlock: usage: key: "--" begins with "-", .*: --key=--; see rlock --help$' \

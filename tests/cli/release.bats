@@ -92,7 +92,8 @@ refused() {
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: RLOCK_TOKEN is empty: the acquire that was to fill it has failed'
     echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
-    RLOCK_CONFIG=$DIR/config RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    export RLOCK_CONFIG=$DIR/config
+    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     : >"$DIR/empty"
     unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
     assert_line "usage: no token: $DIR/empty is empty"
