@@ -18,11 +18,44 @@ struct rlock {
     struct rlock_grant grant;
     struct rlock_watch watch;
     char *password;
+    char *sentinel_password;
 };
 
 const char *rlock_built_with(void)
 {
     return codec_built_with(tls_is_built());
+}
+
+static void clear(char *password)
+{
+    if (password != NULL)
+        explicit_bzero(password, strlen(password));
+}
+
+/* Members borrow them for as long as the handle lives. */
+static enum rlock_status keep_passwords(struct rlock *l, struct rlock_config *config,
+                                        struct rlock_error *err)
+{
+    if (config->password != NULL && (l->password = strdup(config->password)) == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    if (config->sentinel_password != NULL &&
+        (l->sentinel_password = strdup(config->sentinel_password)) == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    config->password = l->password;
+    config->sentinel_password = l->sentinel_password;
+    return RLOCK_OK;
+}
+
+void rlock_forget_passwords(struct rlock *lock)
+{
+    size_t i;
+
+    clear(lock->password);
+    clear(lock->sentinel_password);
+    for (i = 0; i < lock->quorum.n; i++)
+        member_forget_password(&lock->quorum.member[i]);
+    clear(lock->quorum.login.password);
+    clear(lock->quorum.sentinel_login.password);
 }
 
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
@@ -35,12 +68,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     l->watch = config->watch;
-    if (config->password != NULL) {
-        l->password = strdup(config->password);
-        if (l->password == NULL)
-            st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-        mine.password = l->password; /* members borrow it for as long as the handle lives */
-    }
+    st = keep_passwords(l, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
         st = lease_open(&l->lease, config, err);
     if (st == RLOCK_OK)
@@ -111,9 +139,10 @@ void rlock_close(struct rlock *lock)
     keeper_stop(&lock->keeper);
     roster_close(&lock->quorum);
     lease_close(&lock->lease);
-    if (lock->password != NULL)
-        explicit_bzero(lock->password, strlen(lock->password));
+    clear(lock->password);
+    clear(lock->sentinel_password);
     free(lock->password);
+    free(lock->sentinel_password);
     free(lock);
 }
 

@@ -84,18 +84,24 @@ enum rlock_status codec_encode(const struct request *request, char **out, size_t
                                struct rlock_error *err)
 {
     char *encoded = NULL;
+    char *grown = NULL;
     long long n;
-    char *grown;
 
     n = redisFormatCommandArgv(&encoded, request->n, (const char **)request->word, request->bytes);
     if (n < 0)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    grown = realloc(*out, *out_bytes + (size_t)n);
+    grown = malloc(*out_bytes + (size_t)n);
     if (grown != NULL) {
+        if (*out_bytes > 0) {
+            memcpy(grown, *out, *out_bytes);
+            explicit_bzero(*out, *out_bytes); /* a password, or tokens, may stand in it */
+        }
         memcpy(grown + *out_bytes, encoded, (size_t)n);
+        free(*out);
         *out = grown;
         *out_bytes += (size_t)n;
     }
+    explicit_bzero(encoded, (size_t)n);
     redisFreeCommand(encoded);
     return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }

@@ -27,7 +27,7 @@ static void tell_connection(struct checkup *checkup)
                    strncmp(url->host, "127.", 4) == 0 || strcmp(url->host, "::1") == 0 ||
                    strcmp(url->host, "localhost") == 0;
     const char *how = url->kind == URL_UNIX ? "a Unix socket" : "TCP without TLS";
-    const char *who = member->home->node.password == NULL ? "no password" : "a password";
+    const char *who = node_has_password(&member->home->node) ? "a password" : "no password";
 
     if (url->is_tls)
         how = "TLS, the server's name verified";
@@ -35,7 +35,7 @@ static void tell_connection(struct checkup *checkup)
         checkup_tell(checkup, "connection", RLOCK_GRADE_WEAK,
                      "use rediss://: others on the way can read the password, and change locks",
                      "%s, %s", how, who);
-    else if (!is_near && member->home->node.password == NULL)
+    else if (!is_near && !node_has_password(&member->home->node))
         checkup_tell(checkup, "connection", RLOCK_GRADE_WEAK,
                      "give the server a password: whoever reaches it can delete locks", "%s, %s",
                      how, who);

@@ -73,9 +73,11 @@ static void hear(struct sentinels *heard, const struct reply *reply, const struc
     url_fini(&named);
 }
 
-/* One of them, as a server of its own: it is told neither user nor password. */
-static void ask_sentinel(struct checkup *checkup, const struct url *url, struct sentinels *heard)
+/* One of them, as a server of its own. */
+static void ask_sentinel(struct checkup *checkup, size_t nth, struct sentinels *heard)
 {
+    const struct sentinel *sentinel = &checkup->one.member->sentinel;
+    const struct url *url = &sentinel->url->sentinel[nth];
     const struct url *home = &checkup->one.member->home->url;
     const struct reply *reply = NULL;
     struct quorum one = checkup->one;
@@ -84,8 +86,11 @@ static void ask_sentinel(struct checkup *checkup, const struct url *url, struct 
     char text[sizeof url->shown + 16];
     enum rlock_status st;
 
-    snprintf(text, sizeof text, "redis://%s", url->shown);
-    st = member_open(&member, text, NULL, NULL);
+    snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
+    st = member_open(&member, text, sentinel->password, sentinel->login, NULL);
+    if (st == RLOCK_OK && url->user != NULL && (member.home->url.user = strdup(url->user)) == NULL)
+        st = RLOCK_E_MEMORY;
+    member.tls = checkup->one.member->tls;
     one.member = &member;
     one.timing.reply_ms = SENTINEL_REPLY_MS;
     one.connect_ms = SENTINEL_REPLY_MS;
@@ -109,7 +114,7 @@ enum rlock_status ensemble_tell_sentinels(struct checkup *checkup)
     size_t i;
 
     for (i = 0; i < heard.n; i++)
-        ask_sentinel(checkup, &url->sentinel[i], &heard);
+        ask_sentinel(checkup, i, &heard);
     if (heard.n_others > 0 || heard.is_down)
         checkup_tell(checkup, "sentinels", RLOCK_GRADE_UNSAFE,
                      "wait for the failover to end, or look at their logs", "%s%s",

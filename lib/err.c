@@ -16,6 +16,7 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
     if (err == NULL)
         return status;
     err->status = status;
+    err->reason = RLOCK_REASON_NONE;
     err->sys = sys;
     va_start(args, format);
     n = vsnprintf(err->text, sizeof err->text, format, args);

@@ -69,11 +69,11 @@ static void move_home(struct member *member, struct url *url)
 }
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
-                              struct rlock_error *err)
+                              struct login *login, struct rlock_error *err)
 {
     enum rlock_status st;
 
-    *member = (struct member){.state = RLOCK_OK, .password = password};
+    *member = (struct member){.state = RLOCK_OK, .password = password, .login = login};
     member->home = member->at = &member->place[0];
     member->aside = &member->place[1];
     node_init(&member->home->node, &member->home->url, NULL);
@@ -81,7 +81,7 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     cluster_open(&member->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && member->url.user != NULL && member->url.password == NULL &&
-        password == NULL) /* it would be the default user who locks */
+        password == NULL && !login_has_source(login)) /* the default user would lock */
         st = err_set(err, RLOCK_E_CONFIG, 0, "%s: a user, but no password", member->url.shown);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_open(&member->sentinel, &member->url, err);
@@ -89,6 +89,27 @@ enum rlock_status member_open(struct member *member, const char *url, const char
         st = url_copy(&member->home->url, &member->url, err);
     node_init(&member->home->node, &member->home->url, password);
     return st;
+}
+
+enum rlock_status member_open_sentinels(struct member *member, const char *user,
+                                        const char *password, struct login *login,
+                                        struct rlock_error *err)
+{
+    size_t i;
+
+    if (!has_sentinels(member))
+        return RLOCK_OK;
+    if (user != NULL && password == NULL && !login_has_source(login))
+        return err_set(err, RLOCK_E_CONFIG, 0, "%s: a user for the Sentinels, but no password",
+                       member->url.shown);
+    for (i = 0; i < member->url.n_sentinels; i++) {
+        struct url *url = &member->url.sentinel[i];
+
+        if (user != NULL && (url->user = strdup(user)) == NULL)
+            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    sentinel_log_in(&member->sentinel, password, login);
+    return RLOCK_OK;
 }
 
 void member_visit(struct member *member, struct url *url)
@@ -107,6 +128,30 @@ static void forget_request(struct member *member)
     free(member->request);
     member->request = NULL;
     member->request_bytes = 0;
+}
+
+static void clear(char *password)
+{
+    if (password != NULL)
+        explicit_bzero(password, strlen(password));
+}
+
+void member_forget_password(struct member *member)
+{
+    size_t i;
+
+    clear(member->url.password);
+    for (i = 0; i < 2; i++) {
+        clear(member->place[i].url.password);
+        node_clear_password(&member->place[i].node);
+    }
+    for (i = 0; i < member->cluster.n; i++)
+        clear(member->cluster.node[i].password);
+    if (has_sentinels(member)) {
+        clear(member->sentinel.wrong.password);
+        clear(member->sentinel.named.password);
+        sentinel_clear_password(&member->sentinel);
+    }
 }
 
 void member_close(struct member *member)
@@ -163,6 +208,7 @@ static enum rlock_status ask_at(struct member *member, struct place *place, enum
     member->phase = MEMBER_ASKING;
     member->at = place;
     place->node.tls = member->tls;
+    place->node.login = member->login;
     place->node.reply_bytes = member->reply_bytes;
     place->node.is_to_tell = member->is_to_tell;
     member->try_ms = has_sentinels(member) && soon < until ? soon : until;
@@ -219,6 +265,32 @@ static enum rlock_status spell_out(struct member *member)
                           : ask_at(member, member->at, first == NODE_ASKING ? first : NODE_NOTHING);
 }
 
+/* ---- a password that was refused ---- */
+
+static bool has_source(const struct member *member)
+{
+    if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
+        return login_has_source(member->sentinel.login);
+    return member->err.reason == RLOCK_REASON_LOGIN && member->at->node.password == NULL &&
+           login_has_source(member->login);
+}
+
+bool member_may_relog(const struct member *member)
+{
+    return member->state > RLOCK_PENDING && member->has_answered && has_source(member);
+}
+
+/* It may have been changed since it was looked up: once more, by a new connection. */
+static bool is_to_relog(struct member *member, enum rlock_status st)
+{
+    bool is_first = !member->has_relogged;
+
+    if (st != RLOCK_E_REFUSED || !has_source(member))
+        return false;
+    member->has_relogged = true;
+    return is_first;
+}
+
 /* An error reply. RLOCK_PENDING: it is no answer, and another is on its way. */
 static enum rlock_status refused(struct member *member)
 {
@@ -230,7 +302,7 @@ static enum rlock_status refused(struct member *member)
     char said[1024]; /* so much more than is shown that no password is shown in part */
 
     snprintf(said, sizeof said, "%s", reply);
-    err_hide(said, node->password);
+    err_hide(said, node_password(node));
     if (strstr(reply, "non local key") == NULL)
         member->asked_ms = 0; /* it was answered: nothing of it was executed */
     if (member->script != NULL &&
@@ -240,8 +312,10 @@ static enum rlock_status refused(struct member *member)
     if (st != RLOCK_OK)
         return st;
     st = refusal_meaning(reply, said, &member->err);
-    if (node->phase != NODE_READY)
+    if (node->phase != NODE_READY || member->err.reason == RLOCK_REASON_LOGIN)
         node_abandon(node, NULL);
+    if (is_to_relog(member, st))
+        return rest(member, st);
     if (way == CLUSTER_LATER)
         return rest(member, st);
     return way == CLUSTER_HERE ? st : follow(member, way, &to, st);
@@ -271,6 +345,12 @@ static void see(struct member *member, struct node *node)
     node->said = NULL;
 }
 
+/* Is it a password that could not be looked up? Then the server has no part in it. */
+static bool is_ours(const struct member *member, enum rlock_status st)
+{
+    return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
+}
+
 static void settle(struct member *member, enum rlock_status st)
 {
     member->asked_ms = member->at->node.asked_ms;
@@ -280,6 +360,7 @@ static void settle(struct member *member, enum rlock_status st)
         st = refused(member);
     else if (st == RLOCK_OK)
         member->n_tries = 0;
+    member->has_answered = member->has_answered || st == RLOCK_OK;
     if (st > RLOCK_PENDING) {
         /* our estimate of its clock may be what made the server refuse, or it is another by now */
         member->knows_clock = false;
@@ -288,7 +369,7 @@ static void settle(struct member *member, enum rlock_status st)
             st = member->asked_ms == 0 ? rest(member, st) : st;
         }
     }
-    if (st > RLOCK_PENDING)
+    if (st > RLOCK_PENDING && !is_ours(member, st))
         err_prefix(&member->err, member->at->url.shown);
     member->state = st;
 }
@@ -312,6 +393,7 @@ static void start(struct member *member)
         until = now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS);
     member->phase = MEMBER_LOCATING;
     member->state = RLOCK_PENDING;
+    member->sentinel.tls = member->tls;
     sentinel_ask(&member->sentinel, until);
 }
 
@@ -322,6 +404,7 @@ void member_ask(struct member *member, const struct request *request, struct mem
     member->reply = NULL;
     member->limits = limits;
     member->n_hops = 0;
+    member->has_relogged = false;
     if (member->first_ms == 0)
         member->first_ms = rlock_clock_ms();
     member->at = member->home;
@@ -352,7 +435,11 @@ static void step_locating(struct member *member)
         return;
     }
     err_prefix(&member->err, member->url.shown);
-    member->state = st;
+    member->again_ms = rlock_clock_ms() + random_between(REST_LOW_MS, REST_HIGH_MS);
+    if (is_to_relog(member, st) && member->again_ms < member->limits.connect_until_ms)
+        member->phase = MEMBER_RESTING;
+    else
+        member->state = st;
 }
 
 void member_step(struct member *member)
@@ -388,6 +475,8 @@ static const char *what_is_late(const struct member *member)
         return "connect: timed out";
     case NODE_SECURING:
         return "TLS: timed out; does the server speak TLS on this port?";
+    case NODE_LOGGING_IN:
+        return "no password was found in time";
     case NODE_CLOSED:
     case NODE_GREETING:
     case NODE_READY:

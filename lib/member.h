@@ -35,8 +35,9 @@ struct member_limits {
 struct member {
     struct url url; /* as it was given */
     const char *password;
-    struct tls *tls;    /* borrowed; for rediss:// */
-    size_t reply_bytes; /* as in struct node */
+    struct login *login; /* borrowed; where `password` is NULL; NULL: nothing is looked up */
+    struct tls *tls;     /* borrowed; for rediss:// */
+    size_t reply_bytes;  /* as in struct node */
     struct place place[2];
     unsigned n_places;   /* that there have been */
     struct place *home;  /* the one that has the lock, as far as is known */
@@ -68,12 +69,29 @@ struct member {
     uint64_t granted_by; /* the member_connection() of the last grant; 0: it was none */
     bool is_behind;      /* what is under way is of an earlier round */
     bool is_repeated;    /* what it is asked was sent behind an earlier request already */
+    bool has_answered;   /* ever, to a request: so it has accepted a password of ours */
+    bool has_relogged;   /* of this request: a password was refused, and looked up once more */
 };
 
-/* member_open: parse the address; no connection yet. `password` is borrowed. */
+/*
+ * member_open: parse the address; no connection yet. A password in the URL goes
+ * before `password`, and that before what `login` finds; each is borrowed, and
+ * may be NULL.
+ */
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
-                              struct rlock_error *err);
+                              struct login *login, struct rlock_error *err);
+
+/*
+ * member_open_sentinels: as whom the Sentinels of the URL, if it has any, are
+ * asked; all is borrowed, and may be NULL.
+ */
+enum rlock_status member_open_sentinels(struct member *member, const char *user,
+                                        const char *password, struct login *login,
+                                        struct rlock_error *err);
 void member_close(struct member *member);
+
+/* member_forget_password: clear the one in its URL, after which it can't be asked any more. */
+void member_forget_password(struct member *member);
 
 /* member_visit: this one is asked from now on, and no other in its place. Takes `url`. */
 void member_visit(struct member *member, struct url *url);
@@ -98,6 +116,12 @@ void member_step(struct member *member);
 
 /* member_abandon: give a pending request up, with its undo behind it (node_abandon). */
 void member_abandon(struct member *member, const struct request *undo);
+
+/*
+ * member_may_relog: did the last request fail for the password only, at a server that accepted
+ * one before, and may the next lookup find another?
+ */
+bool member_may_relog(const struct member *member);
 
 /* member_asked_ms: when was the request sent, at the earliest? 0: not at all. */
 int64_t member_asked_ms(const struct member *member);

@@ -34,15 +34,42 @@ static void forget(char **bytes, size_t *n)
     *n = 0;
 }
 
+const char *node_password(const struct node *node)
+{
+    return node->password != NULL ? node->password : node->secret;
+}
+
+bool node_has_password(const struct node *node)
+{
+    return node->password != NULL || login_has_source(node->login);
+}
+
+void node_clear_password(struct node *node)
+{
+    if (node->secret != NULL)
+        explicit_bzero(node->secret, strlen(node->secret));
+    if (node->greeting != NULL)
+        explicit_bzero(node->greeting, node->greeting_bytes);
+}
+
+static void forget_greeting(struct node *node)
+{
+    forget(&node->greeting, &node->greeting_bytes);
+    if (node->secret != NULL)
+        login_forget(node->login, &node->secret);
+}
+
 static void node_reset(struct node *node)
 {
+    if (node->phase == NODE_LOGGING_IN)
+        login_leave(node->login);
     dial_stop(&node->dial);
     tls_end(node->line);
     node->line = NULL;
     stream_reset(&node->stream);
     codec_free(node->codec);
     node->codec = NULL;
-    forget(&node->greeting, &node->greeting_bytes);
+    forget_greeting(node);
     forget(&node->out, &node->out_bytes);
     node->phase = NODE_CLOSED;
 }
@@ -86,11 +113,11 @@ static enum rlock_status write_greeting(struct node *node, struct rlock_error *e
     struct request request;
 
     node->greetings = 0;
-    if (node->password != NULL) {
+    if (node_password(node) != NULL) {
         request_begin(&request, "AUTH");
         if (node->url->user != NULL)
             request_add(&request, node->url->user);
-        request_add(&request, node->password);
+        request_add(&request, node_password(node));
         st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
         node->greetings++;
     }
@@ -189,6 +216,8 @@ bool node_stands(const struct node *node)
 
 int node_fd(const struct node *node)
 {
+    if (node->phase == NODE_LOGGING_IN)
+        return node->login->fd;
     return node->phase == NODE_DIALING ? dial_fd(&node->dial) : node->stream.fd;
 }
 
@@ -200,6 +229,8 @@ short node_events(const struct node *node)
 
     if (node->phase == NODE_DIALING)
         return dial_events(&node->dial);
+    if (node->phase == NODE_LOGGING_IN)
+        return POLLIN;
     if (node->phase == NODE_SECURING)
         return events;
     return node->sent < whole ? events | POLLOUT : events;
@@ -207,6 +238,8 @@ short node_events(const struct node *node)
 
 int64_t node_wake_ms(const struct node *node)
 {
+    if (node->phase == NODE_LOGGING_IN && node->login->fd < 0)
+        return rlock_clock_ms(); /* another connection has heard the password for both */
     return node->phase == NODE_DIALING ? dial_wake_ms(&node->dial) : RLOCK_NEVER;
 }
 
@@ -303,7 +336,7 @@ static enum rlock_status step_greeting(struct node *node, const struct reply **r
     if (st == RLOCK_OK)
         st = hear_early(node, reply, err);
     if (st == RLOCK_PENDING) {
-        forget(&node->greeting, &node->greeting_bytes);
+        forget_greeting(node);
         node->phase = NODE_READY;
         node->sent = 0;
     }
@@ -369,6 +402,32 @@ static enum rlock_status start_greeting(struct node *node, struct rlock_error *e
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
+/*
+ * The password is looked up when the server has taken the connection: one that
+ * can't be reached costs no lookup, however often it is tried.
+ */
+static enum rlock_status start_login(struct node *node, struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    if (node->password != NULL || !login_has_source(node->login))
+        return start_greeting(node, err);
+    st = login_wait(node->login, err);
+    if (st != RLOCK_OK)
+        return st;
+    node->phase = NODE_LOGGING_IN;
+    return RLOCK_PENDING;
+}
+
+static enum rlock_status step_login(struct node *node, struct rlock_error *err)
+{
+    enum rlock_status st = login_take(node->login, &node->secret, err);
+
+    if (st != RLOCK_PENDING)
+        node->phase = NODE_GREETING; /* it waits no longer */
+    return st == RLOCK_OK ? start_greeting(node, err) : st;
+}
+
 static enum rlock_status step_dial(struct node *node, struct rlock_error *err)
 {
     enum rlock_status st = dial_step(&node->dial, &node->stream, err);
@@ -376,7 +435,7 @@ static enum rlock_status step_dial(struct node *node, struct rlock_error *err)
     if (st != RLOCK_OK)
         return st;
     if (!node->url->is_tls)
-        return start_greeting(node, err);
+        return start_login(node, err);
     node->phase = NODE_SECURING;
     st = tls_start(node->tls, &node->line, node->url->host, node->stream, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
@@ -386,7 +445,7 @@ static enum rlock_status step_handshake(struct node *node, struct rlock_error *e
 {
     enum rlock_status st = tls_handshake(node->line, err);
 
-    return st == RLOCK_OK ? start_greeting(node, err) : st;
+    return st == RLOCK_OK ? start_login(node, err) : st;
 }
 
 enum rlock_status node_step(struct node *node, const struct reply **reply, struct rlock_error *err)
@@ -397,6 +456,8 @@ enum rlock_status node_step(struct node *node, const struct reply **reply, struc
         st = step_dial(node, err);
     if (st == RLOCK_PENDING && node->phase == NODE_SECURING)
         st = step_handshake(node, err);
+    if (st == RLOCK_PENDING && node->phase == NODE_LOGGING_IN)
+        st = step_login(node, err);
     if (st == RLOCK_PENDING && node->phase == NODE_GREETING)
         st = step_greeting(node, reply, err);
     if (st == RLOCK_PENDING && node->phase == NODE_READY)

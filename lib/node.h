@@ -5,9 +5,17 @@
 
 #include "codec.h"
 #include "dial.h"
+#include "login.h"
 #include "tls.h"
 
-enum node_phase { NODE_CLOSED, NODE_DIALING, NODE_SECURING, NODE_GREETING, NODE_READY };
+enum node_phase {
+    NODE_CLOSED,
+    NODE_DIALING,
+    NODE_SECURING,
+    NODE_LOGGING_IN, /* waits for the password */
+    NODE_GREETING,
+    NODE_READY
+};
 
 /* What is said before a request, in the same packet. */
 enum node_first {
@@ -19,7 +27,9 @@ enum node_first {
 
 struct node {
     const struct url *url; /* borrowed */
-    const char *password;  /* borrowed; NULL: none */
+    const char *password;  /* borrowed; NULL: none, or one that is looked up */
+    struct login *login;   /* borrowed; for who has no `password`; NULL: nothing is looked up */
+    char *secret;          /* that was looked up, until the server has accepted it; else NULL */
     enum node_phase phase;
     struct dial dial;
     struct stream stream;
@@ -49,6 +59,15 @@ struct node {
  */
 void node_init(struct node *node, const struct url *url, const char *password);
 void node_fini(struct node *node);
+
+/* node_password: that which the server is being told, to be hidden in what it says; NULL: none. */
+const char *node_password(const struct node *node);
+
+/* node_clear_password: overwrite what of it is on its way: for who will ask nothing any more. */
+void node_clear_password(struct node *node);
+
+/* node_has_password: is the server told one, wherever it comes from? */
+bool node_has_password(const struct node *node);
 
 /*
  * node_ask: begin a request, on the standing connection if there is one, else

@@ -17,33 +17,36 @@
 static const struct {
     const char *words;
     enum rlock_status meaning;
+    enum rlock_reason reason;
 } meanings[] = {
-    {"WRONGTYPE", RLOCK_E_REFUSED},
-    {"NOAUTH", RLOCK_E_REFUSED},
-    {"WRONGPASS", RLOCK_E_REFUSED},
-    {"NOPERM", RLOCK_E_REFUSED},
-    {"DENIED", RLOCK_E_REFUSED},
-    {"invalid password", RLOCK_E_REFUSED},
-    {"without any password configured", RLOCK_E_REFUSED},
-    {"no password is set", RLOCK_E_REFUSED},
-    {"ACL failure in script", RLOCK_E_REFUSED}, /* Redis 8; the next two are older ones' */
-    {"can't run this command", RLOCK_E_REFUSED},
-    {"can't access at least one of the keys", RLOCK_E_REFUSED},
-    {"LOADING", RLOCK_E_SERVER},
-    {"BUSY", RLOCK_E_SERVER},
-    {"OOM", RLOCK_E_SERVER},
-    {"MISCONF", RLOCK_E_SERVER},
-    {"READONLY", RLOCK_E_SERVER},
-    {"MASTERDOWN", RLOCK_E_SERVER},
-    {"NOREPLICAS", RLOCK_E_SERVER},
-    {"CLUSTERDOWN", RLOCK_E_SERVER},
-    {"TRYAGAIN", RLOCK_E_SERVER},
-    {"UNBLOCKED", RLOCK_E_SERVER},
-    {"max number of clients", RLOCK_E_SERVER},
-    {"non local key", RLOCK_E_SERVER}, /* of a script, while the slot is on its way */
-    {"MOVED", RLOCK_E_SERVER},         /* too often in a row; else it was followed */
-    {"ASK", RLOCK_E_SERVER},
-    {"CROSSSLOT", RLOCK_E_UNSUPPORTED},
+    {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"ACL failure in script", RLOCK_E_REFUSED,
+     RLOCK_REASON_NONE}, /* Redis 8; the next two are older ones' */
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"non local key", RLOCK_E_SERVER,
+     RLOCK_REASON_NONE},                          /* of a script, while the slot is on its way */
+    {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE}, /* too often in a row; else it was followed */
+    {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
 };
 
 enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)
@@ -61,6 +64,8 @@ enum rlock_status refusal_meaning(const char *reply, const char *shown, struct r
     snprintf(said, sizeof said, "%s", shown);
     err_printable(said);
     err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s", said);
+    if (i < n && err != NULL)
+        err->reason = meanings[i].reason;
     if (strstr(reply, "CROSSSLOT") != NULL)
         err_suffix(err, "what several keys share goes between braces, as in {job}:a and {job}:b");
     return i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED;

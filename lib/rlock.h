@@ -56,7 +56,8 @@
 #define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_REPLICAS_MAX 1000
-#define RLOCK_MEMBERS_MAX 9 /* of a quorum */
+#define RLOCK_MEMBERS_MAX 9      /* of a quorum */
+#define RLOCK_PASSWORD_MAX 16384 /* bytes in a password: servers take no longer one */
 #define RLOCK_TOKEN_BYTES 32
 #define RLOCK_TTL_MIN_MS 1000
 #define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))
@@ -87,8 +88,16 @@ enum rlock_status {
     RLOCK_E_SYSTEM /* a system call failed; `sys` says which way */
 };
 
+/* What a program may decide by where the status doesn't say enough; `text` is for people. */
+enum rlock_reason {
+    RLOCK_REASON_NONE,
+    RLOCK_REASON_LOGIN,         /* a server refused the password, or none could be found */
+    RLOCK_REASON_SENTINEL_LOGIN /* the same of a Sentinel */
+};
+
 struct rlock_error {
     enum rlock_status status;
+    enum rlock_reason reason;
     int sys;        /* errno, 0: none */
     char text[256]; /* "127.0.0.1:6379: connect: Connection refused"; no newline */
 };
@@ -131,6 +140,30 @@ enum rlock_protocol {
     RLOCK_PROTOCOL_TIME_MS /* the same in milliseconds */
 };
 
+/*
+ * Where a password is looked up that may change while a handle is open: asked
+ * for each new connection, and once more when a server refuses what was found.
+ * After that a call on a server that has accepted a password before (a keeper,
+ * an rlock_acquire that waits, a release) goes on trying until its own end.
+ *
+ * All are called by the thread that uses the handle, the keeper's where there is
+ * one, and don't block. One lookup at a time.
+ *
+ *   ask        begin a lookup that ends at `until_ms`, on rlock_clock_ms(). Returns a
+ *              descriptor that is readable once take() has its end, the source's
+ *              own; -1: none, and a fault in `err`; NULL: there is no source
+ *   take       RLOCK_OK: the password, with a NUL in `room` bytes, RLOCK_PASSWORD_MAX + 1;
+ *              RLOCK_PENDING; or a fault in `err`, whose reason should be
+ *              RLOCK_REASON_LOGIN where a later lookup may do better
+ *   forgotten  the library has cleared all copies of what take() gave; NULL: not called
+ */
+struct rlock_password_source {
+    int (*ask)(void *context, int64_t until_ms, struct rlock_error *err);
+    enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
+    void (*forgotten)(void *context);
+    void *context;
+};
+
 /* Who asks, as others will see it; the strings are borrowed during rlock_open. */
 struct rlock_holder {
     const char *host; /* NULL: left out, as for all of them */
@@ -170,9 +203,13 @@ struct rlock_config {
     const char *const *urls; /* see rlock(1); borrowed during rlock_open */
     size_t n_urls;        /* an odd number up to RLOCK_MEMBERS_MAX: of several a majority decides */
     const char *password; /* for URLs that have none; NULL: none */
-    const char *tls_ca;   /* for rediss://: a file of CAs to trust; NULL: the system's */
-    const char *tls_cert; /* our certificate and its chain; NULL: none */
-    const char *tls_key;  /* its key; NULL: it stands in the same file */
+    struct rlock_password_source password_source; /* where there is no `password` either */
+    const char *sentinel_user; /* for redis+sentinel://: as whom Sentinels are asked; NULL: none */
+    const char *sentinel_password; /* NULL: none, or that of the source */
+    struct rlock_password_source sentinel_password_source;
+    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_cert;    /* our certificate and its chain; NULL: none */
+    const char *tls_key;     /* its key; NULL: it stands in the same file */
     const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */
     size_t n_keys;           /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
     enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
@@ -490,6 +527,13 @@ struct rlock_examiner {
 enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
     __attribute__((warn_unused_result));
+
+/*
+ * rlock_forget_passwords: clear the passwords that the handle was given. For a
+ * child that was forked with the handle and has no use for it: no connection
+ * can be opened afterwards.
+ */
+void rlock_forget_passwords(struct rlock *lock);
 
 /*
  * rlock_close: close connections, clear secrets, free. NULL is allowed. Gives

@@ -97,6 +97,8 @@ enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *
                               .connect_ms = config->connect_ms,
                               .replicas = config->replicas,
                               .longest_ms = config->timing.ttl_ms};
+    login_open(&quorum->login, config->password_source, config->connect_ms);
+    login_open(&quorum->sentinel_login, config->sentinel_password_source, config->connect_ms);
     st = check_config(config, err);
     if (st != RLOCK_OK)
         return st;
@@ -109,7 +111,10 @@ enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *
     for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++) {
         struct member *member = &quorum->member[quorum->n];
 
-        st = member_open(member, config->urls[quorum->n], config->password, err);
+        st = member_open(member, config->urls[quorum->n], config->password, &quorum->login, err);
+        if (st == RLOCK_OK)
+            st = member_open_sentinels(member, config->sentinel_user, config->sentinel_password,
+                                       &quorum->sentinel_login, err);
         if (st == RLOCK_OK)
             st = secure(quorum, config, member, err);
         member->reply_bytes = quorum->reply_bytes;
@@ -125,6 +130,8 @@ void roster_close(struct quorum *quorum)
 
     for (i = 0; i < quorum->n; i++)
         member_close(&quorum->member[i]);
+    login_close(&quorum->login);
+    login_close(&quorum->sentinel_login);
     tls_close(quorum->tls);
     free(quorum->member);
     free(quorum->watch);

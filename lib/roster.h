@@ -11,7 +11,9 @@
 #define ROSTER_LIST_BYTES 9 /* 8 hex digits and a NUL */
 
 struct quorum {
-    struct tls *tls; /* NULL: no member is rediss:// */
+    struct tls *tls;             /* NULL: no member is rediss:// */
+    struct login login;          /* of all members that have no password of their own */
+    struct login sentinel_login; /* of all Sentinels */
     struct member *member;
     struct pollfd *watch; /* the stop descriptor, and what each member waits for */
     size_t n;

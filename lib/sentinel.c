@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "err.h"
+#include "refusal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,26 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
     request_add(&request, "get-master-addr-by-name");
     request_add(&request, url->service);
     return codec_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
+}
+
+void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login)
+{
+    size_t i;
+
+    sentinel->password = password;
+    sentinel->login = login;
+    for (i = 0; i < sentinel->url->n_sentinels; i++) {
+        sentinel->watcher[i].node.password = password;
+        sentinel->watcher[i].node.login = login;
+    }
+}
+
+void sentinel_clear_password(struct sentinel *sentinel)
+{
+    size_t i;
+
+    for (i = 0; i < sentinel->url->n_sentinels; i++)
+        node_clear_password(&sentinel->watcher[i].node);
 }
 
 void sentinel_close(struct sentinel *sentinel)
@@ -74,6 +95,7 @@ void sentinel_ask(struct sentinel *sentinel, int64_t until_ms)
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         struct watcher *watcher = &sentinel->watcher[i];
 
+        watcher->node.tls = sentinel->tls;
         watcher->state = node_ask(&watcher->node, NODE_NOTHING, sentinel->question,
                                   sentinel->question_bytes, until_ms, &watcher->err);
     }
@@ -108,20 +130,35 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
     return wake;
 }
 
+/* Why it names nobody. Only what it wants of us, a password or a right, is not for it to mend. */
+static enum rlock_status read_error(const char *reply, const char *password,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st;
+    char said[1024]; /* so much more than is shown that no password is shown in part */
+
+    snprintf(said, sizeof said, "%s", reply);
+    err_hide(said, password);
+    st = refusal_meaning(reply, said, err);
+    if (err->reason == RLOCK_REASON_LOGIN)
+        err->reason = RLOCK_REASON_SENTINEL_LOGIN;
+    if (st == RLOCK_E_REFUSED)
+        return st;
+    err_printable(said);
+    return err_set(err, RLOCK_E_UNREACHABLE, 0, "the Sentinel says: %.100s", said);
+}
+
 /* {host, port}, or nil from one that doesn't know the service. */
-static enum rlock_status read_answer(const struct sentinel *sentinel, const struct reply *reply,
-                                     struct url *to, struct rlock_error *err)
+static enum rlock_status read_answer(const struct sentinel *sentinel, const struct node *node,
+                                     const struct reply *reply, struct url *to,
+                                     struct rlock_error *err)
 {
     size_t n;
     const char *host = reply_text(reply_at(reply, 0), &n);
     const char *port = reply_text(reply_at(reply, 1), &n);
-    char said[100];
 
-    if (reply_error(reply) != NULL) {
-        snprintf(said, sizeof said, "%s", reply_error(reply));
-        err_printable(said);
-        return err_set(err, RLOCK_E_UNREACHABLE, 0, "the Sentinel says: %s", said);
-    }
+    if (reply_error(reply) != NULL)
+        return read_error(reply_error(reply), node_password(node), err);
     if (reply_is_nil(reply))
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
@@ -137,7 +174,9 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     enum rlock_status st = node_step(&watcher->node, &reply, &watcher->err);
 
     if (st == RLOCK_OK)
-        st = read_answer(sentinel, reply, &named, &watcher->err);
+        st = read_answer(sentinel, &watcher->node, reply, &named, &watcher->err);
+    else if (st > RLOCK_PENDING && watcher->err.reason == RLOCK_REASON_LOGIN)
+        watcher->err.reason = RLOCK_REASON_SENTINEL_LOGIN;
     watcher->state = st;
     if (st != RLOCK_OK)
         return st;
@@ -150,22 +189,35 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     return RLOCK_PENDING;
 }
 
+/* It wants another password or user, a certificate was wrong, or no password was found. */
+static bool is_ours_to_mend(const struct watcher *watcher)
+{
+    return watcher->state == RLOCK_E_REFUSED || watcher->state == RLOCK_E_CONFIG;
+}
+
 /* Nobody names any place: what the first of them had to say for itself, or the last resort. */
 static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_error *err)
 {
     const struct watcher *worst = &sentinel->watcher[0];
+    enum rlock_status st;
     size_t i;
 
     /* that none of them knows the service is one thing, that some can't be asked another */
     for (i = 1; i < sentinel->url->n_sentinels; i++)
         if (worst->state == RLOCK_E_UNSUPPORTED && sentinel->watcher[i].state != worst->state)
             worst = &sentinel->watcher[i];
+    /* and what only we can mend another yet */
+    for (i = 0; i < sentinel->url->n_sentinels; i++)
+        if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
+            worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
         err_set(err, RLOCK_E_UNREACHABLE, 0, "no answer in time");
     else if (err != NULL)
         *err = worst->err;
     err_prefix(err, worst->node.url->shown);
-    return worst->state == RLOCK_E_UNSUPPORTED ? RLOCK_E_UNSUPPORTED : RLOCK_E_UNREACHABLE;
+    st = worst->state == RLOCK_E_UNSUPPORTED || is_ours_to_mend(worst) ? worst->state
+                                                                       : RLOCK_E_UNREACHABLE;
+    return st;
 }
 
 enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,

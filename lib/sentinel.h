@@ -7,9 +7,12 @@
 
 #include <poll.h>
 
-/* Some Sentinels, and how they answer. They are told neither user nor password. */
+/* Some Sentinels, and how they answer. They are told their own user and password, if any. */
 struct sentinel {
     const struct url *url; /* borrowed */
+    const char *password;  /* borrowed; NULL: none, or one that is looked up */
+    struct login *login;   /* borrowed; NULL: no password is looked up */
+    struct tls *tls;       /* borrowed; for rediss+sentinel:// */
     struct watcher *watcher;
     char *question;
     size_t question_bytes;
@@ -23,6 +26,12 @@ struct sentinel {
 enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url,
                                 struct rlock_error *err);
 void sentinel_close(struct sentinel *sentinel);
+
+/* sentinel_log_in: the password for them, or what looks it up; borrowed; NULL: none. */
+void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login);
+
+/* sentinel_clear_password: as node_clear_password. */
+void sentinel_clear_password(struct sentinel *sentinel);
 
 /* sentinel_ask: begin to ask all of them, until a moment at the latest. */
 void sentinel_ask(struct sentinel *sentinel, int64_t until_ms);

@@ -173,6 +173,7 @@ static enum rlock_status parse_sentinels(struct url *url, const char *text, cons
 
         if (url->n_sentinels == URL_SENTINELS_MAX)
             return bad(err, "too many Sentinels");
+        url->sentinel[url->n_sentinels].is_tls = url->is_tls;
         st = parse_host(&url->sentinel[url->n_sentinels++], text, comma == NULL ? end : comma,
                         SENTINEL_PORT, err);
         if (comma == NULL)
@@ -237,6 +238,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     } schemes[] = {{"redis://", parse_tcp, false},
                    {"rediss://", parse_tcp, true},
                    {"redis+sentinel://", parse_sentinel, false},
+                   {"rediss+sentinel://", parse_sentinel, true},
                    {"unix://", parse_unix, false}};
     struct url parsed = {.kind = URL_TCP};
     enum rlock_status st;
@@ -246,8 +248,8 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
         if (strncmp(text, schemes[i].scheme, strlen(schemes[i].scheme)) == 0)
             break;
     if (i == sizeof schemes / sizeof schemes[0])
-        return bad(err, "it starts with none of redis://, rediss://, redis+sentinel://, unix://, "
-                        "local:");
+        return bad(err, "it starts with none of redis://, rediss://, redis+sentinel://, "
+                        "rediss+sentinel://, unix://, local:");
     parsed.is_tls = schemes[i].is_tls;
     st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
     err_printable(parsed.shown);

@@ -19,7 +19,7 @@ struct url {
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
     int db;         /* 0: the default, nothing to select */
-    bool is_tls;    /* URL_TCP */
+    bool is_tls;    /* URL_TCP; URL_SENTINEL: of the Sentinels and of the primary */
     char *service;  /* URL_SENTINEL: whose primary it is */
     struct url *sentinel;
     size_t n_sentinels;
@@ -30,6 +30,7 @@ struct url {
  * url_parse: redis://[user[:password]@]host[:port][/db], the same with
  * rediss:// for TLS, unix:///path[?db=N], and for Sentinels
  * redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/db],
+ * the same with rediss+sentinel:// for TLS to the Sentinels and to the primary,
  * with %XX in every part.
  *
  *   url  out, on RLOCK_OK only; give back with url_fini()

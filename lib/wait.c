@@ -15,6 +15,8 @@
 #include "replicas.h"
 #include "round.h"
 
+#include <stdio.h>
+
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
 #define RETRY_FIRST_MS 50
@@ -46,6 +48,25 @@ static bool may_pass(enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING;
+}
+
+/*
+ * Is it the password that keeps us out, where a later lookup may find another,
+ * as while it is being changed? A server that never accepted one is not waited for.
+ */
+static bool may_relog(const struct quorum *quorum, enum rlock_status st)
+{
+    size_t i;
+    bool may = false;
+
+    for (i = 0; i < quorum->n; i++) {
+        if (quorum->member[i].state != st)
+            continue;
+        if (!member_may_relog(&quorum->member[i]))
+            return false;
+        may = true;
+    }
+    return may;
 }
 
 /* Asking once is over with any answer; a request that got none is asked again. */
@@ -144,6 +165,15 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
     return st;
 }
 
+static void warn_of_login(struct asking *asking)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
+             asking->quorum->member[0].err.text);
+    watch_warn(asking->quorum->told, text);
+}
+
 static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
                                    struct rlock_error *err)
 {
@@ -152,8 +182,11 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
 
     for (;;) {
         st = attempt(asking, grant, &block_ms, err);
-        if (!may_pass(st) || (asking->lease->is_once && is_answered(asking, st)))
+        if ((!may_pass(st) && !may_relog(asking->quorum, st)) ||
+            (asking->lease->is_once && is_answered(asking, st)))
             return st;
+        if (!may_pass(st))
+            warn_of_login(asking);
         asking->was_there = asking->was_there || asking->quorum->is_young || st == RLOCK_BUSY ||
                             st == RLOCK_PENDING;
         if (asking->was_there && !asking->lease->is_once)
@@ -218,7 +251,8 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || round_unanswered(quorum);
-    } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+    } while ((may_pass(st) || may_relog(quorum, st)) &&
+             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
     if (st == RLOCK_OK && quorum->is_passed_on)
         (void)!clock_sleep(until_in(until, PASSED_MS));

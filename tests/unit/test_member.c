@@ -40,7 +40,7 @@ static int asked(struct member *member, const char *url, const char *password)
 {
     int fd;
 
-    if (member_open(member, url, password, NULL) != RLOCK_OK)
+    if (member_open(member, url, password, NULL, NULL) != RLOCK_OK)
         return -1;
     ask(member, "PING");
     fd = peer_accept();
@@ -127,7 +127,7 @@ static void test_nobody(void)
     int round;
 
     close(server_listen(nobody));
-    is_int(member_open(&member, nobody, NULL, NULL), RLOCK_OK, "a server that isn't there");
+    is_int(member_open(&member, nobody, NULL, NULL, NULL), RLOCK_OK, "a server that isn't there");
     for (round = 0; round < 2; round++) {
         ask(&member, "PING");
         step(&member, PATIENCE_MS);
@@ -136,14 +136,16 @@ static void test_nobody(void)
            "is unreachable, as often as it is asked");
     }
     member_close(&member);
-    ok(member_open(&member, "redis://u:" SECRET "@h:x", NULL, &member.err) == RLOCK_E_CONFIG &&
+    ok(member_open(&member, "redis://u:" SECRET "@h:x", NULL, NULL, &member.err) ==
+               RLOCK_E_CONFIG &&
            strstr(member.err.text, SECRET) == NULL,
        "an address that can't be meant is refused, and its password isn't told");
     member_close(&member);
-    ok(member_open(&member, "redis://u@h", NULL, &member.err) == RLOCK_E_CONFIG,
+    ok(member_open(&member, "redis://u@h", NULL, NULL, &member.err) == RLOCK_E_CONFIG,
        "a user without a password would be another user");
     member_close(&member);
-    is_int(member_open(&member, "redis://u@h", "pw", NULL), RLOCK_OK, "with one it is that user");
+    is_int(member_open(&member, "redis://u@h", "pw", NULL, NULL), RLOCK_OK,
+           "with one it is that user");
     member_close(&member);
 }
 
@@ -181,7 +183,7 @@ static const char *echoed(struct member *member, const char *password, int pad)
     int fd;
 
     snprintf(says, sizeof says, "-ERR unknown %0*d %s %s\r\n", pad, 0, password, password);
-    if (member_open(member, peer_address, password, NULL) != RLOCK_OK)
+    if (member_open(member, peer_address, password, NULL, NULL) != RLOCK_OK)
         return password;
     ask(member, "PING");
     fd = peer_accept();
@@ -336,7 +338,7 @@ static void test_moved_without_end(void)
     int n_calls = 0;
     int fd = -1;
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL) == RLOCK_OK, "a Cluster"))
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a Cluster"))
         return;
     request_add(&request, "PING");
     member_ask(

@@ -202,7 +202,7 @@ static void test_never_plain(void)
     if (!ok(peer_open(), "a peer"))
         return;
     snprintf(url, sizeof url, "rediss://:" SECRET "@%s", peer_address + strlen("redis://"));
-    if (!ok(member_open(&member, url, NULL, &err) == RLOCK_OK, "a member"))
+    if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "a member"))
         return;
     request_add(&request, "PING");
     member_ask(&member, &request,
