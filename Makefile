@@ -121,6 +121,9 @@ $(B)/hiredis.found:
 $(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
                                                 malloc calloc realloc strdup free)
 
+# And every send, behind which it stops the one who asks.
+$(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
+
 $(B)/unit/%.o: tests/unit/%.c | $(B)/hiredis.found
 	$(call compile,-Itests/unit -Icmd -Ilib)
 

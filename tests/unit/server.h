@@ -6,7 +6,9 @@
  *     server_start(&server);         ... server.url ...
  *     server_stop(&server);          after the client has closed its connections
  *
- * What it was asked stays in `log`: entries below `n_log` don't change any more.
+ * What it was asked, and when it had read that, stays in `log`: entries below `n_log` don't change
+ * any more. A client sent a request before the server read it, and gets an answer AFTER(400, ...)
+ * at least 400 ms later: that tells a moment before the request from one after the reply.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -14,6 +16,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <rlock.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,12 +38,15 @@ enum asked_for {
 
 #define ASKED_KINDS (ASKED_OTHER + 1)
 #define SERVER_LOG 1024
-#define SERVER_WORDS 24
+#define SERVER_WORDS 40
 
 /* A list of answers ends in NULL; the last one is given for ever. */
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SILENT "silent" /* no answer */
 #define CLOSE "close"   /* no answer, and the connection's end */
+#define LATER "after "
+#define DIGITS(NUMBER) #NUMBER
+#define AFTER(MS, ANSWER) LATER DIGITS(MS) "\n" ANSWER /* that answer, so many ms later */
 #define GRANT "*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n"
 #define RENEWED "*2\r\n:1\r\n:1700000000000\r\n"
 #define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
@@ -68,6 +74,7 @@ struct server {
     pthread_t thread;
     struct {
         enum asked_for what;
+        int64_t at_ms;  /* on rlock_clock_ms(), when the whole of it had been read */
         char first[80]; /* of ARGV: the token or prefix */
         char second[24];
     } log[SERVER_LOG];
@@ -143,6 +150,7 @@ static inline const char *server_answer(struct server *server, char *const word[
 
     if (at < SERVER_LOG) {
         server->log[at].what = what;
+        server->log[at].at_ms = rlock_clock_ms();
         snprintf(server->log[at].first, sizeof server->log[at].first, "%s",
                  n > first ? word[first] : "");
         snprintf(server->log[at].second, sizeof server->log[at].second, "%s",
@@ -166,6 +174,15 @@ static inline const char *server_info(const struct server *server, char info[128
     return server->info != NULL ? server->info : info;
 }
 
+/* What is left of an answer when its time has come. */
+static inline const char *server_due(const char *answer)
+{
+    if (strncmp(answer, LATER, strlen(LATER)) != 0)
+        return answer;
+    poll(NULL, 0, atoi(answer + strlen(LATER)));
+    return strchr(answer, '\n') + 1;
+}
+
 static inline void server_serve(struct server *server, int fd, size_t next[ASKED_KINDS])
 {
     FILE *from = fdopen(fd, "r");
@@ -187,6 +204,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
         block_ms = strcmp(answer, NOT_WOKEN) == 0 ? (int)(strtod(word[n - 1], NULL) * 1000) : 0;
         while (n > 0)
             free(word[--n]);
+        answer = server_due(answer);
         poll(NULL, 0, block_ms);
         if (strcmp(answer, CLOSE) != 0 && strcmp(answer, SILENT) != 0)
             (void)!send(fd, answer, strlen(answer), MSG_NOSIGNAL);
@@ -228,6 +246,18 @@ static inline int server_count(struct server *server, enum asked_for what)
     while (n > 0)
         count += server->log[--n].what == what;
     return count;
+}
+
+/* When the n-th request of a kind, from 0, had been read; -1: there was none. */
+static inline int64_t server_read_ms(struct server *server, enum asked_for what, int nth)
+{
+    int n = atomic_load(&server->n_log);
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (server->log[i].what == what && nth-- == 0)
+            return server->log[i].at_ms;
+    return -1;
 }
 
 #endif
