@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OUR_KEY "rlock:doctor"
+#define OUR_KEY "rlock-doctor"
 
 const char *checkup_key(const struct checkup *checkup)
 {

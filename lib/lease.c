@@ -19,13 +19,13 @@
 #include <string.h>
 
 static const char *const key_kinds[SCRIPT_KEYS] = {
-    [KEY_FENCE] = "fence",     [KEY_LINE] = "line",   [KEY_WAITERS] = "waiters",
-    [KEY_HOLDERS] = "holders", [KEY_CARDS] = "cards",
+    [KEY_FENCE] = "fence",     [KEY_LINE] = "queue",        [KEY_WAITERS] = "waiters",
+    [KEY_HOLDERS] = "holders", [KEY_CARDS] = "holder-info",
 };
 
 static bool name_keys(struct lease_lock *lock, const char *key, const char *token)
 {
-    char *prefix = slot_helper_key("wake", key);
+    char *prefix = slot_helper_key("wake:", key);
     size_t bytes = prefix == NULL ? 0 : strlen(prefix) + RLOCK_TOKEN_BYTES + 1;
     bool all = prefix != NULL;
     int i;
@@ -59,6 +59,10 @@ static enum rlock_status open_locks(struct lease *lease, const struct rlock_conf
 
         if (key[0] == '\0' || strlen(key) > RLOCK_KEY_MAX)
             return err_set(err, RLOCK_E_USAGE, 0, "a key has 1 to %d bytes", RLOCK_KEY_MAX);
+        if (slot_is_helper_name(key))
+            return err_set(err, RLOCK_E_USAGE, 0,
+                           "a key that starts with rlock: or contains :rlock: can't be a lock: the "
+                           "helper keys of locks have such names");
         for (j = 0; j < i; j++)
             if (strcmp(key, config->keys[j]) == 0)
                 return err_set(err, RLOCK_E_USAGE, 0, "one key is given twice");

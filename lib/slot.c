@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned crc16(const char *bytes, size_t n)
+/* Of what has `crc` so far and goes on with these bytes. */
+static unsigned crc16(unsigned crc, const char *bytes, size_t n)
 {
-    unsigned crc = 0;
     size_t i;
     int bit;
 
@@ -45,35 +45,69 @@ unsigned slot_of(const char *key, size_t bytes)
 {
     const char *part = hashed_part(key, &bytes);
 
-    return crc16(part, bytes) % SLOT_COUNT;
+    return crc16(0, part, bytes) % SLOT_COUNT;
 }
 
-/* A number that hashes to the slot: for keys that can't stand inside braces. */
-static void number_in_slot(unsigned slot, char number[16])
+bool slot_is_helper_name(const char *key)
+{
+    return strncmp(key, "rlock:", 6) == 0 || strstr(key, ":rlock:") != NULL;
+}
+
+/* The first number that makes a tag hash to the slot; `crc` is that of what the tag begins with. */
+static void number_in_slot(unsigned slot, unsigned crc, char number[12])
 {
     unsigned n = 0;
 
     do
-        snprintf(number, 16, "%u", n++);
-    while (slot_of(number, strlen(number)) != slot);
+        snprintf(number, 12, "%u", n++);
+    while (crc16(crc, number, strlen(number)) % SLOT_COUNT != slot);
+}
+
+/* What stands in front of a key, and what between it and a kind, in the name of a helper key. */
+struct frame {
+    char before[32];
+    char behind[32];
+};
+
+/*
+ * Five forms of names, so that each helper key has the slot of its key, begins with the key or with
+ * '{' and the key wherever that is possible, and is no other key's.
+ */
+static struct frame frame_of(const char *key)
+{
+    struct frame frame = {.before = "", .behind = ":rlock:"};
+    size_t bytes = strlen(key);
+    unsigned slot = slot_of(key, bytes);
+    const char *tag = hashed_part(key, &bytes);
+    const char *open = strchr(key, '{');
+    char number[12];
+
+    if (tag == key + 1 &&
+        tag[bytes + 1] == '\0') { /* {job}: without {} as those of job are named */
+        snprintf(frame.behind, sizeof frame.behind, ":rlock:{}:");
+    } else if (tag == key && strchr(key, '}') == NULL) { /* job: it becomes a tag */
+        snprintf(frame.before, sizeof frame.before, "{");
+        snprintf(frame.behind, sizeof frame.behind, "}:rlock:");
+    } else if (tag == key && open == NULL) { /* a}b: a number behind it becomes the tag */
+        number_in_slot(slot, 0, number);
+        snprintf(frame.behind, sizeof frame.behind, ":rlock:{%s}:", number);
+    } else if (tag == key && open[1] == '}') { /* a{}b: nothing behind it can be a tag */
+        number_in_slot(slot, 0, number);
+        snprintf(frame.before, sizeof frame.before, "rlock:{%s}:", number);
+    } else if (tag == key) { /* a}b{c: the tag that it opens is shut behind it */
+        number_in_slot(slot, crc16(crc16(0, open + 1, strlen(open + 1)), ":rlock:", 7), number);
+        snprintf(frame.behind, sizeof frame.behind, ":rlock:%s}:", number);
+    } /* else a{b}c: its tag counts whatever follows */
+    return frame;
 }
 
 char *slot_helper_key(const char *kind, const char *key)
 {
-    size_t bytes = strlen(key);
-    const char *tag = hashed_part(key, &bytes);
-    char number[16];
-    size_t size;
-    char *name;
+    struct frame frame = frame_of(key);
+    size_t size = strlen(frame.before) + strlen(key) + strlen(frame.behind) + strlen(kind) + 1;
+    char *name = malloc(size);
 
-    if (memchr(tag, '}', bytes) != NULL) {
-        number_in_slot(slot_of(key, strlen(key)), number);
-        tag = number;
-        bytes = strlen(number);
-    }
-    size = strlen("rlock::{}:") + strlen(kind) + bytes + strlen(key) + 1;
-    name = malloc(size);
     if (name != NULL)
-        snprintf(name, size, "rlock:%s:{%.*s}:%s", kind, (int)bytes, tag, key);
+        snprintf(name, size, "%s%s%s%s", frame.before, key, frame.behind, kind);
     return name;
 }

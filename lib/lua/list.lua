@@ -8,24 +8,32 @@
 
 local most, room = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- As the names of helper keys are made, but where that takes the key's hash slot: nil.
+-- As lib/slot.c names helper keys, but where that takes the key's hash slot: nil.
 local function helper(kind, key)
-  local tag = string.match(key, '^[^{]*{([^}]+)}') or key
-  if not string.find(tag, '}', 1, true) then
-    return 'rlock:' .. kind .. ':{' .. tag .. '}:' .. key
+  if not string.find(key, '}', 1, true) then
+    return '{' .. key .. '}:rlock:' .. kind
+  elseif string.find(key, '^{[^}]+}$') then
+    return key .. ':rlock:{}:' .. kind
+  elseif string.find(key, '^[^{]*{[^}]+}') then
+    return key .. ':rlock:' .. kind
   end
+end
+
+local function is_helper(key)
+  return string.sub(key, 1, 6) == 'rlock:' or string.find(key, ':rlock:', 1, true)
 end
 
 -- A string that rlock wrote; or of another program, where rlock has had this lock or waits for it.
 local function is_lock(key)
-  if #key > 65536 or string.find(key, '%z') or redis.call('TYPE', key)['ok'] ~= 'string' then
+  if #key > 65536 or string.find(key, '%z') or is_helper(key) or
+    redis.call('TYPE', key)['ok'] ~= 'string' then
     return false
   end
   if string.match(redis.call('GETRANGE', key, 0, 35), '^%x+ v1 ') then
     return true
   end
   local fence = helper('fence', key)
-  return fence and redis.call('EXISTS', fence, helper('line', key)) > 0
+  return fence and redis.call('EXISTS', fence, helper('queue', key)) > 0
 end
 
 local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
@@ -34,8 +42,8 @@ for _, key in ipairs(step[2]) do
   -- Keys that this user may not read are not for it to see, either.
   local may_read, is = pcall(is_lock, key)
   if may_read and is then
-    local seen = view({key = key, fence = helper('fence', key), line = helper('line', key),
-      holders = helper('holders', key), cards = helper('cards', key)}, now)
+    local seen = view({key = key, fence = helper('fence', key), line = helper('queue', key),
+      holders = helper('holders', key), cards = helper('holder-info', key)}, now)
     bytes = bytes + #key + #(seen[1] or '') + 200
     for _, card in ipairs(seen[7]) do
       bytes = bytes + #tostring(card) + 20

@@ -32,7 +32,7 @@ teardown() { common_teardown; }
     rlock acquire -k "$KEY" --json -t 20 >"$DIR/json"
     assert_match "$(<"$DIR/json")" \
         '^\{"token":"[0-9a-f]{32}","fence":[1-9][0-9]{15},"expires_ms":1[0-9]{4}\}$'
-    assert_match "$(<"$DIR/json")" "\"fence\":$(redis_cli get "rlock:fence:{$KEY}:$KEY"),"
+    assert_match "$(<"$DIR/json")" "\"fence\":$(redis_cli get "{$KEY}:rlock:fence"),"
     rlock acquire -k "$KEY:2" --slots 3 >/dev/null
     assert_match "$(rlock acquire -k "$KEY:2" --slots 3 --json)" ',"slot":1\}$'
 }
@@ -89,13 +89,13 @@ full_or_closed() {
     assert_line 'timeout: held by another program'
     assert_eq "$output" ""
     start waiter "$RLOCK" acquire -k "$KEY"
-    eventually 5 exists "rlock:line:{$KEY}:$KEY"
+    eventually 5 exists "{$KEY}:rlock:queue"
     kill -TERM "$pid"
     finish waiter
     assert_status 143
-    gone "rlock:line:{$KEY}:$KEY"
+    gone "{$KEY}:rlock:queue"
     start waiter "$RLOCK" acquire -k "$KEY"
-    eventually 5 exists "rlock:line:{$KEY}:$KEY"
+    eventually 5 exists "{$KEY}:rlock:queue"
     redis_cli del "$KEY"
     finish waiter
     assert_status 0
@@ -132,7 +132,7 @@ full_or_closed() {
     tell sh '"$RLOCK" release -k "$KEY"'
     assert_eq "$status" 76
     eventually 5 alone
-    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
     tell sh 'echo went on' # nothing was lost
     assert_eq "$output" 'went on'
 }
@@ -151,7 +151,7 @@ full_or_closed() {
     assert_eq "$status" 76
     eventually 5 alone
     never 1 dead "$(<"$DIR/pids/sh")"
-    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
 }
 
 @test "of several keys one is released: the others are kept, until the process ends" {
@@ -161,11 +161,11 @@ full_or_closed() {
     exists "$KEY:3" && gone "$KEY:2"
     kill -KILL "$(<"$DIR/pids/sh")"
     eventually 5 alone
-    assert_eq "$(redis_cli --scan | grep -vc '^rlock:fence:')" 0 'keys left'
+    assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
     shell sh2 -t 1 -k "$KEY:2"
     tell sh2 '"$RLOCK" release -k "$KEY" -k "$KEY:2"'
     eventually 5 alone
-    assert_eq "$(redis_cli --scan | grep -vc '^rlock:fence:')" 0 'keys left'
+    assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
     alive "$(<"$DIR/pids/sh2")"
 }
 

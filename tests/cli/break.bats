@@ -19,7 +19,7 @@ setup() {
 teardown() { common_teardown; }
 
 break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "break: the holder loses the lock, and can't put it back" {
     local fence
@@ -31,8 +31,8 @@ in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
     assert_line "^rlock: $KEY: broken: it was held by sh of .* \(nightly\)$"
     assert_match "$stderr" ", pid $(<"$DIR/pids/first") "
     gone "$KEY"
-    (($(redis_cli get "rlock:fence:{$KEY}:$KEY") > fence))
-    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 604700000 604800000
+    (($(redis_cli get "{$KEY}:rlock:fence") > fence))
+    assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 604700000 604800000
     finish first
     assert_status 76
     gone "$KEY"
@@ -77,7 +77,7 @@ in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
     break_it --yes
     assert_status 0
     assert_line "broken: it was held by sh .* \(one\), and sh .* \(two\)"
-    assert_eq "$(redis_cli keys '*')" "rlock:fence:{$KEY}:$KEY"
+    assert_eq "$(redis_cli keys '*')" "{$KEY}:rlock:fence"
     finish first
     assert_status 76
     finish second
@@ -207,7 +207,7 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     redis_cli del "$KEY"
     answer y 0
     assert_match "$(pty_screen)" 'free: it has been given back meanwhile'
-    assert_eq "$(redis_cli keys 'rlock:fence:*')" ''
+    assert_eq "$(redis_cli keys '*:rlock:fence')" ''
 }
 
 @test "break: an answer that is lost may mean that it was broken, and that is said" {

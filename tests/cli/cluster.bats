@@ -132,7 +132,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
     [[ $(on "$OWNER" exists "$KEY") == 0 ]]
 }
 
-line_at() { [[ $(on "$1" zcard "rlock:line:{$KEY}:$KEY") == "$2" ]]; }
+line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
 
 @test "a slot that moves while some wait for its lock: all keep their places" {
     local each

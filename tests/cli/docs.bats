@@ -342,7 +342,7 @@ used_commands() {
         grep -vxE '\+(auth|info|ping|config\|resetstat)'
 }
 
-in_line() { [[ $(redis_cli zcard 'rlock:line:{job:b}:job:b') == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
 
 @test "manual: the ACL rule is enough, and each of its commands is used" {
     local rule url

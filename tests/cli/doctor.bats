@@ -42,7 +42,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     assert_eq "$stderr" ''
     refute_match "$output" '(^|'$'\n'')(weak|unsafe|unknown)'
     found 0 good server '(Redis|Valkey) [0-9.]+, standalone, database 0 of 16$'
-    found 0 good rights 'all that rlock uses, for rlock:doctor$'
+    found 0 good rights 'all that rlock uses, for rlock-doctor$'
     doctor --json -k "$KEY"
     assert_status 0
     assert_eq "$(checks_told | tr '\n' ' ')" "$(tr -s ' \n' ' ' <<<"$CHECKS")"
@@ -57,14 +57,14 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     local before
     hold first -k "$KEY" -t 60
     start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 eval '[[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == 1 ]]'
+    eventually 5 eval '[[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]'
     before=$(value "$KEY")
     doctor -k "$KEY"
     found 0 good rights "for $KEY$"
     found 0 good locks '1, each ends in time'
     assert_eq "$(value "$KEY")" "$before"
     assert_between "$(ttl_ms "$KEY")" 30000 60000 PTTL
-    assert_eq "$(redis_cli zcard "rlock:line:{$KEY}:$KEY")" 1
+    assert_eq "$(redis_cli zcard "{$KEY}:rlock:queue")" 1
     let_go first
     finish second
     assert_status 0
@@ -157,10 +157,11 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a
     found 78 unsafe rights 'not all: other:a .*'
-    redis_cli acl setuser some resetkeys '~job:*' '%R~rlock:*' '~rlock:wake:*' >/dev/null 2>&1 ||
-        redis_cli acl setuser some resetkeys '~job:*' '~rlock:wake:*' >/dev/null
+    redis_cli acl setuser some resetkeys '~job:*' '%R~{job:*' '~{job:a}:rlock:wake:*' \
+        >/dev/null 2>&1 ||
+        redis_cli acl setuser some resetkeys '~job:*' '~{job:a}:rlock:wake:*' >/dev/null
     RLOCK_URL=redis://some:$at doctor -k job:a
-    found 78 unsafe rights 'not all: .*(rlock:fence:|job:a)'
+    found 78 unsafe rights 'not all: .*(\{job:a\}:rlock:fence|job:a)'
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k job:a --replicas 1
     found 78 unsafe rights 'WAIT .*NOPERM'

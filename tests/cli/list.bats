@@ -33,7 +33,7 @@ fill() { awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf text
     assert_eq "$output$stderr" ""
     hold first -k "$KEY" -t 30 --label nightly
     start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 eval '[[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == 1 ]]'
+    eventually 5 eval '[[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]'
     list
     assert_status 0
     assert_match "$output" '^KEY +MODE +LEFT +WAITING +HELD FOR +HOLDER'$'\n'
@@ -47,17 +47,17 @@ fill() { awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf text
 @test "list: what rlock has, or waits for, or had; nothing else is a lock" {
     redis_cli set "a:ours" "$TOKEN $CARD" ex 100
     redis_cli set "b:taken-over" "foreign" ex 100 # by another program, after rlock had it
-    redis_cli set "rlock:fence:{b:taken-over}:b:taken-over" 5 ex 100
+    redis_cli set "{b:taken-over}:rlock:fence" 5 ex 100
     redis_cli set "c:{tag}:foreign" "foreign" ex 100
     start waiter "$RLOCK" -k "c:{tag}:foreign" -- true
     redis_cli set "d:cache" x ex 100
     redis_cli set "e:uuid" "$TOKEN" ex 100
     redis_cli set "f:almost" "$TOKEN v1" ex 100
     redis_cli lpush "g:list" "$TOKEN $CARD"
-    redis_cli hset "rlock:fence:{g}:h" "$TOKEN" "$CARD"
+    redis_cli hset "{g}:rlock:fence" "$TOKEN" "$CARD"
     redis_cli set 'i:}odd' "$TOKEN $CARD" ex 100
     redis_cli set 'j:}odd' "foreign" ex 100
-    eventually 5 eval '[[ $(redis_cli zcard "rlock:line:{tag}:c:{tag}:foreign") == 1 ]]'
+    eventually 5 eval '[[ $(redis_cli zcard "c:{tag}:foreign:rlock:queue") == 1 ]]'
     list
     assert_status 0
     assert_eq "$(keys_told)" 'a:ours
@@ -142,8 +142,8 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
     assert_eq "$(redis_cli $more)" OK
     redis_cli set job:a "$TOKEN $CARD" ex 100
     redis_cli set secret:a "$TOKEN $CARD" ex 100
-    redis_cli zadd 'rlock:line:{job:a}:job:a' 5 w
-    redis_cli hset 'rlock:waiters:{job:a}:job:a' w "$(($(date +%s) * 1000)) x host=x"
+    redis_cli zadd '{job:a}:rlock:queue' 5 w
+    redis_cli hset '{job:a}:rlock:waiters' w "$(($(date +%s) * 1000)) x host=x"
     "$RLOCK" -k job:done --slots 2 --min-hold 1m -- true
     redis_cli config resetstat
     export RLOCK_URL=redis://rlock:secret@127.0.0.1:$REDIS_PORT

@@ -15,7 +15,7 @@ teardown() { common_teardown; }
 
 TOKEN='[0-9a-f]{32}'
 
-fence_key() { echo "rlock:fence:{$1}:$1"; } # for keys without braces
+fence_key() { echo "{$1}:rlock:fence"; } # for keys without braces
 
 # The compare-and-delete of the manual of SET, as other programs do it.
 foreign_lock() { redis_cli set "$1" "$2" NX PX "$3"; }

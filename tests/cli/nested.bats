@@ -96,7 +96,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     # what is in line for its turn holds nothing
     start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
-    forged=$(redis_cli zrange "rlock:line:{$KEY}:$KEY" 0 -1)
+    forged=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
     # the right one is
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true

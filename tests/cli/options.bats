@@ -443,7 +443,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     printf 'max-hold = 20' >>"$DIR/config" # no newline at the end
     RLOCK_URL='' run -0 --separate-stderr rlock -k "$KEY" "${show_ttl[@]}"
     assert_eq "$output|$stderr" '2000|'
-    assert_eq "$(redis_cli exists "rlock:fence:{$KEY}:$KEY")" 0 'what is not in database 2'
+    assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'what is not in database 2'
 }
 
 @test "a bad file is refused with its name, the line and the reason" {
@@ -557,6 +557,9 @@ unprivileged() {
     refused 64 'usage: key: must not be empty' -k '' -- true
     refused 64 'usage: key: must not be empty' --key= -- true
     refused 64 'usage: a key has 1 to 65536 bytes' -k "$long" -- true
+    for long in rlock:a rlock: a:rlock:b '{a}:rlock:fence'; do
+        refused 64 'usage: a key that starts with rlock: or contains :rlock: ' -k "$long" -- true
+    done
     assert_between "${#stderr}" 1 2000 'length of the line'
 }
 

@@ -33,7 +33,7 @@ type_key() {
 
 free() { redis_cli del "$KEY" >/dev/null; }
 waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # drawn: each state of the line, with what it blots out; the last one may not be whole yet.
 drawn() { tr '\r' '\n' <"$DIR/screen" | grep -a '^rlock: .*: waiting ' || :; }

@@ -24,7 +24,7 @@ setup() {
 }
 teardown() { common_teardown; }
 
-fences() { each_of '1 2 3 4 5' redis_cli get "rlock:fence:{${1:-$KEY}}:${1:-$KEY}"; }
+fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 
 # ---- which servers ----
 
@@ -114,13 +114,13 @@ fences() { each_of '1 2 3 4 5' redis_cli get "rlock:fence:{${1:-$KEY}}:${1:-$KEY
 }
 
 @test "the fence is the greatest of all, and noted with all, whatever they had" {
-    on 2 redis_cli set "rlock:fence:{$KEY}:$KEY" 8000000000000000 >/dev/null
+    on 2 redis_cli set "{$KEY}:rlock:fence" 8000000000000000 >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     assert_eq "$output" 8000000000000001 fence
     fences >"$DIR/fences"
     # a release raises what it has noted
     assert_eq "$(sort -u "$DIR/fences")" 8000000000000002 'the last fence of each'
-    on 2 redis_cli del "rlock:fence:{$KEY}:$KEY" >/dev/null
+    on 2 redis_cli del "{$KEY}:rlock:fence" >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     (($output > 8000000000000001)) || fail "fence $output"
 }
@@ -146,7 +146,7 @@ hold_waiter() { # NAME OPTION...
     start "$name" "$RLOCK" -k "$KEY" "$@" -- sh -c '"$TOOLS/hold_clock" >"$0"' "$DIR/$name.at"
     eventually 5 in_lines 1
 }
-in_lines() { [[ $(on 1 redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "shared, several keys, once, min-hold, newest and nested runs, as with one server" {
     hold a -k "$KEY" -s

@@ -30,8 +30,8 @@ refused() {
     exists "$KEY"
     run -0 --separate-stderr rlock release -k "$KEY"
     assert_eq "$output$stderr" ""
-    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY"
-    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 1 $((8 * 86400 * 1000))
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
+    assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 1 $((8 * 86400 * 1000))
 }
 
 @test "twice: 76, and 0 with --quiet-if-gone" {
@@ -155,7 +155,7 @@ refused() {
     assert_status 0
     is_sanitized || assert_between $(($(now_ms) - before)) 0 1000
 }
-waits() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == 1 ]]; }
+waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
 
 @test "what was released no late renewal brings back" {
     shell sh -t 1

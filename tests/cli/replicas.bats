@@ -35,7 +35,7 @@ teardown() {
 }
 
 have_joined() { [[ $(redis_cli info replication | grep -c 'state=online') == "$1" ]]; }
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 stop_two() {
     redis_use two
     redis_pause
@@ -89,7 +89,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     [[ ! -e $DIR/ran ]]
     finish third
     assert_status 0
-    eventually 2 gone "rlock:line:{$KEY}:$KEY"
+    eventually 2 gone "{$KEY}:rlock:queue"
 }
 
 @test "replicas: a renewal that one does not have extends nothing: the command is ended" {

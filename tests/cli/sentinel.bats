@@ -165,7 +165,7 @@ lasts() { (($(ttl_ms "$KEY") > $1)); }
     done
 }
 
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 replicas_have() {
     local each
     for each in r1 r2 r3; do

@@ -45,7 +45,7 @@ END
     assert_line "^rlock: .*: busy: $KEY:b is held by sh of .*\(here\)"
     gone "$KEY:a"
     gone "$KEY:c"
-    assert_eq "$(redis_cli --scan --pattern 'rlock:line*')" ''
+    assert_eq "$(redis_cli --scan --pattern '*:rlock:queue')" ''
     let_go other
 }
 

@@ -11,7 +11,7 @@ teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 teardown() { common_teardown; }
 
-holders() { redis_cli zcard "rlock:holders:{$KEY}:$KEY"; }
+holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
 # For each turn of a writer, how many others were granted the lock from the moment that it was
@@ -140,7 +140,7 @@ END
     hold one -k "$KEY" -s -t 1 --report "$DIR/report"
     hold two -k "$KEY" -s -t 1
     hold three -k "$KEY" -s -t 60
-    never 2 redis_cli_says '' zscore "rlock:holders:{$KEY}:$KEY" "$(env_of one RLOCK_TOKEN)"
+    never 2 redis_cli_says '' zscore "{$KEY}:rlock:holders" "$(env_of one RLOCK_TOKEN)"
     kill -TERM "$(<"$DIR/pids/two")"
     finish two
     assert_status 143

@@ -11,7 +11,7 @@ teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 teardown() { common_teardown; }
 
-holders() { redis_cli zcard "rlock:holders:{$KEY}:$KEY"; }
+holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
 @test "4 slots, 50 processes: never more than 4, each number is held by one at a time" {

@@ -19,13 +19,13 @@ setup() {
 }
 teardown() { common_teardown; }
 
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # waiter NAME OPTION...: one more in line.
 waiter() {
     local before name=$1
     shift
-    before=$(redis_cli zcard "rlock:line:{$KEY}:$KEY")
+    before=$(redis_cli zcard "{$KEY}:rlock:queue")
     start "$name" "$RLOCK" -k "$KEY" "$@" -- true
     eventually 5 in_line $((before + 1))
 }
@@ -161,9 +161,9 @@ manual_members() {
     local hostile
     hostile=$'label=%1B[2J%0A%00x host=\e]0;x\a pid=99999999999999999999 since=-1 user=%zz'
     redis_cli set "$KEY" "$TOKEN v1 try=1 $hostile" ex 100
-    redis_cli zadd "rlock:line:{$KEY}:$KEY" 1e300 a 5 b -7 c
+    redis_cli zadd "{$KEY}:rlock:queue" 1e300 a 5 b -7 c
     for each in a b c; do # a beat in time, so that they are alive
-        redis_cli hset "rlock:waiters:{$KEY}:$KEY" "$each" "$(($(date +%s) * 1000)) $hostile"
+        redis_cli hset "{$KEY}:rlock:waiters" "$each" "$(($(date +%s) * 1000)) $hostile"
     done
     status_of
     assert_status 75
@@ -183,9 +183,9 @@ manual_members() {
     now=$(($(date +%s) * 1000))
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
     for i in {100..299}; do
-        echo "zadd \"rlock:line:{$KEY}:$KEY\" $((now + i))000 t$i"
+        echo "zadd \"{$KEY}:rlock:queue\" $((now + i))000 t$i"
         ((i % 10 == 0)) || # killed, and long ago
-            echo "hset \"rlock:waiters:{$KEY}:$KEY\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
+            echo "hset \"{$KEY}:rlock:waiters\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
     done | redis_cli >/dev/null
     status_of --json
     assert_eq "$(told '[w["pid"] for w in it["waiters"]]')" \
@@ -199,7 +199,7 @@ manual_members() {
     assert_status 75
     assert_eq "$(told 'it["mode"], it["holders"]')" "('kept', [])"
     redis_cli set "$KEY" "$TOKEN v1 try=0 host=h since=1" ex 100
-    redis_cli zadd "rlock:line:{$KEY}:$KEY" 5 "$TOKEN"
+    redis_cli zadd "{$KEY}:rlock:queue" 5 "$TOKEN"
     status_of
     assert_match "$output" "^$KEY: free, and kept for the next in line"
     refute_match "$output" 'holder'

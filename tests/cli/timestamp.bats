@@ -75,7 +75,7 @@ holder() { redis_cli get "$KEY"; }
         assert_status 0
         gone "$KEY"
     done <<<$'s 10\nms 13'
-    assert_eq "$(redis_cli --scan | grep -v '^rlock:fence:')" '' 'what stays is the last fence'
+    assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'what stays is the last fence'
 }
 
 @test "a time that is not over is waited for, one that is over is taken, what is no time is left" {

@@ -29,7 +29,7 @@ setup() {
 }
 teardown() { common_teardown; }
 
-line_at() { [[ $(on "$1" zcard "rlock:line:{$KEY}:$KEY" 2>&1) == "$2" ]]; }
+line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue" 2>&1) == "$2" ]]; }
 # Sets KEY, SLOT and OWNER: a key of one of the first three that isn't dead.
 key_of_another() {
     local each

@@ -29,7 +29,7 @@ grants() {
     sed 's/^fence //' "$DIR/new" >>"$DIR/fences"
 }
 
-last_fence() { redis_cli get "rlock:fence:{$KEY}:$KEY"; }
+last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
 
 @test "1000 grants of all kinds, with all data lost, a restart and a stale replica in between" {
     local each n missed
@@ -79,7 +79,7 @@ replica_has() { [[ -n $1 && $(last_fence) == "$1" ]]; }
 @test "a key whose last fence is ahead of the others' lifts all that are taken with it" {
     redis_start
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    redis_cli set "rlock:fence:{$KEY}:$KEY" 5000000000000000 >/dev/null
+    redis_cli set "{$KEY}:rlock:fence" 5000000000000000 >/dev/null
     run -0 rlock -k "$KEY:2" -k "$KEY" -c 'echo "$RLOCK_FENCE"'
     assert_eq "$output" 5000000000000001
     run -0 rlock -k "$KEY:2" -s -c 'echo "$RLOCK_FENCE"'

@@ -25,7 +25,7 @@ wait_for_turn() {
 
 has_guard() { [[ -n $(guard_of "$1") ]]; }
 lacks_guard() { [[ -z $(guard_of "$1") ]]; }
-in_line() { [[ $(redis_cli zcard "rlock:line:{$KEY}:$KEY") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "who is next in line has a guard ready, who is further behind has none" {
     local pids=()

@@ -86,10 +86,10 @@ is_quiet() {
     WANT=s acquire $mine 1
     waits $yours x
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 0 # it was there a moment ago
+    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 0 # it was there a moment ago
     is_quiet $yours 6000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 1
+    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 1
     is_quiet $yours -9000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     is_quiet $yours 72000
@@ -114,7 +114,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     waits $mine x
     first=$ticket
     waits $yours x
-    redis_cli zrem "$(helper line "$a")" $mine # it was stopped for too long
+    redis_cli zrem "$(helper queue "$a")" $mine # it was stopped for too long
     redis_cli del "$a"
     waits $yours x "$ticket"
     reserved_for $yours "$a"
@@ -148,7 +148,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     is_quiet $third 5000
     assert_match "$(release $mine "$(fence)" 'done' 60000)" '^1 '
     for each in $third $yours; do
-        assert_eq "$(redis_cli exists "$(helper wake)$each")" 1
+        assert_eq "$(redis_cli exists "$(helper wake:)$each")" 1
     done
     assert_match "$(QUEUE=fifo ONCE=1 acquire $yours 2 30000 0 "$ticket")" \
         '^3 [0-9]+ [0-9]+ 0{32} v1 mode=done pid=1 since=[0-9]+ $'
@@ -216,11 +216,11 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
         acquire $third 1
         assert_eq "$(endless)" '' "with $kind, $QUEUE and $WANT"
     done <<'END'
-line fifo x
-line newest x
+queue fifo x
+queue newest x
 waiters fifo x
 waiters newest x
 holders fifo s
-cards fifo 2
+holder-info fifo 2
 END
 }

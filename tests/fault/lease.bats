@@ -258,11 +258,11 @@ earliest_end() {
     redis_start
     hold holder -t 2 --kill-after 100ms
     held=$(token holder)
-    fence=$(redis_cli get "rlock:fence:{$KEY:holder}:$KEY:holder")
+    fence=$(redis_cli get "{$KEY:holder}:rlock:fence")
     redis_cli del "$KEY:holder"
     eventually 5 is_held holder
     assert_eq "$(token holder)" "$held" 'the owner'
-    assert_eq "$(redis_cli get "rlock:fence:{$KEY:holder}:$KEY:holder")" "$fence" 'the fence'
+    assert_eq "$(redis_cli get "{$KEY:holder}:rlock:fence")" "$fence" 'the fence'
     assert_between "$(redis_cli pttl "$KEY:holder")" 1 2000
     await_renewal holder
     release holder 7

@@ -43,7 +43,7 @@ client() { # NAME OPTION...: rlock, in the background
     start "$kind-$1" "$RLOCK" -u "$URL" --connect-timeout 500ms "${@:2}"
 }
 
-only_fences_here() { [[ -z $(redis_cli --scan | grep -v '^rlock:fence:') ]]; }
+only_fences_here() { [[ -z $(redis_cli --scan | grep -v ':rlock:fence$') ]]; }
 
 cut_before_it_comes() {
     local began

@@ -287,16 +287,16 @@ grant_of() { # TOKEN NUMBER...
     acquire "$mine" 1 >/dev/null
     acquire "$yours" 1 >/dev/null
     acquire "$third" 1 >/dev/null
-    assert_eq "$(redis_cli zcard "$(helper line)")" 2 'in line'
+    assert_eq "$(redis_cli zcard "$(helper queue)")" 2 'in line'
     release "$mine" 0
-    assert_eq "$(redis_cli exists "$KEY" "$(helper wake)$yours" "$(helper wake)$third")" 1 \
+    assert_eq "$(redis_cli exists "$KEY" "$(helper wake:)$yours" "$(helper wake:)$third")" 1 \
         'the first is woken, and no more'
     # whoever comes has it
     assert_match "$(acquire "$third" 2)" '^1 '
-    redis_cli del "$(helper wake)$yours" >/dev/null
+    redis_cli del "$(helper wake:)$yours" >/dev/null
     undo "$third" 2
-    assert_eq "$(redis_cli exists "$KEY" "$(helper wake)$yours")" 0 'the lock, and who is woken'
+    assert_eq "$(redis_cli exists "$KEY" "$(helper wake:)$yours")" 0 'the lock, and who is woken'
     # who leaves passes on what it may have been woken for
     leave "$third"
-    assert_eq "$(redis_cli exists "$(helper wake)$yours")" 1 'the first is woken'
+    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 1 'the first is woken'
 }

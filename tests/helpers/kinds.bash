@@ -24,12 +24,12 @@ loop_file() {
     { echo 'for ((i = 0; i < $1; i++)); do' && cat && echo 'done'; } >"$DIR/loop"
 }
 
-in_line() { [[ $(redis_cli zcard "rlock:line:{${2:-$KEY}}:${2:-$KEY}") == "$1" ]]; }
+in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
 
 assert_only_fences() {
     local key
     for key in $(redis_cli --scan); do
-        assert_match "$key" '^rlock:fence:' 'a key that is left'
+        assert_match "$key" ':rlock:fence$' 'a key that is left'
         assert_between "$(ttl_ms "$key")" 1 604800000 'its PTTL'
     done
 }

@@ -34,16 +34,16 @@ script() {
         sed "${SLOWLY:+/^local LIFE, CLAIM, ABSENT/s/00,/000,/g}"
 }
 
-helper() { echo "rlock:$1:{${2:-$KEY}}:${2:-$KEY}"; }
+helper() { echo "{${2:-$KEY}}:rlock:$1"; }
 FENCE() { helper fence; }
-LINE() { helper line; }
+LINE() { helper queue; }
 WAITERS() { helper waiters; }
 
 lua() { # NAME ARGUMENT...
     local name=$1 key keys=()
     shift
     for key in "${LOCKS[@]:-$KEY}"; do
-        keys+=("$key" "rlock:"{fence,line,waiters,holders,cards}":{$key}:$key")
+        keys+=("$key" "{$key}:rlock:"{fence,queue,waiters,holders,holder-info})
     done
     redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" | tr '\n' ' '
 }

@@ -15,7 +15,7 @@
 
 queue_setup() {
     export DIR
-    LINE="rlock:line:{$KEY}:$KEY"
+    LINE="{$KEY}:rlock:queue"
     redis_cli flushall >/dev/null
     # A turn: who it was and when, and whether it was alone. /proc/uptime counts as rlock does.
     cat >"$DIR/turn" <<'TURN'
@@ -65,8 +65,8 @@ assert_order() {
 started_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/served"; }
 
 assert_clean() {
-    assert_eq "$(redis_cli --scan)" "rlock:fence:{$KEY}:$KEY" 'keys left'
-    assert_between "$(ttl_ms "rlock:fence:{$KEY}:$KEY")" 1 604800000 'its PTTL'
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence" 'keys left'
+    assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 1 604800000 'its PTTL'
 }
 
 joins() {

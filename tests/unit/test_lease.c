@@ -51,11 +51,11 @@ static void has_words(const struct request *request, const char *const *wanted, 
     }
 }
 
-#define KEYS_OF(K)                                                                    \
-    K, "rlock:fence:{" K "}:" K, "rlock:line:{" K "}:" K, "rlock:waiters:{" K "}:" K, \
-        "rlock:holders:{" K "}:" K, "rlock:cards:{" K "}:" K
+#define KEYS_OF(K)                                                            \
+    K, "{" K "}:rlock:fence", "{" K "}:rlock:queue", "{" K "}:rlock:waiters", \
+        "{" K "}:rlock:holders", "{" K "}:rlock:holder-info"
 #define KEYS "6", KEYS_OF("k")
-#define WAKE "rlock:wake:{k}:k"
+#define WAKE "{k}:rlock:wake:"
 #define CARD "host=h label=a%20b"
 
 static void test_requests(void)

@@ -10,7 +10,7 @@ local locks = {}
 for i = 1, #KEYS, 6 do
   locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
     waiters = KEYS[i + 3], holders = KEYS[i + 4], cards = KEYS[i + 5],
-    wake = 'rlock:wake' .. string.sub(KEYS[i + 2], 11)} -- from rlock:line...
+    wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- as ...:queue, with a token behind it
 end
 
 local function leave(lock, token)
