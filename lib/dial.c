@@ -81,23 +81,26 @@ static enum rlock_status try_next(struct dial *dial, struct rlock_error *err)
             stream_reset(&dial->trying);
         dial->next++;
     }
-    if (st != RLOCK_PENDING)
-        dial->known.n = 0; /* resolve anew next time */
     return st;
 }
 
 enum rlock_status dial_start(struct dial *dial, int64_t until_ms, struct rlock_error *err)
 {
+    int64_t now = rlock_clock_ms();
+    enum rlock_status st;
+
     dial_stop(dial);
     dial->until_ms = until_ms;
     dial->next = 0;
     if (dial->known.n == 0 && dial->url->kind == URL_UNIX)
         know_unix_path(dial);
-    if (dial->known.n == 0 &&
-        resolve_number(dial->url->host, dial->url->port, &dial->known) != RLOCK_OK) {
-        enum rlock_status st = resolve_start(&dial->lookup, dial->url->host, dial->url->port, err);
-
-        return st == RLOCK_OK ? RLOCK_PENDING : st;
+    else if (dial->known.n == 0)
+        dial->is_name = resolve_number(dial->url->host, dial->url->port, &dial->known) != RLOCK_OK;
+    if (dial->is_name) {
+        st = resolve_start(&dial->lookup, dial->url->host, dial->url->port, err);
+        dial->turn_ms = now + (until_ms - now) / 2;
+        if (st == RLOCK_OK || dial->known.n == 0)
+            return st == RLOCK_OK ? RLOCK_PENDING : st;
     }
     return try_next(dial, err);
 }
@@ -114,7 +117,7 @@ short dial_events(const struct dial *dial)
 
 int64_t dial_wake_ms(const struct dial *dial)
 {
-    return dial->lookup != NULL ? RLOCK_NEVER : dial->turn_ms;
+    return dial->lookup != NULL && dial->known.n == 0 ? RLOCK_NEVER : dial->turn_ms;
 }
 
 /* Is there something to see? Steps also come when only time has passed. */
@@ -128,13 +131,20 @@ static bool is_ready(int fd, short events)
 static enum rlock_status step_lookup(struct dial *dial, struct rlock_error *err)
 {
     struct lookup *lookup = dial->lookup;
-    enum rlock_status st;
+    struct addresses found = {.n = 0};
+    enum rlock_status st = RLOCK_OK;
+    bool is_found = is_ready(resolve_fd(lookup), POLLIN);
 
-    if (!is_ready(resolve_fd(lookup), POLLIN))
+    if (!is_found && (dial->known.n == 0 || rlock_clock_ms() < dial->turn_ms))
         return RLOCK_PENDING;
     dial->lookup = NULL;
-    st = resolve_finish(lookup, &dial->known, err);
-    return st == RLOCK_OK ? try_next(dial, err) : st;
+    if (is_found)
+        st = resolve_finish(lookup, &found, err);
+    else
+        resolve_forget(lookup);
+    if (found.n > 0)
+        dial->known = found;
+    return dial->known.n > 0 ? try_next(dial, err) : st;
 }
 
 enum rlock_status dial_step(struct dial *dial, struct stream *stream, struct rlock_error *err)

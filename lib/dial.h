@@ -8,16 +8,18 @@
 #include "url.h"
 
 /*
- * A call in progress. The addresses stay from one call to the next, so that
- * only the first needs a resolver, until none of them answers.
+ * A call in progress. A name is looked up for each call, as it may lead elsewhere by now: so does
+ * that of a hosted server after a failover. The addresses of the call before are called where the
+ * resolver fails, or is silent for half of the time.
  */
 struct dial {
     const struct url *url; /* borrowed */
     struct lookup *lookup; /* resolving; NULL: not */
     struct addresses known;
+    bool is_name;     /* what the URL has is no address */
     size_t next;      /* index of the address to try next */
     int64_t until_ms; /* of the whole call */
-    int64_t turn_ms;  /* of the address being tried */
+    int64_t turn_ms;  /* of the address being tried, or of the resolver where some are known */
     struct stream trying;
 };
 

@@ -173,7 +173,7 @@ static enum rlock_status try_alone(struct checkup *checkup, const struct request
     if (!is_refused(checkup, st))
         return st;
     /* Redis 5 wants whole seconds, and says so: it has nothing against us */
-    if (strstr(checkup->err.text, "timeout is not an integer") == NULL)
+    if (checkup->err.reason != RLOCK_REASON_WHOLE_SECONDS)
         add_refusal(text, room, request->word[0], checkup->err.text);
     return RLOCK_OK;
 }

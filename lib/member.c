@@ -321,18 +321,28 @@ static enum rlock_status refused(struct member *member)
     return way == CLUSTER_HERE ? st : follow(member, way, &to, st);
 }
 
-/* Would another server be a way out of this fault? */
+static bool is_demoted(const struct member *member, enum rlock_status st)
+{
+    return st == RLOCK_E_SERVER && member->err.reason == RLOCK_REASON_NOT_PRIMARY;
+}
+
+/* Do Sentinels, or other nodes of a Cluster, know a way out of this fault? */
 static bool is_elsewhere(const struct member *member, enum rlock_status st)
 {
-    static const char *const words[] = {"READONLY", "MASTERDOWN", "UNBLOCKED", "no primary"};
-    size_t i;
+    if (has_sentinels(member) && is_demoted(member, st))
+        return true;
+    return (has_sentinels(member) || cluster_is_known(&member->cluster)) &&
+           (st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL);
+}
 
-    if (!has_sentinels(member) && !cluster_is_known(&member->cluster))
-        return false;
-    for (i = 0; i < sizeof words / sizeof words[0] && has_sentinels(member); i++)
-        if (st == RLOCK_E_SERVER && strstr(member->err.text, words[i]) != NULL)
-            return true;
-    return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
+/*
+ * A replica takes no locks. The address may lead to the new primary by now, be it a name or a
+ * proxy's: but only a new connection does, and so the old one is given up.
+ */
+static void leave_demoted(struct member *member)
+{
+    node_abandon(&member->at->node, NULL);
+    member->n_moves++; /* the next connection may be to a server with another clock */
 }
 
 static void see(struct member *member, struct node *node)
@@ -364,6 +374,8 @@ static void settle(struct member *member, enum rlock_status st)
     if (st > RLOCK_PENDING) {
         /* our estimate of its clock may be what made the server refuse, or it is another by now */
         member->knows_clock = false;
+        if (is_demoted(member, st))
+            leave_demoted(member);
         if (is_elsewhere(member, st)) {
             turn_away(member);
             st = member->asked_ms == 0 ? rest(member, st) : st;

@@ -65,7 +65,7 @@ struct member {
     int64_t try_ms;   /* until when this server has to be connected; then others are tried */
     int64_t ahead_ms; /* server clock minus rlock_clock_ms(), at the most */
     bool knows_clock;
-    int n_moves;         /* of home, ever */
+    int n_moves;         /* how often another server may have come to be home */
     uint64_t granted_by; /* the member_connection() of the last grant; 0: it was none */
     bool is_behind;      /* what is under way is of an earlier round */
     bool is_repeated;    /* what it is asked was sent behind an earlier request already */

@@ -310,9 +310,12 @@ static enum rlock_status hear_role(const struct reply *reply, struct rlock_error
         return RLOCK_OK;
     if (role == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
-    if (strcmp(role, "master") != 0)
-        return err_set(err, RLOCK_E_SERVER, 0, "it is no primary, though Sentinel says so");
-    return RLOCK_OK;
+    if (strcmp(role, "master") == 0)
+        return RLOCK_OK;
+    err_set(err, RLOCK_E_SERVER, 0, "it is no primary, though Sentinel says so");
+    if (err != NULL)
+        err->reason = RLOCK_REASON_NOT_PRIMARY;
+    return RLOCK_E_SERVER;
 }
 
 static enum rlock_status step_greeting(struct node *node, const struct reply **reply,

@@ -270,7 +270,8 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
             return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
         }
     for (i = 0; i < quorum->n; i++)
-        if (strstr(quorum->member[i].err.text, "timeout is not an integer") != NULL)
+        if (quorum->member[i].state >= RLOCK_E_USAGE &&
+            quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
             lease->whole_seconds = true;
     return roster_fault(quorum, err);
 }

@@ -35,18 +35,19 @@ static const struct {
     {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
+    {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
     {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
     {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"non local key", RLOCK_E_SERVER,
      RLOCK_REASON_NONE},                          /* of a script, while the slot is on its way */
     {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE}, /* too often in a row; else it was followed */
     {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
+    {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS},
 };
 
 enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)

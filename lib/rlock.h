@@ -91,8 +91,10 @@ enum rlock_status {
 /* What a program may decide by where the status doesn't say enough; `text` is for people. */
 enum rlock_reason {
     RLOCK_REASON_NONE,
-    RLOCK_REASON_LOGIN,         /* a server refused the password, or none could be found */
-    RLOCK_REASON_SENTINEL_LOGIN /* the same of a Sentinel */
+    RLOCK_REASON_LOGIN,          /* a server refused the password, or none could be found */
+    RLOCK_REASON_SENTINEL_LOGIN, /* the same of a Sentinel */
+    RLOCK_REASON_NOT_PRIMARY,    /* the server is a replica, or has become one just now */
+    RLOCK_REASON_WHOLE_SECONDS   /* the server blocks for whole seconds only */
 };
 
 struct rlock_error {

@@ -237,6 +237,11 @@ if busy then
   if busy.turn and redis.call('PTTL', busy.key) > CLAIM then -- the clock was set back
     redis.call('PEXPIRE', busy.key, CLAIM)
   end
+  -- Who stands in no line writes nothing else, and a server that has become a replica would be
+  -- asked for ever: it answers what it knows, and refuses only what could change that.
+  if not stands then
+    redis.call('DEL', busy.wake .. token)
+  end
   local place = (redis.call('ZRANK', busy.line, token) or -1) + 1
   local block = block_ms(busy, place, redis.call('PTTL', busy.key))
   local left, value = redis.call('PTTL', busy.key), busy.held or ''

@@ -34,6 +34,7 @@ if not mine and left ~= 0 then
       held = string.rep('0', 32) .. string.match(card, ' .*')
     end
   end
+  redis.call('HDEL', CARDS, token) -- a write, which a server that has become a replica refuses
   return {0, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end
 

@@ -41,6 +41,7 @@ test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
 test   spin                        spin            -
+test   haproxy                     haproxy         haproxy
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
 bench  etcd                        etcd-server     etcd

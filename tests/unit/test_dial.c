@@ -68,7 +68,6 @@ static void test_nowhere(void)
         ok(call(&dial, PATIENCE_MS, &stream, &err) == RLOCK_E_UNREACHABLE &&
                strstr(err.text, "Connection refused") != NULL,
            "where nobody is nobody answers");
-        is_int((int64_t)dial.known.n, 0, "and the way is looked for anew next time");
         dial_fini(&dial);
         url_fini(&url);
     }
@@ -86,6 +85,39 @@ static void test_nowhere(void)
         url_fini(&url);
     }
     ok(stream.fd == -1, "none of them gives a connection");
+}
+
+/* Where a name leads is asked for each call; what it was is of use where nobody knows. */
+static void test_moved(void)
+{
+    struct stream stream = STREAM_EMPTY;
+    struct addresses here = {.n = 0};
+    char text[80];
+    struct dial dial;
+    struct url url;
+
+    snprintf(text, sizeof text, "redis://localhost%s", strrchr(peer_address, ':'));
+    if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, "a name"))
+        return;
+    dial_init(&dial, &url);
+    ok(resolve_number("127.0.0.1", strrchr(text, ':') + 1, &here) == RLOCK_OK, "its address");
+    dial.is_name = resolve_number("192.0.2.1", "6379", &dial.known) == RLOCK_OK;
+    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "that led elsewhere is looked up");
+    stream_reset(&stream);
+    close(peer_accept());
+    dial_fini(&dial);
+    url_fini(&url);
+    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
+        return;
+    dial_init(&dial, &url);
+    dial.is_name = true;
+    dial.known = here;
+    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK,
+           "where no resolver answers, what was known is called");
+    stream_reset(&stream);
+    close(peer_accept());
+    dial_fini(&dial);
+    url_fini(&url);
 }
 
 /* A name that is looked up for nobody any more, as when the time is over. */
@@ -156,6 +188,7 @@ int main(void)
     test_reached(peer_address, "a number");
     test_reached(named, "a name");
     test_nowhere();
+    test_moved();
     test_given_up();
     test_silent();
     snprintf(path, sizeof path, "%s/socket", folder);

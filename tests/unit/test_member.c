@@ -93,6 +93,41 @@ static void test_answers(void)
     finish(&member, fd);
 }
 
+/* An address may lead to another server by now: only a new connection shows that. */
+static void test_demoted(void)
+{
+    static const char *const says[] = {
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-ERR Error running script (call to f_x): @user_script:9: -READONLY You can't write\r\n",
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+        "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
+    };
+    struct member member;
+    size_t i;
+    int fd = asked(&member, peer_address, NULL);
+
+    peer_say(fd, "-OOM no\r\n");
+    step(&member, PATIENCE_MS);
+    ask(&member, "PING");
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n"), "a connection stays");
+    for (i = 0; i < sizeof says / sizeof says[0]; i++) {
+        int n_moves = member.n_moves;
+
+        peer_say(fd, says[i]);
+        step(&member, PATIENCE_MS);
+        is_int(member.state, RLOCK_E_SERVER, "of a server that is no primary it doesn't");
+        is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY, "that is why");
+        ok(peer_hears_the_end(fd) && member.n_moves > n_moves, "it is given up");
+        close(fd);
+        ask(&member, "PING");
+        fd = peer_accept();
+        step(&member, A_WHILE_MS);
+        ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "and the next request goes by another");
+    }
+    finish(&member, fd);
+}
+
 static void test_late(void)
 {
     struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
@@ -455,6 +490,7 @@ int main(void)
     if (!ok(peer_open(), "a place to listen"))
         return done_testing();
     test_answers();
+    test_demoted();
     test_late();
     test_nobody();
     test_password();
