@@ -54,6 +54,7 @@ struct options {
     int64_t verbose;
     int64_t json;
     const char *report;
+    const char *report_append;
     int64_t bind_pid; /* 0: none */
     const char *token_file;
     int64_t quiet_if_gone;
@@ -102,7 +103,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 38
+#define OPTION_COUNT 39
 
 extern const struct option option_table[OPTION_COUNT];
 

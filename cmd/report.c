@@ -9,6 +9,7 @@
 #include "report.h"
 
 #include "json.h"
+#include "outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,51 +26,17 @@
 #define KEY_BYTES 256
 #define PATIENCE_MS 200
 
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    ssize_t done;
-
-    while (n > 0) {
-        done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-/* A closed pipe must not end us: block the signal, and take it if it came. */
-static bool write_unbroken(int fd, const char *bytes, size_t n)
-{
-    struct timespec now = {0, 0};
-    sigset_t broken;
-    sigset_t before;
-    bool good;
-
-    sigemptyset(&broken);
-    sigaddset(&broken, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &broken, &before);
-    good = write_all(fd, bytes, n);
-    if (!good && errno == EPIPE)
-        sigtimedwait(&broken, NULL, &now);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return good;
-}
-
 static void write_line(const char *line, size_t n)
 {
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     if (poll(&room, 1, PATIENCE_MS) > 0)
-        write_unbroken(STDERR_FILENO, line, n);
+        outfile_write(STDERR_FILENO, line, n);
 }
 
 void report_draw(int terminal, const char *bytes, size_t n)
 {
-    write_all(terminal, bytes, n);
+    (void)!write(terminal, bytes, n);
 }
 
 static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
@@ -169,44 +136,61 @@ enum verdict report_fault(const struct report *report, enum verdict verdict, con
     return verdict;
 }
 
-int report_file(const struct report *report, const char *path, const struct summary *summary)
+/* A time of day for programs: RFC 3339, in UTC. */
+static void put_time(struct json *json)
+{
+    struct timespec now;
+    char text[40] = "";
+    struct tm utc;
+    size_t n;
+
+    timespec_get(&now, TIME_UTC);
+    if (gmtime_r(&now.tv_sec, &utc) == NULL)
+        return;
+    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
+    json_string(json, "time", text);
+}
+
+static void put_summary(struct json *json, const struct summary *summary, const char *key)
+{
+    json_string(json, "verdict", verdict_row(summary->verdict)->name);
+    json_number(json, "status", summary->status);
+    json_number(json, "waited_ms", summary->waited_ms);
+    json_number(json, "held_ms", summary->held_ms);
+    json_number(json, "renewals", summary->renewals);
+    json_number(json, "paused_ms", summary->paused_ms);
+    json_unsigned(json, "fence", summary->fence);
+    json_string(json, "key", key);
+}
+
+int report_file(const struct report *report, const char *path, enum report_how how,
+                const struct summary *summary)
 {
     const char *key = report->key == NULL ? "" : report->key;
     size_t room = strlen(key) * JSON_BYTES_EACH + 512;
     char *text = malloc(room);
     struct json json;
-    int failed = 0;
-    int fd;
+    int failed;
 
     if (text == NULL)
         return ENOMEM;
     json_begin(&json, text, room);
-    json_string(&json, "verdict", verdict_row(summary->verdict)->name);
-    json_number(&json, "status", summary->status);
-    json_number(&json, "waited_ms", summary->waited_ms);
-    json_number(&json, "held_ms", summary->held_ms);
-    json_number(&json, "renewals", summary->renewals);
-    json_number(&json, "paused_ms", summary->paused_ms);
-    json_unsigned(&json, "fence", summary->fence);
-    json_string(&json, "key", key);
+    if (how == REPORT_APPENDS)
+        put_time(&json);
+    put_summary(&json, summary, key);
     json_end(&json);
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd < 0)
-        failed = errno;
-    else if (!write_all(fd, text, json.used))
-        failed = errno;
-    if (fd >= 0 && close(fd) != 0 && failed == 0)
-        failed = errno;
+    failed = (how == REPORT_APPENDS ? outfile_append : outfile_replace)(path, text, json.used);
     free(text);
     return failed;
 }
 
 bool report_text(const char *text)
 {
-    return write_all(STDOUT_FILENO, text, strlen(text));
+    return outfile_print(STDOUT_FILENO, text, strlen(text));
 }
 
 bool report_result(const char *text)
 {
-    return write_unbroken(STDOUT_FILENO, text, strlen(text));
+    return outfile_write(STDOUT_FILENO, text, strlen(text));
 }

@@ -56,8 +56,17 @@ struct summary {
     uint64_t fence;    /* 0: none */
 };
 
-/* report_file: write the summary as one JSON object. 0, or an errno. */
-int report_file(const struct report *report, const char *path, const struct summary *summary);
+enum report_how {
+    REPORT_REPLACES, /* the only object in its file */
+    REPORT_APPENDS   /* one line more, with the time of day */
+};
+
+/*
+ * report_file: write the summary as one JSON object to a file, see outfile.h. 0, or what
+ * outfile_error() tells.
+ */
+int report_file(const struct report *report, const char *path, enum report_how how,
+                const struct summary *summary);
 
 /* report_text: text that was asked for (help, version, tables), to stdout. False: it can't be. */
 bool report_text(const char *text);

@@ -4,6 +4,7 @@
 
 #include "claim.h"
 #include "hold.h"
+#include "outfile.h"
 #include "session.h"
 
 #include <errno.h>
@@ -39,6 +40,19 @@ static int status_of(const struct run *run, enum verdict verdict)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static void write_one(const struct run *run, const char *path, enum report_how how,
+                      const struct summary *summary)
+{
+    int failed = path != NULL ? report_file(&run->session.report, path, how, summary) : 0;
+    char why[300];
+
+    if (failed == 0)
+        return;
+    snprintf(why, sizeof why, "%.200s: %s", path, outfile_error(failed));
+    report_say(&run->session.report, REPORT_NOTICE,
+               (struct message){.what = "no-report", .why = why});
+}
+
 static void write_report(const struct run *run, enum verdict verdict)
 {
     int64_t now = rlock_clock_ms();
@@ -51,17 +65,8 @@ static void write_report(const struct run *run, enum verdict verdict)
         .paused_ms = run->held.paused_ms,
         .fence = run->grant.fence,
     };
-    char why[300];
-    int failed;
-
-    if (run->options->report == NULL)
-        return;
-    failed = report_file(&run->session.report, run->options->report, &summary);
-    if (failed == 0)
-        return;
-    snprintf(why, sizeof why, "%.200s: %s", run->options->report, strerror(failed));
-    report_say(&run->session.report, REPORT_NOTICE,
-               (struct message){.what = "no-report", .why = why});
+    write_one(run, run->options->report, REPORT_REPLACES, &summary);
+    write_one(run, run->options->report_append, REPORT_APPENDS, &summary);
 }
 
 static enum verdict run_command(struct run *run)

@@ -35,6 +35,7 @@ _rlock_options='-k --key                KEY
 -v --verbose            -
 -  --json               -
 -  --report             FILE
+-  --report-append      FILE
 -h --help               -
 -  --bind-pid           PID
 -  --token-file         FILE
@@ -44,7 +45,7 @@ _rlock_options='-k --key                KEY
 -V --version            -'
 
 # verb options    "-": without a verb
-_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,help,version
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
 acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
 renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,help,version
 release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version

@@ -193,7 +193,7 @@ report_members() { members "$DIR/report"; }
 manual_report() { section 'The report' Ss | sed -n 's/^\.It Va //p'; }
 
 @test "report: its members are those in the manual" {
-    "$RLOCK" -u local: -k "$KEY" --report "$DIR/report" -- true
+    "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
     agree report_members manual_report
 }
 

@@ -320,6 +320,12 @@ probe_json() {
     assert_line '^\{"event":"busy",'
 }
 
+probe_report_append() {
+    rm -f "$DIR/reports"
+    from "$1" report-append "$DIR/reports" -k "$KEY" -- true
+    assert_match "$(<"$DIR/reports")" '^\{"time":"[^"]*Z","verdict":"granted"'
+}
+
 probe_bind_pid() {
     start bound sleep 20
     from "$1" bind-pid "$pid" acquire -k "$KEY"

@@ -200,6 +200,179 @@ assert_report() { # VERDICT STATUS
     reports granted 0 -- true
 }
 
+# ---- what is not the report's ----
+
+# logged HOW WORDS...: rlock as cron runs it: a log with a line of yesterday, for both outputs.
+# HOW opens it; $DIR/log is then as it was, with what the command said and the report behind that.
+logged() {
+    local how=$1
+    shift
+    echo yesterday >"$DIR/log"
+    # shellcheck disable=SC2016
+    DIR=$DIR run -0 bash -c 'cd "$DIR"; exec {before}>>log; '"$how"'; "$@"; echo after' - \
+        "$RLOCK" -k "$KEY" "$@" -- echo work
+    assert_eq "$(head -n -2 "$DIR/log" | tail -n 2 | xargs)" 'yesterday work' "log with $*, $how"
+    assert_eq "$(tail -n 1 "$DIR/log")" after
+    sed -n 'x; $p' "$DIR/log" >"$DIR/report"
+    assert_eq "$(json "$DIR/report" 'o["verdict"]')" granted
+}
+
+@test "a report to a descriptor, or to a file that one has open, is appended to what is there" {
+    local path option how
+    ln -s log "$DIR/link"
+    for how in 'exec >>log 2>&1' 'exec >log 2>&1; echo yesterday' 'exec 5<log >>log 2>&1' \
+        'exec 3>>log; exec >&3 2>&3 3>&-'; do
+        for option in report report-append; do
+            for path in /dev/stderr /dev/stdout /dev/fd/2 /proc/self/fd/1 log ./log "$DIR/log" \
+                link; do
+                logged "$how" "--$option=$path"
+            done
+            logged "$how" "--$option=-"
+        done
+    done
+    # also where the descriptor is for reading, or stands at its beginning
+    logged 'exec 7>&1 >>log; exec 8<>log' --report log
+    logged 'exec <log >>other 9>>log; rm other; exec >&9 9>&-' --report /dev/stdin
+}
+
+@test "a report to a pipe or terminal that is ours goes there, --report - to standard output" {
+    local path
+    cd "$DIR"
+    for path in - /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+        run -3 --separate-stderr rlock -k "$KEY" --report "$path" -- sh -c 'echo out; exit 3'
+        assert_eq "$stderr" ''
+        printf '%s\n' "${lines[1]}" >"$DIR/report"
+        assert_eq "${lines[0]}, ${#lines[@]}" 'out, 2'
+        assert_report granted 3
+    done
+    [[ ! -e - ]]
+    run -0 --separate-stderr rlock -k "$KEY" --report ./- -- true
+    assert_eq "$output$stderr" ''
+    mv ./- report
+    assert_report granted 0
+    run -0 --separate-stderr bash -c '"$1" -k "$2" --report - -- true >&-' - "$RLOCK" "$KEY"
+    assert_line "^rlock: $KEY: no-report: -: Bad file descriptor"
+    # what rlock opened itself is nobody's to write to
+    for path in {3..12}; do
+        # shellcheck disable=SC2016
+        run -0 --separate-stderr bash -c '
+            for fd in {3..20}; do eval "exec $fd>&-"; done; exec "$@"' - \
+            "$RLOCK" -k "$KEY" --report "/dev/fd/$path" -- true
+        assert_line "^rlock: $KEY: no-report: /dev/fd/$path: "
+    done
+}
+
+@test "another file is replaced in one step, and stays as it was in all else" {
+    local before
+    echo old >"$DIR/report"
+    chmod 640 "$DIR/report"
+    exec {before}<"$DIR/report"
+    ln "$DIR/report" "$DIR/other"
+    ln -s report "$DIR/link"
+    umask 077
+    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/link" -- true {before}<&-
+    assert_report granted 0
+    assert_eq "$(cat <&"$before") $(<"$DIR/other")" 'old old' 'what is not the report'
+    assert_eq "$(stat -c '%a %u' "$DIR/report") $(readlink "$DIR/link")" "640 $EUID report"
+    umask 027
+    run -0 rlock -k "$KEY" --report "$DIR/new" -- true
+    assert_eq "$(stat -c %a "$DIR/new")" 640
+    ln -s "$DIR/dangling" "$DIR/link2"
+    run -0 rlock -k "$KEY" --report "$DIR/link2" -- true
+    assert_eq "$(wc -l <"$DIR/dangling")" 1
+    umask 777
+    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/none" -- true
+    assert_eq "$stderr|$(stat -c '%a' "$DIR/none")" '|0'
+    assert_eq "$(find "$DIR" -name '.rlock*')" '' 'what was left behind'
+}
+
+@test "a file that can be written, in a folder that can't: its contents are replaced" {
+    ((EUID == 0)) || skip 'needs root'
+    mkdir "$DIR/folder"
+    printf '%5000s\n' x >"$DIR/folder/report"
+    chown 65534 "$DIR/folder/report"
+    chmod -R go+rX "$DIR" "$BATS_RUN_TMPDIR"
+    chmod 755 "$BATS_RUN_TMPDIR"
+    HOME=/ run -0 --separate-stderr setpriv --reuid 65534 --clear-groups \
+        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" --report "$DIR/folder/report" -- true
+    assert_eq "$stderr" ''
+    mv "$DIR/folder/report" "$DIR/report"
+    assert_report granted 0
+    # what may only be read stays as it is
+    echo old >"$DIR/folder/report"
+    HOME=/ run -0 --separate-stderr setpriv --reuid 65534 --clear-groups \
+        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" --report "$DIR/folder/report" -- true
+    assert_line "no-report: $DIR/folder/report: Permission denied"
+    assert_eq "$(<"$DIR/folder/report")" old
+}
+
+@test "links of other users are not followed where everybody may put them" {
+    local option
+    ((EUID == 0)) || skip 'needs root'
+    mkdir -m 1777 "$DIR/tmp"
+    echo precious >"$DIR/victim"
+    mkdir "$DIR/there"
+    ln -s "$DIR/victim" "$DIR/tmp/link"
+    ln -s "$DIR/new" "$DIR/tmp/dangling"
+    ln -s "$DIR/there" "$DIR/tmp/folder"
+    chown -h 65534 "$DIR/tmp"/*
+    for option in report report-append; do
+        for path in link dangling folder/report; do
+            run -0 --separate-stderr rlock -k "$KEY" "--$option" "$DIR/tmp/$path" -- true
+            assert_line "no-report: $DIR/tmp/$path: another user's symbolic link"
+        done
+    done
+    assert_eq "$(<"$DIR/victim") $(ls "$DIR/there")" 'precious '
+    [[ ! -e $DIR/new ]]
+    # our own are, and others' where nobody else can put them
+    ln -s "$DIR/mine" "$DIR/tmp/mine"
+    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/tmp/mine" -- true
+    ln -s "$DIR/theirs" "$DIR/there/link"
+    chown -h 65534 "$DIR/there/link"
+    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/there/link" -- true
+    [[ -s $DIR/mine && -s $DIR/theirs ]]
+}
+
+# ---- one line a run ----
+
+@test "--report-append adds a line with the time of day, beside --report" {
+    local wanted='time verdict status waited_ms held_ms renewals paused_ms fence key'
+    run -0 --separate-stderr rlock -k "$KEY" --report-append "$DIR/log" -- true
+    run -3 --separate-stderr rlock -k "$KEY" --report-append "$DIR/log" \
+        --report "$DIR/report" -- sh -c 'exit 3'
+    assert_eq "$stderr" ''
+    redis_cli set "$KEY" other PX 60000
+    RLOCK_REPORT_APPEND=$DIR/log run -75 rlock -k "$KEY" -n -- true
+    assert_eq "$(json "$DIR/log" '"%s %s" % (o["verdict"], o["status"])' | xargs)" \
+        'granted 0 granted 3 busy 75'
+    assert_eq "$(json "$DIR/log" '" ".join(o)' | uniq)" "$wanted"
+    assert_eq "$(json "$DIR/log" 'abs((__import__("datetime").datetime.fromisoformat(
+        o["time"].replace("Z", "+00:00")) - __import__("datetime").datetime.now(
+        __import__("datetime").timezone.utc)).total_seconds()) < 60 and o["time"][-1] == "Z"' |
+        uniq)" true
+    assert_report granted 3
+    run -0 --separate-stderr rlock -k "$KEY:2" --report-append "$DIR/none/log" -- true
+    assert_line "^rlock: $KEY:2: no-report: $DIR/none/log: No such file"
+}
+
+@test "lines that many append at once stay whole" {
+    local n runs=${RLOCK_TEST_RUNS:-10}
+    local key
+    key=$KEY:$(printf '%6000s' '' | tr ' ' x) # more than a pipe or a buffer of stdio takes
+    for ((n = 1; n <= runs; n++)); do
+        start "r$n" "$RLOCK" -k "$key$n" --report-append "$DIR/log" -- true
+    done
+    for ((n = 1; n <= runs; n++)); do
+        finish "r$n" 60
+        assert_status 0
+    done
+    assert_eq "$(json "$DIR/log" 'o["verdict"]' | sort | uniq -c | xargs)" "$runs granted"
+    need strace
+    run -0 without_leaks strace -f -qq -y -e trace=write -o "$DIR/trace" \
+        "$RLOCK" -k "$key" --report-append "$DIR/once" -- true
+    assert_eq "$(grep -c "write([0-9]*<$DIR/once>" "$DIR/trace")" 1 'writes for one line'
+}
+
 @test "a report that can't be written changes no status, and is said" {
     local path
     mkfifo "$DIR/unread"

@@ -100,3 +100,40 @@ injected() {
     injected clone3 when=1 -t 1 -k "$KEY" -- sh -c 'sleep 1.2; exit 6' # it is tried again
     assert_status 6
 }
+
+@test "no file may grow (ulimit -f 0): messages and reports are lost, the lock and the status not" {
+    local option
+    for option in --report --report-append; do
+        # by default, as XFSZ may have been ignored; the message goes to a pipe
+        run -3 env --default-signal bash -c 'ulimit -f 0; exec "$@"' - \
+            "$RLOCK" -k "$KEY" "$option" "$DIR/report" -- sh -c 'exit 3'
+        assert_eq "$output" "rlock: $KEY: no-report: $DIR/report: File too large"
+        gone "$KEY"
+        [[ ! -s $DIR/report ]]
+    done
+    : >"$DIR/log"
+    run -3 env --default-signal bash -c 'ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
+        "$RLOCK" -v -k "$KEY" -- sh -c 'exit 3'
+    gone "$KEY"
+    redis_cli set "$KEY" other PX 60000
+    run -75 env --default-signal bash -c 'ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
+        "$RLOCK" -n -k "$KEY" -- true
+    run -71 env --default-signal bash -c 'ulimit -f 0; exec "$@" >>"$DIR/log"' - "$RLOCK" --help
+    run -71 env --default-signal bash -c 'ulimit -f 0; exec "$@" >>"$DIR/log"' - \
+        "$RLOCK" status -k "$KEY"
+    assert_eq "$(wc -c <"$DIR/log")" 0
+    redis_cli del "$KEY"
+}
+
+@test "ulimit -f 0: the command has the signal as rlock was started with it" {
+    local how
+    for how in : 'trap "" XFSZ'; do
+        run -0 env --default-signal bash -c "$how"'; grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'
+        printf '%s\n' "$output" >"$DIR/plain"
+        run -0 env --default-signal bash -c "$how"'; ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
+            "$RLOCK" -v -k "$KEY" -- bash -c 'grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'
+        assert_eq "$output" "$(<"$DIR/plain")" "signals after $how"
+    done
+    run -153 env --default-signal "$RLOCK" -k "$KEY" -- sh -c 'kill -s XFSZ $$'
+    gone "$KEY"
+}

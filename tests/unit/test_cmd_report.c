@@ -3,6 +3,7 @@
 #include "report.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -141,20 +142,41 @@ static void test_file(void)
     const struct report report = {.key = "a\"b"};
     const struct summary summary = {VERDICT_LOST, 76, 1, 2, 3, 4, UINT64_MAX};
     char text[512] = "";
-    int fd = mkstemp(path);
+    int before = mkstemp(path);
+    int fd;
 
-    if (!ok(fd >= 0, "a file"))
+    if (!ok(before >= 0, "a file"))
         return;
-    is_int(report_file(&report, path, &summary), 0, "the report is written");
+    ok(write(before, "old\n", 4) == 4 && fcntl(before, F_SETFD, FD_CLOEXEC) == 0, "in use");
+    is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "the report is written");
+    fd = open(path, O_RDONLY);
     ok(read(fd, text, sizeof text - 1) > 0, "and can be read");
     is_str(text,
            "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
            "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
            "one JSON object");
     close(fd);
+    ok(pread(before, text, sizeof text, 0) == 4, "who reads the old one still reads that");
+    fcntl(before, F_SETFD, 0);
+    close(before);
+    before = open(path, O_RDWR); /* as if it was there when rlock was started */
+    is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "once more, while it is open");
+    is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "and appended");
+    memset(text, 0, sizeof text);
+    ok(read(before, text, sizeof text - 1) > 0, "what is open is not replaced");
+    ok(strncmp(text, "{\"verdict\"", 10) == 0 && strstr(text, "\n{\"verdict\"") != NULL &&
+           strstr(text, "\n{\"time\":\"20") != NULL,
+       "but appended to");
+    close(before);
     unlink(path);
-    ok(report_file(&report, "/nowhere/at/all", &summary) != 0, "where it can't be, that is told");
-    ok(report_file(&report, "/dev/full", &summary) != 0, "or where there is no room");
+    is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT,
+           "where it can't be, that is told");
+    is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC,
+           "or where there is no room");
+    is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC,
+           "for a line either");
+    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR, "a folder is no file");
+    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR, "nor is this");
 }
 
 int main(void)
