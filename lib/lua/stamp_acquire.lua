@@ -21,9 +21,12 @@ end
 for j = 10, #ARGV do
   local of = held and card_of(held, ARGV[j])
   if of then
-    local its_ttl = string.match(of, ' ttl=(%d+)') or ARGV[4]
+    -- Extended as by a renewal, in the unit that stands in it: whoever is granted this counts the
+    -- end of the lease from the request.
+    local its_ttl = tonumber(string.match(of, ' ttl=(%d+)') or ttl)
     local fence = redis.call('GET', FENCE) or '1'
-    return {1, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. its_ttl}
+    write(ARGV[j], stamp(now + its_ttl, string.match(of, ' unit=(%a+)') or unit), of, its_ttl, 'XX')
+    return {1, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. whole(its_ttl)}
   end
 end
 

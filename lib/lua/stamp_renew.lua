@@ -24,6 +24,8 @@ end
 
 local card = mine or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
   ' since=' .. now
+-- an rlock under another one may have been given another unit than stands in the lock
+unit = string.match(card, ' unit=(%a+)') or unit
 write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
 if is_last then
   redis.call('PEXPIRE', FENCE, whole(math.max(604800000, ttl * 10)))

@@ -163,3 +163,28 @@ holder() { redis_cli get "$KEY"; }
     eventually 5 two_seconds_later
     assert_eq "$(wc -l <"$DIR/in")" 1
 }
+
+@test "nested: the inner rlock extends the outer one's lease, as it counts on it, in its unit" {
+    local unit other before
+    # the outer one renews by itself after 6 s at the earliest
+    while read -r unit other; do
+        rlock -k "$KEY:$unit" -t 20 --timestamp-unit "$unit" -c "$(asking) get '$KEY:$unit'
+            sleep 1
+            '$RLOCK' -k '$KEY:$unit' --timestamp-unit $other -n -- $(asking) get '$KEY:$unit'" \
+            >"$DIR/said"
+        before=$(sed -n 1p "$DIR/said")
+        assert_match "$before" "^[0-9]{$([[ $unit == s ]] && echo 10 || echo 13)}$"
+        assert_between "$(sed -n 2p "$DIR/said")" $((before + 1)) $((before + 100000)) \
+            "the time in it, unit $unit, inside $other"
+    done <<<$'s s\nms ms\ns ms\nms s'
+}
+
+@test "nested: the inner rlock renews the outer one's lease in the unit that stands in it" {
+    run -0 --separate-stderr rlock -k "$KEY" -t 1 --timestamp-unit s -c "
+        '$RLOCK' -k '$KEY' -t 1 --timestamp-unit ms -n -c 'for i in 1 2 3 4 5 6 7 8 9 10; do
+            $(asking | tr -d "'") get $KEY
+            sleep 0.15
+        done'"
+    assert_eq "${#lines[@]}" 10 'times that were seen'
+    assert_eq "$(grep -cvE '^[0-9]{10}$' <<<"$output" || :)" 0 'times that are none in seconds'
+}
