@@ -63,6 +63,15 @@ END
     assert_match "$(fake_log)" CLOSED
 }
 
+@test "fakeredis: CLOCK tells when, on the clock that rlock uses" {
+    local before
+    before=$(now_ms)
+    fake_start <<<$'ACCEPT\nREAD\nCLOCK\nCLOSE'
+    run talk "$FAKE_PORT" "$ping"
+    fake_end
+    assert_between "$(fake_log | sed -n 's/^CLOCK //p')" "$before" "$(now_ms)" 'the time'
+}
+
 @test "fakeredis: a peer that goes ends its part of the script" {
     fake_start <<<$'ACCEPT\nREAD\nSEND +OK\\r\\n\nSTALL\nLOOP 2'
     exec {peer}<>"/dev/tcp/127.0.0.1/$FAKE_PORT" {peer}>&-

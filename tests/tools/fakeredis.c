@@ -16,6 +16,7 @@
  *   DEPTH N         open N arrays, each inside the other
  *   STREAM [TEXT]   send the text (or x) again and again until the peer closes, at most 256 MB
  *   STALL [MS]      say nothing until the peer closes, or until MS are over
+ *   CLOCK           print CLOCK and the time on the clock that rlock uses, in ms
  *   CLOSE           close in an orderly way
  *   RESET           close with a TCP reset
  *   LOOP [N]        start the script again, so that it is run N times in all, or for ever
@@ -40,6 +41,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WORDS_MAX = 64, WORD_BYTES_MAX = 1 << 20, SHOWN_BYTES = 60, LIMIT_SECONDS = 120 };
@@ -222,7 +224,7 @@ static const char *by_itself(const struct command *c)
 /* The same, after those. */
 static bool read_command(struct fake *f, struct command *c)
 {
-    while (read_any_command(f, c)) {
+    while (!f->has_gone && read_any_command(f, c)) {
         const char *answer = by_itself(c);
 
         if (answer == NULL) {
@@ -336,6 +338,16 @@ static void step_stall(struct fake *f, char *rest)
         peer_gone(f);
 }
 
+static void step_clock(struct fake *f, char *rest)
+{
+    struct timespec t;
+
+    (void)f;
+    (void)rest;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    printf("CLOCK %lld\n", (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000);
+}
+
 /* Closing with unread bytes would reset the connection, so they are read first. */
 static void step_close(struct fake *f, char *rest)
 {
@@ -379,6 +391,7 @@ static const struct step {
     {"DEPTH",   step_depth,   true},
     {"STREAM",  step_stream,  true},
     {"STALL",   step_stall,   true},
+    {"CLOCK",   step_clock,   true},
     {"CLOSE",   step_close,   true},
     {"RESET",   step_reset,   true},
     {"LOOP",    step_loop,    false},
