@@ -373,7 +373,9 @@ static enum verdict start(struct holding *h)
     h->agreed = word.lease = deadlines_of(h, h->end_ms);
     /* however the loss of a lease is taken, a command is never started after its end */
     word.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
-    h->keep_ms = plan->granted_ms + plan->grant->timing.renew_ms / KEEP_AFTER;
+    /* as the first renewal, from before the grant was asked for: the grant may have come late */
+    h->keep_ms = plan->grant->until_ms - plan->grant->timing.ttl_ms +
+                 plan->grant->timing.renew_ms / KEEP_AFTER;
     h->max_hold_ms = plan->options->max_hold_ms > 0 ? plan->granted_ms + plan->options->max_hold_ms
                                                     : RLOCK_NEVER;
     h->timer = timer_open();
