@@ -9,11 +9,13 @@
  */
 #include "cluster.h"
 
+#include "codec.h"
 #include "err.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define HOST_BYTES 256
 
@@ -31,33 +33,71 @@ void cluster_close(struct cluster *cluster)
 /* A node is remembered once; when there are too many, those that were heard of first stay. */
 static void remember(struct cluster *cluster, const struct url *node)
 {
+    struct url *known;
+
+    for (known = cluster->node; known < cluster->node + cluster->n; known++)
+        if (url_is_same(known, node))
+            break;
+    if (known == cluster->node + CLUSTER_NODES_MAX)
+        return;
+    if (known == cluster->node + cluster->n)
+        cluster->n += url_copy(known, node, NULL) == RLOCK_OK;
+    else if (known->alias == NULL && node->alias != NULL) {
+        url_fini(known);
+        if (url_copy(known, node, NULL) != RLOCK_OK)
+            *known = cluster->node[--cluster->n];
+    }
+}
+
+/* What else this host is called; NULL: that isn't known, or several have that name. */
+static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
+{
+    const char *other = NULL;
     size_t i;
 
-    for (i = 0; i < cluster->n; i++)
-        if (url_is_same(&cluster->node[i], node))
-            return;
-    if (cluster->n < CLUSTER_NODES_MAX &&
-        url_at(&cluster->node[cluster->n], node, node->host, node->port, NULL) == RLOCK_OK)
-        cluster->n++;
+    for (i = 0; i < cluster->n; i++) {
+        const struct url *node = &cluster->node[i];
+
+        if (node->alias == NULL || strcmp(node->port, port) != 0 ||
+            (strcasecmp(node->host, host) != 0 && strcasecmp(node->alias, host) != 0))
+            continue;
+        if (other != NULL)
+            return NULL;
+        other = strcasecmp(node->host, host) == 0 ? node->alias : node->host;
+    }
+    return other;
+}
+
+static enum cluster_endpoint endpoint_of(const char *host)
+{
+    if (*host == '\0')
+        return CLUSTER_BY_PORT;
+    if (strcmp(host, "?") == 0) /* that node has no name, where names are preferred */
+        return CLUSTER_BY_ANY;
+    return url_is_number(host) ? CLUSTER_BY_NUMBER : CLUSTER_BY_NAME;
 }
 
 /*
  * "SLOT HOST:PORT", behind the word. The host may be an IPv6 address without
  * brackets, or missing, or "?" (of Redis 7): then it is that of who says so.
  */
-static enum rlock_status read_place(const char *text, const struct url *by, struct url *to,
-                                    struct rlock_error *err)
+static enum rlock_status read_place(struct cluster *cluster, const char *text, const struct url *by,
+                                    struct url *to, struct rlock_error *err)
 {
     const char *place = strchr(text, ' ');
     const char *colon = place == NULL ? NULL : strrchr(place, ':');
+    enum cluster_endpoint called;
     char host[HOST_BYTES];
 
     if (colon == NULL || colon - place > HOST_BYTES)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirection to nowhere");
     snprintf(host, sizeof host, "%.*s", (int)(colon - place - 1), place + 1);
-    if ((host[0] == '\0' || strcmp(host, "?") == 0) && by->host != NULL)
-        snprintf(host, sizeof host, "%s", by->host);
-    return url_at(to, by, host, colon + 1, err);
+    called = endpoint_of(host);
+    if (called != CLUSTER_BY_ANY)
+        cluster->called = called;
+    if ((called == CLUSTER_BY_ANY || called == CLUSTER_BY_PORT) && by->host != NULL)
+        return url_at(to, by, by->host, by->alias, colon + 1, err);
+    return url_at(to, by, host, other_name(cluster, host, colon + 1), colon + 1, err);
 }
 
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
@@ -78,16 +118,13 @@ enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, c
         if (strncmp(reply, words[i].word, strlen(words[i].word)) == 0)
             *way = words[i].way;
     if (*way == CLUSTER_MOVED || *way == CLUSTER_ASK)
-        st = read_place(strchr(reply, ' ') + 1, by, to, err);
+        st = read_place(cluster, strchr(reply, ' ') + 1, by, to, err);
     if (st == RLOCK_OK && (*way == CLUSTER_MOVED || *way == CLUSTER_ASK))
         remember(cluster, to);
     return st;
 }
 
-/*
- * A line is "ID ADDRESS:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...".
- * Where the server has to prove who it is, its name is used, if it has one.
- */
+/* A line is "ID NUMBER:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...". */
 struct line {
     char id[64];
     char at[HOST_BYTES];
@@ -118,11 +155,13 @@ static bool is_flagged(const struct line *line, const char *flag)
     return strstr(line->flags, flag) != NULL;
 }
 
-/* Where is it? False: nowhere that is known. */
-static bool locate(struct line *line, const struct url *by, struct url *node)
+/* Where is it? By what clients are to call it comes first. False: nowhere that is known. */
+static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
+                   struct url *node)
 {
     char *name = strchr(line->at, ',');
     char *bus = strchr(line->at, '@');
+    const char *number = line->at;
     char *port;
 
     if (is_flagged(line, "myself"))
@@ -136,10 +175,15 @@ static bool locate(struct line *line, const struct url *by, struct url *node)
     if (port == NULL)
         return false;
     *port++ = '\0';
+    if (called == CLUSTER_BY_PORT && by->host != NULL)
+        return url_at(node, by, by->host, by->alias, port, NULL) == RLOCK_OK;
     if (name != NULL)
         name[strcspn(name, ",")] = '\0'; /* newer servers tell more behind it */
-    return url_at(node, by, by->is_tls && name != NULL && *name != '\0' ? name : line->at, port,
-                  NULL) == RLOCK_OK;
+    if (name == NULL || *name == '\0')
+        return url_at(node, by, number, NULL, port, NULL) == RLOCK_OK;
+    if (called == CLUSTER_BY_NUMBER && *number != '\0')
+        return url_at(node, by, number, name, port, NULL) == RLOCK_OK;
+    return url_at(node, by, name, number, port, NULL) == RLOCK_OK;
 }
 
 /* The next line of the text that is one; moves `*nodes` behind it. */
@@ -158,12 +202,12 @@ static bool next_line(const char **nodes, struct line *line)
 
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
 {
-    struct cluster seen = {.first = cluster->first};
+    struct cluster seen = {.first = cluster->first, .called = cluster->called};
     struct line line;
     struct url node;
 
     while (next_line(&nodes, &line)) {
-        if (is_flagged(&line, "myself") || !locate(&line, by, &node))
+        if (is_flagged(&line, "myself") || !locate(&line, by, cluster->called, &node))
             continue;
         remember(&seen, &node);
         url_fini(&node);
@@ -175,14 +219,35 @@ void cluster_see(struct cluster *cluster, const char *nodes, const struct url *b
     *cluster = seen;
 }
 
-bool cluster_next_primary(const char **nodes, const struct url *by, struct url *primary)
+bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,
+                          struct url *primary)
 {
     struct line line;
 
     while (next_line(nodes, &line))
-        if (is_flagged(&line, "master") && line.slots_bytes > 0 && locate(&line, by, primary))
+        if (is_flagged(&line, "master") && line.slots_bytes > 0 &&
+            locate(&line, by, endpoint, primary))
             return true;
     return false;
+}
+
+/* Each range of slots is {first, last, {endpoint, port, id, ...} of the primary, replicas...}. */
+enum cluster_endpoint cluster_endpoint(const struct reply *slots)
+{
+    size_t i;
+
+    for (i = 0; i < reply_count(slots); i++) {
+        const struct reply *primary = reply_at(reply_at(slots, i), 2);
+        const struct reply *endpoint = primary == NULL ? NULL : reply_at(primary, 0);
+        size_t n;
+        const char *host = reply_text(endpoint, &n);
+
+        if (reply_is_nil(endpoint))
+            return CLUSTER_BY_PORT;
+        if (host != NULL && endpoint_of(host) != CLUSTER_BY_ANY)
+            return endpoint_of(host);
+    }
+    return CLUSTER_BY_ANY;
 }
 
 /* "0-5460 5462 [93-<-ID]": how many? What is on its way counts where it is still. */

@@ -7,12 +7,21 @@
 
 #define CLUSTER_NODES_MAX 16 /* that are remembered */
 
+/* By what the nodes tell clients to call each other: cluster-preferred-endpoint-type. */
+enum cluster_endpoint {
+    CLUSTER_BY_ANY, /* it isn't known: by the name, if there is one, then by the number */
+    CLUSTER_BY_NUMBER,
+    CLUSTER_BY_NAME,
+    CLUSTER_BY_PORT /* by no host: it is that of the node that says so */
+};
+
 /* The nodes that were heard of. Without any it isn't known to be a Cluster. */
 struct cluster {
     const struct url *first; /* borrowed: as it was given */
     struct url node[CLUSTER_NODES_MAX];
     size_t n;
-    size_t next; /* which to ask when there is nobody to ask; 0: the first */
+    size_t next;                  /* which to ask when there is nobody to ask; 0: the first */
+    enum cluster_endpoint called; /* as their redirections have shown it */
 };
 
 /* What an error reply says about the way. */
@@ -45,7 +54,13 @@ void cluster_see(struct cluster *cluster, const char *nodes, const struct url *b
  * what CLUSTER NODES has shown to a client of `by`; moves `*nodes` on. False:
  * there are no more; else `*primary` is the caller's.
  */
-bool cluster_next_primary(const char **nodes, const struct url *by, struct url *primary);
+bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,
+                          struct url *primary);
+
+/* cluster_endpoint: how the nodes call each other in the answer to CLUSTER SLOTS. */
+struct reply;
+
+enum cluster_endpoint cluster_endpoint(const struct reply *slots);
 
 /* How a Cluster stands, as far as CLUSTER NODES tells. */
 struct cluster_health {

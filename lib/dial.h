@@ -16,11 +16,19 @@ struct dial {
     const struct url *url; /* borrowed */
     struct lookup *lookup; /* resolving; NULL: not */
     struct addresses known;
-    bool is_name;     /* what the URL has is no address */
-    size_t next;      /* index of the address to try next */
-    int64_t until_ms; /* of the whole call */
-    int64_t turn_ms;  /* of the address being tried, or of the resolver where some are known */
-    struct stream trying;
+    struct address last; /* that was connected; its turn comes first */
+    bool is_name;        /* what the URL has is no address */
+    bool has_alias;      /* the other name of the URL was not taken up yet */
+    size_t next;         /* index of the address to try next */
+    int64_t until_ms;    /* of the whole call */
+    int64_t turn_ms;     /* when the next address is tried beside the others */
+    int64_t spare_ms;    /* when the addresses of the call before are, as the resolver is silent */
+    size_t n_trying;
+    struct {
+        struct stream stream;
+        struct address to;
+    } trying[ADDRESSES_MAX];
+    int any_fd; /* an epoll descriptor over all that is waited for; -1: that is one thing at most */
 };
 
 void dial_init(struct dial *dial, const struct url *url);
@@ -39,5 +47,8 @@ enum rlock_status dial_step(struct dial *dial, struct stream *stream, struct rlo
 
 /* dial_stop: give up. */
 void dial_stop(struct dial *dial);
+
+/* dial_is_resolving: is no address known yet, so that the resolver is what is waited for? */
+bool dial_is_resolving(const struct dial *dial);
 
 #endif

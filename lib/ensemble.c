@@ -66,7 +66,7 @@ static void hear(struct sentinels *heard, const struct reply *reply, const struc
     heard->down_ms = down_ms > heard->down_ms ? down_ms : heard->down_ms;
     heard->votes = strtoll(field(reply, "quorum"), NULL, 10);
     heard->is_down = heard->is_down || strstr(field(reply, "flags"), "_down") != NULL;
-    if (url_at(&named, home, field(reply, "ip"), field(reply, "port"), NULL) != RLOCK_OK)
+    if (url_at(&named, home, field(reply, "ip"), NULL, field(reply, "port"), NULL) != RLOCK_OK)
         return;
     if (!url_is_same(&named, home) && heard->n_others++ == 0)
         snprintf(heard->other, sizeof heard->other, "%s", named.shown);

@@ -237,6 +237,11 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
 {
     bool is_wait = member->limits.block_ms > 0;
 
+    if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !member->has_looked) {
+        url_fini(to); /* its certificate may be for a name: ask for that, and for the way again */
+        member->has_looked = true;
+        return ask_at(member, member->at, NODE_LOOK);
+    }
     if (way == CLUSTER_MOVED)
         move_home(member, to);
     else if (!url_is_same(&member->aside->url, to))
@@ -479,24 +484,6 @@ void member_step(struct member *member)
     }
 }
 
-/* Where it hangs: a server that waits for something else than TLS says nothing either. */
-static const char *what_is_late(const struct member *member)
-{
-    switch (member->at->node.phase) {
-    case NODE_DIALING:
-        return "connect: timed out";
-    case NODE_SECURING:
-        return "TLS: timed out; does the server speak TLS on this port?";
-    case NODE_LOGGING_IN:
-        return "no password was found in time";
-    case NODE_CLOSED:
-    case NODE_GREETING:
-    case NODE_READY:
-        break;
-    }
-    return "no answer in time";
-}
-
 void member_abandon(struct member *member, const struct request *undo)
 {
     /* or does whoever asks have no more time, or no more interest? */
@@ -515,7 +502,7 @@ void member_abandon(struct member *member, const struct request *undo)
     case MEMBER_ASKING:
         break;
     }
-    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", what_is_late(member));
+    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", node_late(&member->at->node));
     err_prefix(&member->err, member->at->url.shown);
     member->asked_ms = member->at->node.asked_ms;
     node_abandon(&member->at->node, undo);

@@ -243,6 +243,24 @@ int64_t node_wake_ms(const struct node *node)
     return node->phase == NODE_DIALING ? dial_wake_ms(&node->dial) : RLOCK_NEVER;
 }
 
+/* A server that waits for something else than TLS says nothing either. */
+const char *node_late(const struct node *node)
+{
+    switch (node->phase) {
+    case NODE_DIALING:
+        return dial_is_resolving(&node->dial) ? "resolve: timed out" : "connect: timed out";
+    case NODE_SECURING:
+        return "TLS: timed out; does the server speak TLS on this port?";
+    case NODE_LOGGING_IN:
+        return "no password was found in time";
+    case NODE_CLOSED:
+    case NODE_GREETING:
+    case NODE_READY:
+        break;
+    }
+    return "no answer in time";
+}
+
 static enum rlock_status send_rest(struct node *node, const char *bytes, size_t n,
                                    struct rlock_error *err)
 {
@@ -433,6 +451,7 @@ static enum rlock_status step_login(struct node *node, struct rlock_error *err)
 
 static enum rlock_status step_dial(struct node *node, struct rlock_error *err)
 {
+    const char *names[TLS_NAMES] = {node->url->host, node->url->alias, node->url->given};
     enum rlock_status st = dial_step(&node->dial, &node->stream, err);
 
     if (st != RLOCK_OK)
@@ -440,7 +459,7 @@ static enum rlock_status step_dial(struct node *node, struct rlock_error *err)
     if (!node->url->is_tls)
         return start_login(node, err);
     node->phase = NODE_SECURING;
-    st = tls_start(node->tls, &node->line, node->url->host, node->stream, err);
+    st = tls_start(node->tls, &node->line, names, node->stream, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 

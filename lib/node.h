@@ -85,6 +85,9 @@ int node_fd(const struct node *node);
 short node_events(const struct node *node);
 int64_t node_wake_ms(const struct node *node);
 
+/* node_late: where a request that has taken too long hangs, in words. */
+const char *node_late(const struct node *node);
+
 /*
  * node_step: go on. RLOCK_OK with the reply (the node's, until its next
  * request), RLOCK_PENDING, or a fault, after which the connection is closed.

@@ -21,11 +21,12 @@ void tls_close(struct tls *tls)
     (void)tls;
 }
 
-enum rlock_status tls_start(struct tls *tls, struct tls_line **line, const char *host,
-                            struct stream stream, struct rlock_error *err)
+enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
+                            const char *const names[TLS_NAMES], struct stream stream,
+                            struct rlock_error *err)
 {
     (void)line;
-    (void)host;
+    (void)names;
     (void)stream;
     return tls_open(&tls, NULL, err);
 }

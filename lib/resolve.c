@@ -45,17 +45,42 @@ static void keep_address(struct addresses *out, const struct sockaddr *at, sockl
     out->n++;
 }
 
+/* The next of the list that is, or isn't, of this family. */
+static const struct addrinfo *next_of(const struct addrinfo *list, int family, bool is_of)
+{
+    while (list != NULL && (list->ai_family == family) != is_of)
+        list = list->ai_next;
+    return list;
+}
+
+/* Where one family leads nowhere, as IPv6 may, the other's turn comes at once. */
+void resolve_keep(const struct addrinfo *list, struct addresses *out)
+{
+    int family = list == NULL ? AF_UNSPEC : list->ai_family;
+    const struct addrinfo *one = list;
+    const struct addrinfo *other = next_of(list, family, false);
+
+    while (one != NULL || other != NULL) {
+        if (one != NULL) {
+            keep_address(out, one->ai_addr, one->ai_addrlen);
+            one = next_of(one->ai_next, family, true);
+        }
+        if (other != NULL) {
+            keep_address(out, other->ai_addr, other->ai_addrlen);
+            other = next_of(other->ai_next, family, false);
+        }
+    }
+}
+
 static void *look_up(void *arg)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct lookup *lookup = arg;
     struct addrinfo *list = NULL;
-    struct addrinfo *each;
 
     lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &list);
     lookup->sys = errno;
-    for (each = list; each != NULL; each = each->ai_next)
-        keep_address(&lookup->found, each->ai_addr, each->ai_addrlen);
+    resolve_keep(list, &lookup->found);
     if (list != NULL)
         freeaddrinfo(list);
     atomic_store(&lookup->is_answered, true);

@@ -10,16 +10,23 @@
 
 #define ADDRESSES_MAX 8
 
+struct address {
+    socklen_t bytes; /* 0: none */
+    struct sockaddr_storage at;
+};
+
 struct addresses {
     size_t n;
-    struct {
-        socklen_t bytes;
-        struct sockaddr_storage at;
-    } item[ADDRESSES_MAX];
+    struct address item[ADDRESSES_MAX];
 };
 
 /* resolve_number: a numeric address needs no resolver. RLOCK_OK or RLOCK_PENDING (a name). */
 enum rlock_status resolve_number(const char *host, const char *port, struct addresses *out);
+
+/* resolve_keep: as many as there is room for, in their order, but that the families take turns. */
+struct addrinfo;
+
+void resolve_keep(const struct addrinfo *list, struct addresses *out);
 
 /*
  * resolve_start: look a name up in a thread of its own, since getaddrinfo

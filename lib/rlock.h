@@ -209,7 +209,8 @@ struct rlock_config {
     const char *sentinel_user; /* for redis+sentinel://: as whom Sentinels are asked; NULL: none */
     const char *sentinel_password; /* NULL: none, or that of the source */
     struct rlock_password_source sentinel_password_source;
-    const char *tls_ca;      /* for rediss://: a file of CAs to trust; NULL: the system's */
+    const char *tls_ca;      /* for rediss://: a file or folder of CAs; NULL: the system's */
+    const char *tls_name;    /* that servers must prove to have; NULL: the host of the URL */
     const char *tls_cert;    /* our certificate and its chain; NULL: none */
     const char *tls_key;     /* its key; NULL: it stands in the same file */
     const char *const *keys; /* each of 1 .. RLOCK_KEY_MAX bytes; borrowed during rlock_open */

@@ -163,7 +163,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what a Sentinel says");
-    return url_at(to, sentinel->url, host, port, err);
+    return url_at(to, sentinel->url, host, NULL, port, err);
 }
 
 /* One step with one of them. RLOCK_OK: it names a place that isn't known to be wrong. */
@@ -211,7 +211,7 @@ static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_err
         if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
             worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
-        err_set(err, RLOCK_E_UNREACHABLE, 0, "no answer in time");
+        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", node_late(&worst->node));
     else if (err != NULL)
         *err = worst->err;
     err_prefix(err, worst->node.url->shown);

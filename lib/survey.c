@@ -345,6 +345,25 @@ enum rlock_status survey_mode(struct quorum *quorum, struct rlock_until until, c
     return st;
 }
 
+/*
+ * By what its nodes are to be called. Who may not ask, or has them serve too
+ * many ranges of slots for one answer, tries all that CLUSTER NODES tells.
+ */
+static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_until until,
+                                          enum cluster_endpoint *endpoint, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+
+    request_begin(&request, "CLUSTER");
+    request_add(&request, "SLOTS");
+    st = ask_kind(quorum, &request, until, &reply, err);
+    if (st == RLOCK_OK && reply != NULL)
+        *endpoint = cluster_endpoint(reply);
+    return st == RLOCK_E_PROTOCOL ? RLOCK_OK : st;
+}
+
 /* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
 static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until until,
                                        char **nodes, struct rlock_error *err)
@@ -374,6 +393,7 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
                                      struct rlock_until until, const struct rlock_visitor *visitor,
                                      struct rlock_error *err)
 {
+    enum cluster_endpoint endpoint = CLUSTER_BY_ANY;
     struct url by = {.host = NULL};
     struct url primary;
     char *nodes = NULL;
@@ -382,9 +402,11 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     enum rlock_status st = ask_for_nodes(quorum, until, &nodes, err);
 
     if (st == RLOCK_OK && nodes != NULL)
+        st = ask_for_endpoint(quorum, until, &endpoint, err);
+    if (st == RLOCK_OK && nodes != NULL)
         st = url_copy(&by, &quorum->member[0].home->url, err);
     rest = nodes != NULL ? nodes : "";
-    for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, &primary); n++) {
+    for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
         member_visit(&quorum->member[0], &primary);
         st = list_one(quorum, pattern, until, visitor, err);
     }

@@ -11,12 +11,16 @@
 
 #include "err.h"
 #include "libssl.h"
+#include "url.h"
 
-#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define RECORD_BYTES 16384
 #define READS_A_STEP 16 /* so that an endless talker doesn't keep us from our deadlines */
@@ -24,6 +28,7 @@
 struct tls {
     struct libssl lib;
     SSL_CTX *context;
+    char *name;           /* that servers must prove to have; NULL: whatever they are called */
     bool has_certificate; /* we can show one */
 };
 
@@ -33,8 +38,8 @@ struct tls_line {
     BIO *in; /* both are the ssl's */
     BIO *out;
     struct stream stream;
-    const char *host;
-    size_t accepted; /* of the caller's bytes; they stand in `out` */
+    const char *names[TLS_NAMES]; /* of which the server must have one */
+    size_t accepted;              /* of the caller's bytes; they stand in `out` */
     bool is_up;
     bool has_certificate;
     bool was_asked; /* for a certificate */
@@ -73,11 +78,46 @@ static enum rlock_status bad_file(const struct libssl *lib, const char *what, co
                    why == NULL ? "no reason is given" : why);
 }
 
+/* "9d66eef0.0": the hash of a CA's name, and which of those with that hash. */
+static bool is_hashed(const char *name)
+{
+    size_t digits = strspn(name, "0123456789abcdef");
+
+    return digits == 8 && name[digits] == '.' && isdigit((unsigned char)name[digits + 1]);
+}
+
+/* A folder in which no CA would be found is a mistake that is better told at once. */
+static enum rlock_status load_folder(const struct tls *tls, const char *path,
+                                     struct rlock_error *err)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    bool has_any = false;
+
+    if (folder == NULL)
+        return err_set(err, RLOCK_E_CONFIG, errno, "CA folder %.120s", path);
+    while (!has_any && (entry = readdir(folder)) != NULL)
+        has_any = is_hashed(entry->d_name);
+    closedir(folder);
+    if (!has_any)
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "CA folder %.120s: no certificates that are named by their hash: run "
+                       "`openssl rehash` on it",
+                       path);
+    if (tls->lib.SSL_CTX_load_verify_dir(tls->context, path) != 1)
+        return bad_file(&tls->lib, "CA folder", path, "not usable", err);
+    return RLOCK_OK;
+}
+
 static enum rlock_status load_trust(const struct tls *tls, const char *ca, struct rlock_error *err)
 {
+    struct stat is;
+
     tls->lib.ERR_clear_error();
     if (ca == NULL && tls->lib.SSL_CTX_set_default_verify_paths(tls->context) != 1)
         return bad_file(&tls->lib, "CA certificates", "of the system", "not usable", err);
+    if (ca != NULL && stat(ca, &is) == 0 && S_ISDIR(is.st_mode))
+        return load_folder(tls, ca, err);
     if (ca != NULL && tls->lib.SSL_CTX_load_verify_file(tls->context, ca) != 1)
         return bad_file(&tls->lib, "CA file", ca, "no certificates in PEM", err);
     return RLOCK_OK;
@@ -134,6 +174,10 @@ enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
         st = load_trust(t, config->tls_ca, err);
     if (st == RLOCK_OK)
         st = load_certificate(t, config->tls_cert, config->tls_key, err);
+    if (st == RLOCK_OK && config->tls_name != NULL) {
+        t->name = strdup(config->tls_name);
+        st = t->name != NULL ? st : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
     if (st == RLOCK_OK)
         *tls = t;
     else
@@ -145,6 +189,8 @@ void tls_close(struct tls *tls)
 {
     if (tls != NULL && tls->context != NULL)
         tls->lib.SSL_CTX_free(tls->context);
+    if (tls != NULL)
+        free(tls->name);
     free(tls);
 }
 
@@ -160,30 +206,85 @@ static int note_request(SSL *ssl, void *context)
     return 1;
 }
 
-/* Whom the server must prove to be: an address, or a name, which it is also told (SNI). */
+/* A certificate must name the host where names of hosts belong: its subject is no such place. */
+#define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+
+#define NAME_BYTES 256
+
+/* A host as a certificate has it. False: none can be for it. */
+static bool plain_name(const char *host, char name[NAME_BYTES])
+{
+    size_t n;
+
+    if (snprintf(name, NAME_BYTES, "%s", host) >= NAME_BYTES)
+        return false;
+    name[strcspn(name, "%")] = '\0'; /* the zone of an address; no name has a % */
+    n = strlen(name);
+    if (n > 1 && name[n - 1] == '.')
+        name[n - 1] = '\0'; /* only the resolver wants that */
+    return name[0] != '\0';
+}
+
+/* Whom the server must prove to be: an address, or a name. */
 static bool expect_host(const struct tls_line *line)
 {
     const struct libssl *lib = line->lib;
-    unsigned char address[sizeof(struct in6_addr)];
-    char host[256];
-    size_t n;
+    char name[NAME_BYTES];
 
-    if (snprintf(host, sizeof host, "%s", line->host) >= (int)sizeof host)
+    if (!plain_name(line->names[0], name))
         return false;
-    host[strcspn(host, "%")] = '\0'; /* the zone of an address; no name has a % */
-    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
-        return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(line->ssl), host) == 1;
-    n = strlen(host);
-    if (n > 1 && host[n - 1] == '.')
-        host[n - 1] = '\0'; /* only the resolver wants that */
-    lib->SSL_set_hostflags(line->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return host[0] != '\0' && lib->SSL_set1_host(line->ssl, host) == 1 &&
-           lib->SSL_ctrl(line->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                         host) == 1;
+    if (url_is_number(name))
+        return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(line->ssl), name) == 1;
+    lib->SSL_set_hostflags(line->ssl, HOST_FLAGS);
+    return lib->SSL_set1_host(line->ssl, name) == 1;
 }
 
-enum rlock_status tls_start(struct tls *tls, struct tls_line **line, const char *host,
-                            struct stream stream, struct rlock_error *err)
+static bool is_for(const struct libssl *lib, X509 *certificate, const char *host)
+{
+    char name[NAME_BYTES];
+
+    if (certificate == NULL || host == NULL || !plain_name(host, name))
+        return false;
+    if (url_is_number(name))
+        return lib->X509_check_ip_asc(certificate, name, 0) == 1;
+    return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
+}
+
+/* Whose handshake OpenSSL is at, as what it calls back isn't told by whom it was called. */
+static _Thread_local const struct tls_line *in_handshake;
+
+/* OpenSSL checks one host. Where that is all that was wrong, the other names of it count, too. */
+static int check_other_names(int is_good, X509_STORE_CTX *context)
+{
+    const struct libssl *lib = in_handshake->lib; /* only a handshake looks at certificates */
+    int why = lib->X509_STORE_CTX_get_error(context);
+    X509 *certificate = lib->X509_STORE_CTX_get_current_cert(context);
+
+    if (is_good || (why != X509_V_ERR_HOSTNAME_MISMATCH && why != X509_V_ERR_IP_ADDRESS_MISMATCH))
+        return is_good;
+    for (size_t i = 1; i < TLS_NAMES && !is_good; i++)
+        is_good = is_for(lib, certificate, in_handshake->names[i]);
+    if (is_good)
+        lib->X509_STORE_CTX_set_error(context, X509_V_OK);
+    return is_good;
+}
+
+/* Several servers may share an address: by the name (SNI) they know which of them is meant. */
+static bool tell_name(const struct tls_line *line)
+{
+    char name[NAME_BYTES];
+    size_t i;
+
+    for (i = 0; i < TLS_NAMES; i++)
+        if (line->names[i] != NULL && plain_name(line->names[i], name) && !url_is_number(name))
+            return line->lib->SSL_ctrl(line->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                                       TLSEXT_NAMETYPE_host_name, name) == 1;
+    return true;
+}
+
+enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
+                            const char *const names[TLS_NAMES], struct stream stream,
+                            struct rlock_error *err)
 {
     struct tls_line *l = calloc(1, sizeof *l);
 
@@ -193,7 +294,9 @@ enum rlock_status tls_start(struct tls *tls, struct tls_line **line, const char 
         free(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
     }
-    *l = (struct tls_line){.lib = &tls->lib, .stream = stream, .host = host};
+    *l = (struct tls_line){.lib = &tls->lib, .stream = stream, .names = {tls->name}};
+    if (tls->name == NULL)
+        memcpy(l->names, names, sizeof l->names);
     l->has_certificate = tls->has_certificate;
     l->ssl = l->lib->SSL_new(tls->context);
     l->in = l->lib->BIO_new(l->lib->BIO_s_mem());
@@ -207,7 +310,8 @@ enum rlock_status tls_start(struct tls *tls, struct tls_line **line, const char 
     l->lib->SSL_set_bio(l->ssl, l->in, l->out);
     l->lib->SSL_set_connect_state(l->ssl);
     l->lib->SSL_set_cert_cb(l->ssl, note_request, l);
-    if (!expect_host(l)) {
+    l->lib->SSL_set_verify(l->ssl, SSL_VERIFY_PEER, check_other_names);
+    if (!expect_host(l) || !tell_name(l)) {
         tls_end(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
     }
@@ -244,7 +348,7 @@ static enum rlock_status bad_certificate(const struct tls_line *line, long why,
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate is not for %.100s",
-                       line->host);
+                       line->names[0]);
     case X509_V_ERR_CERT_HAS_EXPIRED:
         words = "it has expired";
         break;
@@ -252,10 +356,13 @@ static enum rlock_status bad_certificate(const struct tls_line *line, long why,
         words = "it is self-signed, and not trusted here";
         break;
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        words = "it was signed by a CA that is not trusted here";
+        break;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        words = "it was signed by a CA that is not trusted here";
+        words = "it was signed by a CA that is not trusted here, or the server doesn't send its "
+                "intermediate certificate";
         break;
     default:
         break;
@@ -394,7 +501,9 @@ enum rlock_status tls_handshake(struct tls_line *line, struct rlock_error *err)
         int result;
 
         line->lib->ERR_clear_error();
+        in_handshake = line;
         result = line->lib->SSL_do_handshake(line->ssl);
+        in_handshake = NULL;
         if (result != 1)
             st = after(line, result, reads, err);
         else if (line->lib->SSL_get_verify_result(line->ssl) != X509_V_OK)

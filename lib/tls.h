@@ -20,7 +20,8 @@ bool tls_is_built(void);
 /*
  * tls_open: load the library and the files tls_ca, tls_cert and tls_key of a
  * configuration. They are not looked at again: a lock is renewed also when
- * they have gone meanwhile.
+ * they have gone meanwhile. Of a folder tls_ca those are kept that have been
+ * needed.
  *
  *   tls  out, on RLOCK_OK only; give back with tls_close()
  *
@@ -30,16 +31,20 @@ enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
                            struct rlock_error *err);
 void tls_close(struct tls *tls); /* NULL is allowed */
 
+#define TLS_NAMES 3
+
 /*
- * tls_start: begin over a stream that has been connected to `host`.
+ * tls_start: begin over a stream that has been connected to a server.
  *
  *   tls     NULL is a fault
  *   line    out, on RLOCK_OK only; give back with tls_end()
- *   host    the name or address that the server must prove to have; borrowed until tls_end()
+ *   names   names or addresses, NULL where there are fewer; the server must prove to have one of
+ *           them, or the tls_name of the configuration, if there is one. Borrowed until tls_end()
  *   stream  its descriptor is used until tls_end(), and closed by the caller
  */
-enum rlock_status tls_start(struct tls *tls, struct tls_line **line, const char *host,
-                            struct stream stream, struct rlock_error *err);
+enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
+                            const char *const names[TLS_NAMES], struct stream stream,
+                            struct rlock_error *err);
 void tls_end(struct tls_line *line); /* NULL is allowed */
 
 /* tls_events: the poll events that any of the next three waits for. */

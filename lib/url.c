@@ -4,6 +4,7 @@
 
 #include "err.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,8 @@ enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock
     bool all = true;
 
     made.host = copy_of(from->host, &all);
+    made.alias = copy_of(from->alias, &all);
+    made.given = copy_of(from->given, &all);
     made.path = copy_of(from->path, &all);
     made.user = copy_of(from->user, &all);
     made.password = copy_of(from->password, &all);
@@ -288,8 +291,15 @@ enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock
     return RLOCK_OK;
 }
 
+bool url_is_number(const char *host)
+{
+    unsigned char number[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, host, number) == 1 || inet_pton(AF_INET6, host, number) == 1;
+}
+
 enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
-                         const char *port, struct rlock_error *err)
+                         const char *alias, const char *port, struct rlock_error *err)
 {
     struct url there = {.kind = URL_TCP, .db = like->db, .is_tls = like->is_tls};
     enum rlock_status st;
@@ -298,6 +308,9 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     if (*host == '\0' || !number(port, port + strlen(port), 65535, &n) || n == 0)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: names no server");
     there.host = strdup(host);
+    if (alias != NULL && *alias != '\0' && strcasecmp(alias, host) != 0)
+        there.alias = (char *)alias;
+    there.given = like->given != NULL ? like->given : like->host;
     there.user = like->user;
     there.password = like->password;
     if (there.host == NULL)
@@ -309,10 +322,21 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     return st;
 }
 
+static bool is_called(const struct url *url, const char *name)
+{
+    return strcasecmp(url->host, name) == 0 ||
+           (url->alias != NULL && strcasecmp(url->alias, name) == 0);
+}
+
+/* Servers may share a name, but then their numbers differ: what is known of both must agree. */
 bool url_is_same(const struct url *a, const struct url *b)
 {
-    return a->kind == URL_TCP && b->kind == URL_TCP && a->host != NULL && b->host != NULL &&
-           strcasecmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+    if (a->kind != URL_TCP || b->kind != URL_TCP || a->host == NULL || b->host == NULL ||
+        strcmp(a->port, b->port) != 0)
+        return false;
+    if (a->alias == NULL)
+        return is_called(b, a->host);
+    return is_called(a, b->host) && (b->alias == NULL || is_called(a, b->alias));
 }
 
 void url_fini(struct url *url)
@@ -328,6 +352,8 @@ void url_fini(struct url *url)
     free(url->password);
     free(url->user);
     free(url->host);
+    free(url->alias);
+    free(url->given);
     free(url->path);
     *url = (struct url){.kind = URL_TCP};
 }

@@ -14,6 +14,8 @@ enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 struct url {
     enum url_kind kind;
     char *host;     /* URL_TCP: name or number, without brackets */
+    char *alias;    /* URL_TCP: another name or number of the same server; NULL: none is known */
+    char *given;    /* URL_TCP: the host that somebody named, who was led here; NULL: nobody was */
     char port[6];   /* URL_TCP */
     char *path;     /* URL_UNIX: of the socket */
     char *user;     /* NULL: none */
@@ -43,14 +45,19 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
 /*
  * url_at: another server's address, with the login, the database and the TLS
  * of `like`. RLOCK_OK, RLOCK_E_PROTOCOL (that can't be one) or RLOCK_E_MEMORY.
+ *
+ *   alias  another name or number of that server; NULL or "": none is known
  */
 enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
-                         const char *port, struct rlock_error *err);
+                         const char *alias, const char *port, struct rlock_error *err);
+
+/* url_is_number: is it an address already, and no name? */
+bool url_is_number(const char *host);
 
 /* url_copy: RLOCK_OK or RLOCK_E_MEMORY. Not of Sentinels. */
 enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err);
 
-/* url_is_same: is it the same place, as far as their texts tell? */
+/* url_is_same: is it the same place, as far as their texts tell? One of its names is enough. */
 bool url_is_same(const struct url *a, const struct url *b);
 
 /* url_fini: clear the password and free. */

@@ -5,6 +5,8 @@ load ../helpers/common
 load ../helpers/redis
 load ../helpers/hold
 load ../helpers/cluster
+load ../helpers/netns
+load ../helpers/tls
 
 # All is done as a user with no more rights than the manual says it needs.
 setup_file() {
@@ -33,7 +35,28 @@ setup() {
     OTHER=$((OWNER % 3 + 1))
     THIRD=$((OTHER % 3 + 1))
 }
-teardown() { common_teardown; }
+teardown() {
+    common_teardown
+    [[ -n ${NETNS_ID:-} ]] || return 0
+    netns_remove 1
+    set_all cluster-announce-hostname '' cluster-preferred-endpoint-type ip
+}
+
+# set_all NAME VALUE...: on all nodes.
+set_all() {
+    local each
+    for each in 1 2 3; do
+        on "$each" config set "$@" >/dev/null
+    done
+}
+
+# calls_itself NAME: has each of the nodes been told so of each?
+calls_itself() {
+    local each
+    for each in 1 2 3; do
+        [[ $(on "$each" cluster nodes | grep -c "[0-9],$1[ ,]") == 3 ]] || return 1
+    done
+}
 
 # from NODE: which node the next rlock is told of.
 from() {
@@ -107,7 +130,7 @@ key_at() {
     on "$OWNER" acl setuser rlock +asking -cluster >/dev/null
     run rlock doctor -k "$KEY"
     assert_match "$output" 'unknown +cluster: .*\+cluster.nodes'
-    on "$OWNER" acl setuser rlock '+cluster|nodes' >/dev/null
+    on "$OWNER" acl setuser rlock '+cluster|nodes' '+cluster|slots' >/dev/null
 }
 
 held_at() { [[ $(on "$1" get "$KEY" 2>&1) == *"pid="* ]]; }
@@ -231,4 +254,113 @@ move_about() {
     finish comer
     assert_status 0
     slot_move "$SLOT" "$OTHER" "$OWNER"
+}
+
+# ---- what its nodes are called ----
+
+# elsewhere COMMAND...: from another machine, where 127.0.0.1 is that machine, and only the name
+# nodes.example leads here.
+elsewhere_open() {
+    export NETNS_ID=$BASHPID
+    need ip
+    netns_link_up 1 || skip 'no network namespaces here (root?)'
+    in_netns 1 link set lo up
+    HERE=$(netns_address 1 1)
+    set_all bind "127.0.0.1 $HERE" protected-mode no
+    printf '127.0.0.1 localhost\n%s nodes.example\n' "$HERE" >"$DIR/hosts"
+}
+elsewhere() {
+    # shellcheck disable=SC2016
+    ip netns exec "$(netns_name 1)" unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' \
+        "$DIR/hosts" "$RLOCK" "$@" 3>&-
+}
+
+# all_is_well_at HOST: from each node by that host, all that needs the others.
+all_is_well_at() {
+    local each keys=() url
+    for each in 1 2 3; do
+        keys+=("$(key_at "$each")")
+        from "$each"
+        "$RLOCK" acquire -k "${keys[-1]}" >"$DIR/token$each"
+    done
+    for each in 1 2 3; do
+        url=redis://rlock:SECRET@$1:$(port_of "$each")
+        run --separate-stderr elsewhere list -u "$url" "$KEY:*"
+        assert_status 0
+        assert_eq "$(tail -n +2 <<<"$output" | cut -d' ' -f1)" \
+            "$(printf '%s\n' "${keys[@]}" | sort)" "locks from node $each"
+        run -0 --separate-stderr elsewhere -k "$KEY" -u "$url" -- echo held
+        assert_eq "$output|$stderr" 'held|' "a lock from node $each"
+    done
+    for each in 1 2 3; do
+        from "$each"
+        run -0 rlock break --yes -k "${keys[each - 1]}"
+    done
+}
+
+@test "nodes whose numbers lead nowhere: found by the names that they prefer" {
+    elsewhere_open
+    set_all cluster-announce-hostname nodes.example cluster-preferred-endpoint-type hostname
+    eventually 10 calls_itself nodes.example
+    all_is_well_at nodes.example
+    all_is_well_at "$HERE"
+}
+
+@test "nodes that tell no host: they are where the one is that says so" {
+    elsewhere_open
+    set_all cluster-preferred-endpoint-type unknown-endpoint
+    all_is_well_at nodes.example
+    all_is_well_at "$HERE"
+}
+
+tls_node() { tls_redis "$1" node "${@:2}" --tls-auth-clients no --tls-cluster yes; }
+tls_port_of() {
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID TLS_PORT
+    tls_use "n$1"
+    echo "$TLS_PORT"
+}
+# from_each_by_tls: a command under the lock, and the list.
+from_each_by_tls() {
+    local each
+    for each in 1 2 3; do
+        run --separate-stderr rlock -k "$KEY" -u "rediss://localhost:$(tls_port_of "$each")" \
+            -- echo held
+        assert_eq "$output|$stderr" 'held|' "from node $each"
+        run -0 rlock list -u "rediss://localhost:$(tls_port_of "$each")"
+    done
+}
+
+@test "TLS with certificates for names, and redirections to numbers: the names count" {
+    need openssl
+    "$RLOCK" --version | grep -q 'TLS yes' || skip_or_fail 'an rlock with TLS'
+    export TLS=$DIR/tls
+    mkdir "$TLS"
+    tls_ca ca
+    tls_certificate node ca DNS:localhost
+    tls_certificate named ca DNS:nodes.example
+    export RLOCK_TLS_CA=$TLS/ca.crt
+    (
+        port_of() { tls_port_of "$1"; } # the nodes talk by TLS, too
+        CLUSTER_NODE=tls_node cluster_start 3
+    )
+    # nothing tells a name: they prove to be what the URL has named
+    from_each_by_tls
+    # each has one of its own: two are asked by that, the third by the URL
+    set_all cluster-announce-hostname nodes.example
+    eventually 10 calls_itself nodes.example
+    node 1
+    SLOT=$(slot_of "$KEY")
+    OWNER=$(owner_of "$SLOT")
+    on "$OWNER" config set tls-cert-file "$TLS/named.crt" tls-key-file "$TLS/named.key" >/dev/null
+    run -0 --separate-stderr rlock -k "$KEY" \
+        -u "rediss://localhost:$(tls_port_of $((OWNER % 3 + 1)))" -- echo held
+    assert_eq "$output|$stderr" 'held|'
+    # a stranger's certificate is still none
+    tls_certificate stranger ca DNS:stranger.example
+    on "$OWNER" config set tls-cert-file "$TLS/stranger.crt" \
+        tls-key-file "$TLS/stranger.key" >/dev/null
+    run -78 --separate-stderr rlock -k "$KEY" \
+        -u "rediss://localhost:$(tls_port_of $((OWNER % 3 + 1)))" -- touch "$DIR/ran"
+    assert_line "the server's certificate is not for 127.0.0.1"
+    [[ ! -e $DIR/ran ]]
 }

@@ -96,6 +96,20 @@ END
         -u redis://no-such-host.invalid
 }
 
+@test "69: a name that nobody resolves in time is told as that" {
+    # a network of its own, in which what is sent to the resolver goes nowhere
+    # shellcheck disable=SC2016
+    local nowhere=(unshare -mn sh -c 'ip link set lo up && ip route add 192.0.2.0/24 dev lo &&
+        mount --bind "$0" /etc/resolv.conf && exec "$@"' "$DIR/resolv.conf")
+    echo nameserver 192.0.2.1 >"$DIR/resolv.conf"
+    need ip unshare
+    "${nowhere[@]}" true 2>"$DIR/said" || skip "no namespaces here (root?): $(<"$DIR/said")"
+    run -69 --separate-stderr "${nowhere[@]}" "$RLOCK" -k "$KEY" -u redis://name.example \
+        --connect-timeout 500ms -- touch "$DIR/ran" 3>&-
+    assert_line 'unreachable: name.example:6379: resolve: timed out'
+    [[ ! -e $DIR/ran ]]
+}
+
 @test "69: the server is loading its data, or is none of Redis" {
     fake_start <<'END'
 ACCEPT

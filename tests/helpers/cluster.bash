@@ -2,6 +2,7 @@
 # cluster: a real Redis Cluster, of which slots can be moved; needs common and redis.
 #
 #     cluster_start PRIMARIES [REPLICAS]   nodes n1, n2, ...; REPLICAS for each primary
+#                                          CLUSTER_NODE may name another function than redis_start
 #     node N                               redis_use of that node
 #     on N COMMAND...                       its answer to that
 #     slot_of KEY / owner_of SLOT          a number / which node serves it (1, 2, ...)
@@ -15,8 +16,8 @@ node() { redis_use "n$1"; }
 cluster_start() {
     local primaries=$1 each n=$(($1 * (1 + ${2:-0})))
     for ((each = 1; each <= n; each++)); do
-        LD_PRELOAD=$TOOLS/syncshim.so redis_start "n$each" --cluster-enabled yes \
-            --cluster-node-timeout 1000 --cluster-replica-validity-factor 0 \
+        LD_PRELOAD=$TOOLS/syncshim.so "${CLUSTER_NODE:-redis_start}" "n$each" \
+            --cluster-enabled yes --cluster-node-timeout 1000 --cluster-replica-validity-factor 0 \
             --repl-diskless-sync no
         redis_cli cluster set-config-epoch "$each" >/dev/null
         ((each == 1)) || redis_cli cluster meet 127.0.0.1 "$(port_of 1)" >/dev/null

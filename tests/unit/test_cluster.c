@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cluster: where error replies send us, and whom to ask when nobody is left. */
 #include "cluster.h"
+#include "codec.h"
 #include "tap.h"
 
 static const struct {
@@ -97,14 +98,106 @@ static void test_primaries(const struct url *seed)
     struct url primary;
     size_t n = 0;
 
-    while (cluster_next_primary(&rest, seed, &primary)) {
+    while (cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary)) {
         is_str(primary.shown, n < 2 ? shown[n] : "no more", "a primary that serves slots");
         url_fini(&primary);
         n++;
     }
     is_int((int64_t)n, 2, "replicas, the nameless and those without slots are passed over");
+    rest = nodes;
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
+       "where numbers are preferred");
+    url_fini(&primary);
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary), "the second");
+    is_str(primary.host, "10.0.0.2", "is asked by its number");
+    is_str(primary.alias, "two.example", "and by its name only if that doesn't lead to it");
+    is_str(primary.given, "seed", "while its certificate may be for the name in the URL");
+    url_fini(&primary);
+    rest = nodes;
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary), "where no host is told");
+    url_fini(&primary);
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary), "the second");
+    is_str(primary.shown, "seed:6379", "is at the host of who says so");
+    url_fini(&primary);
     rest = "ERR This instance has cluster support disabled";
-    ok(!cluster_next_primary(&rest, seed, &primary), "a text that tells nothing has none");
+    ok(!cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary),
+       "a text that tells nothing has none");
+}
+
+/* What a redirection says of a node completes what is known of it, and the other way round. */
+static void test_aliases(const struct url *seed)
+{
+    struct cluster cluster;
+    enum cluster_way way;
+    struct url to;
+
+    cluster_open(&cluster, seed);
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &way, &to, NULL) == RLOCK_OK &&
+           to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER,
+       "a node that was never heard of has a number alone");
+    url_fini(&to);
+    cluster_see(&cluster, nodes, seed);
+    is_int((int64_t)cluster.n, 2, "it is the same that CLUSTER NODES tells of");
+    is_str(cluster.node[0].host, "10.0.0.2", "and called as redirections do");
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &way, &to, NULL) == RLOCK_OK,
+       "the same redirection");
+    is_str(to.alias, "two.example", "now leads to its name, too");
+    url_fini(&to);
+    ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", seed, &way, &to, NULL) == RLOCK_OK &&
+           cluster.called == CLUSTER_BY_NAME,
+       "a redirection by name");
+    is_str(to.alias, "10.0.0.2", "leads to its number, too");
+    url_fini(&to);
+    ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", seed, &way, &to, NULL) == RLOCK_OK &&
+           to.alias == NULL,
+       "one of another port doesn't");
+    url_fini(&to);
+    cluster_see(&cluster,
+                "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
+                "c 10.0.0.3:1@2,all.example master - 0 1 2 connected 2\n",
+                seed);
+    is_int((int64_t)cluster.n, 2, "nodes that share a name are two");
+    ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", seed, &way, &to, NULL) == RLOCK_OK &&
+           to.alias == NULL,
+       "and which of the two is meant isn't known");
+    url_fini(&to);
+    ok(cluster_redirect(&cluster, "MOVED 1 :1", seed, &way, &to, NULL) == RLOCK_OK &&
+           cluster.called == CLUSTER_BY_PORT,
+       "a redirection without a host");
+    url_fini(&to);
+    cluster_close(&cluster);
+}
+
+static void test_endpoints(void)
+{
+    static const struct {
+        const char *slots;
+        enum cluster_endpoint endpoint;
+    } rows[] = {
+        {"-ERR no\r\n", CLUSTER_BY_ANY},
+        {"*0\r\n", CLUSTER_BY_ANY},
+        {"*1\r\n:1\r\n", CLUSTER_BY_ANY},
+        {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$7\r\n1.2.3.4\r\n:1\r\n", CLUSTER_BY_NUMBER},
+        {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$3\r\n::1\r\n:1\r\n", CLUSTER_BY_NUMBER},
+        {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$4\r\nname\r\n:1\r\n", CLUSTER_BY_NAME},
+        {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$-1\r\n:1\r\n", CLUSTER_BY_PORT},
+        {"*2\r\n*3\r\n:0\r\n:8\r\n*2\r\n$1\r\n?\r\n:1\r\n"
+         "*3\r\n:9\r\n:9\r\n*2\r\n$4\r\nname\r\n:1\r\n",
+         CLUSTER_BY_NAME},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct codec *codec = codec_new();
+        const struct reply *reply = NULL;
+
+        if (codec_feed(codec, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
+            codec_next(codec, &reply, NULL) == RLOCK_OK)
+            okf(cluster_endpoint(reply) == rows[i].endpoint, "endpoints: %zu", i);
+        else
+            okf(false, "a reply: %zu", i);
+        codec_free(codec);
+    }
 }
 
 static const struct {
@@ -167,6 +260,8 @@ int main(void)
     test_ways(&seed);
     test_nodes(&seed);
     test_primaries(&seed);
+    test_aliases(&seed);
+    test_endpoints();
     test_health();
     test_many(&seed);
     url_fini(&seed);

@@ -6,6 +6,7 @@
 #include "tap.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/un.h>
 
 /* Goes on until there is a connection or a fault. */
@@ -140,27 +141,166 @@ static void test_given_up(void)
     ok(true, "can be given up while it is looked up");
 }
 
-/* Of two addresses the first is silent: the second still has its share of the time. */
+/*
+ * A listener whose queue is full: the kernel drops what comes, as a machine that is switched off
+ * would. Sets `address`; returns what is to be closed in the end.
+ */
+struct deaf {
+    int fd[3];
+};
+
+static struct deaf deaf_open(struct addresses *address)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    char text[64];
+    struct deaf deaf = {.fd = {server_listen(text), -1, -1}};
+    struct url url;
+    size_t i;
+
+    listen(deaf.fd[0], 0);
+    *address = (struct addresses){.n = 0};
+    if (url_parse(&url, text, NULL) != RLOCK_OK)
+        return deaf;
+    resolve_number(url.host, url.port, address);
+    memcpy(&at, &address->item[0].at, sizeof at);
+    for (i = 1; i < 3; i++) {
+        deaf.fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(deaf.fd[i], (struct sockaddr *)&at, sizeof at);
+    }
+    url_fini(&url);
+    return deaf;
+}
+
+static void deaf_close(const struct deaf *deaf)
+{
+    size_t i;
+
+    for (i = 0; i < 3; i++)
+        close(deaf->fd[i]);
+}
+
+/* Two dead addresses ahead of a live one cost half a second, however much time there is. */
 static void test_silent(void)
 {
-    struct addresses two = {.n = 0};
     struct stream stream = STREAM_EMPTY;
+    struct addresses dead[2];
+    struct deaf deaf[2];
     struct dial dial;
     struct url url;
+    int64_t from;
+    int64_t took;
+    int i;
 
     if (url_parse(&url, peer_address, NULL) != RLOCK_OK)
         return;
-    ok(resolve_number("192.0.2.1", "6379", &two) == RLOCK_OK && two.n == 1, "nobody's address");
+    for (i = 0; i < 2; i++)
+        deaf[i] = deaf_open(&dead[i]);
     dial_init(&dial, &url);
     ok(resolve_number(url.host, url.port, &dial.known) == RLOCK_OK && dial.known.n == 1, "ours");
-    dial.known.item[1] = dial.known.item[0];
-    dial.known.item[0] = two.item[0];
-    dial.known.n = 2;
-    is_int(call(&dial, 1000, &stream, NULL), RLOCK_OK, "a silent address doesn't use up the time");
+    dial.known.item[2] = dial.known.item[0];
+    dial.known.item[0] = dead[0].item[0];
+    dial.known.item[1] = dead[1].item[0];
+    dial.known.n = 3;
+    from = rlock_clock_ms();
+    is_int(call(&dial, 3 * PATIENCE_MS, &stream, NULL), RLOCK_OK, "behind two that are silent");
+    took = rlock_clock_ms() - from;
+    okf(took >= 400 && took < 3000, "each costs a quarter of a second: %d ms", (int)took);
+    stream_reset(&stream);
+    close(peer_accept());
+    from = rlock_clock_ms();
+    is_int(call(&dial, 3 * PATIENCE_MS, &stream, NULL), RLOCK_OK, "and once more");
+    took = rlock_clock_ms() - from;
+    okf(took < 250 && dial.known.n == 3, "the one that stood is asked first: %d ms", (int)took);
     stream_reset(&stream);
     close(peer_accept());
     dial_fini(&dial);
     url_fini(&url);
+    for (i = 0; i < 2; i++)
+        deaf_close(&deaf[i]);
+}
+
+/* One that is refused costs nothing at all. */
+static void test_refused(void)
+{
+    struct stream stream = STREAM_EMPTY;
+    struct addresses number;
+    struct dial dial;
+    struct url nobody;
+    struct url url;
+    char text[64];
+    int64_t from;
+
+    close(server_listen(text));
+    if (url_parse(&url, peer_address, NULL) != RLOCK_OK ||
+        url_parse(&nobody, text, NULL) != RLOCK_OK)
+        return;
+    dial_init(&dial, &url);
+    resolve_number(nobody.host, nobody.port, &dial.known);
+    resolve_number(url.host, url.port, &number);
+    dial.known.item[1] = number.item[0];
+    dial.known.n = 2;
+    from = rlock_clock_ms();
+    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "behind one that is refused");
+    ok(rlock_clock_ms() - from < 250, "is found at once");
+    stream_reset(&stream);
+    close(peer_accept());
+    dial_fini(&dial);
+    url_fini(&nobody);
+    url_fini(&url);
+}
+
+/* The other name of a node counts where the first leads nowhere: refused, silent or unknown. */
+static void test_alias(void)
+{
+    static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1"};
+    static const char *const aliases[] = {"localhost", "127.0.0.1", "name.invalid"};
+    struct stream stream = STREAM_EMPTY;
+    struct dial dial;
+    struct url peer;
+    struct url url;
+    size_t i;
+
+    if (url_parse(&peer, peer_address, NULL) != RLOCK_OK)
+        return;
+    for (i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        if (url_at(&url, &peer, hosts[i], aliases[i], peer.port, NULL) != RLOCK_OK)
+            continue;
+        dial_init(&dial, &url);
+        okf(call(&dial, PATIENCE_MS, &stream, NULL) == RLOCK_OK, "%s, which is %s", hosts[i],
+            aliases[i]);
+        close(peer_accept());
+        stream_reset(&stream);
+        dial_fini(&dial);
+        url_fini(&url);
+    }
+    url_fini(&peer);
+}
+
+static void test_families(void)
+{
+    struct sockaddr_in6 v6[3] = {{.sin6_family = AF_INET6}};
+    struct sockaddr_in v4[2] = {{.sin_family = AF_INET}};
+    struct addrinfo list[5];
+    struct addresses kept = {.n = 0};
+    char order[6] = "";
+    size_t i;
+
+    for (i = 0; i < 5; i++) {
+        v6[i % 3].sin6_family = AF_INET6;
+        v4[i % 2].sin_family = AF_INET;
+        list[i] = (struct addrinfo){.ai_family = i < 3 ? AF_INET6 : AF_INET,
+                                    .ai_addrlen = i < 3 ? sizeof v6[0] : sizeof v4[0],
+                                    .ai_addr = i < 3 ? (struct sockaddr *)&v6[i]
+                                                     : (struct sockaddr *)&v4[i - 3],
+                                    .ai_next = i < 4 ? &list[i + 1] : NULL};
+    }
+    resolve_keep(list, &kept);
+    for (i = 0; i < kept.n && i < 5; i++)
+        order[i] = kept.item[i].at.ss_family == AF_INET6 ? '6' : '4';
+    is_str(order, "64646", "the families take turns");
+    kept.n = 0;
+    resolve_keep(NULL, &kept);
+    is_int((int64_t)kept.n, 0, "of nothing nothing is kept");
 }
 
 /* A listener at a path instead of a port. */
@@ -191,6 +331,9 @@ int main(void)
     test_moved();
     test_given_up();
     test_silent();
+    test_refused();
+    test_alias();
+    test_families();
     snprintf(path, sizeof path, "%s/socket", folder);
     snprintf(text, sizeof text, "unix://%s", path);
     if (ok(listen_at(path), "a socket"))

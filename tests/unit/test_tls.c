@@ -29,7 +29,8 @@ static bool begin(struct talk *talk, struct tls *tls, const char *host)
         return false;
     talk->stream.fd = ends[0];
     talk->peer = ends[1];
-    return tls_start(tls, &talk->line, host, talk->stream, &talk->err) == RLOCK_OK;
+    return tls_start(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->stream,
+                     &talk->err) == RLOCK_OK;
 }
 
 static void end(struct talk *talk)
