@@ -47,6 +47,7 @@ struct options {
     const char *tls_ca;
     const char *tls_cert;
     const char *tls_key;
+    const char *tls_name;
     const char *password_file;
     int64_t pass_credentials;
     int64_t connect_ms;
@@ -103,7 +104,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 39
+#define OPTION_COUNT 40
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -28,6 +28,7 @@ _rlock_options='-k --key                KEY
 -  --tls-ca             FILE
 -  --tls-cert           FILE
 -  --tls-key            FILE
+-  --tls-name           NAME
 -  --password-file      FILE
 -  --pass-credentials   -
 -  --connect-timeout    DURATION 1s 5s 30s
@@ -45,14 +46,14 @@ _rlock_options='-k --key                KEY
 -V --version            -'
 
 # verb options    "-": without a verb
-_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
-acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
-renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,help,version
-release key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
-status key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,watch,help,version
-list   url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version
-break  key,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,yes,help,version
-doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,password-file,connect-timeout,quiet,verbose,json,help,version'
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
+acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
+renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,help,version
+release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
+status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,watch,help,version
+list   url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version
+break  key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,yes,help,version
+doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version'
 
 # _rlock_own VERB: its options, with commas between them; fails if there is no such verb.
 _rlock_own() {

@@ -250,7 +250,7 @@ static enum rlock_status try_next(struct dial *dial, enum rlock_status st, struc
     return st >= RLOCK_E_USAGE ? st : err_set(err, RLOCK_E_UNREACHABLE, 0, "connect: no address");
 }
 
-/* The name first; what is known of it from the call before, and its alias, have their turn later. */
+/* The name first; what it led to at the call before, and its alias, have their turn later. */
 static enum rlock_status start_by_name(struct dial *dial, struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();

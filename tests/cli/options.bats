@@ -291,6 +291,11 @@ probe_tls() {
 probe_tls_ca() { probe_tls "$1" tls-ca CA; }
 probe_tls_cert() { probe_tls "$1" tls-cert certificate; }
 probe_tls_key() { probe_tls "$1" tls-key key; }
+probe_tls_name() {
+    from "$1" tls-name '%' -u "rediss://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
+    assert_status 78
+    assert_line '(no certificate can be for that host name|built without TLS)'
+}
 probe_password_file() {
     echo hunter2 >"$DIR/password"
     from "$1" password-file "$DIR/password" -k "$KEY" -- true

@@ -21,6 +21,14 @@ setup_file() {
     tls_certificate expired ca DNS:localhost,IP:127.0.0.1 $(tls_past)
     tls_certificate unknown stranger DNS:localhost,IP:127.0.0.1
     tls_certificate client ca DNS:client.example
+    tls_certificate localhost ca email:somebody@localhost # its subject is the only name it has
+    tls_certificate between ca DNS:between.example
+    printf '%s\n' basicConstraints=critical,CA:true keyUsage=critical,keyCertSign >"$TLS/is-ca"
+    openssl x509 -req -in "$TLS/between.csr" -CA "$TLS/ca.crt" -CAkey "$TLS/ca.key" \
+        -CAcreateserial -extfile "$TLS/is-ca" -days 30 -out "$TLS/between.crt" 2>>"$TLS/log"
+    tls_certificate below between IP:127.0.0.1
+    cat "$TLS/below.crt" "$TLS/between.crt" >"$TLS/whole.crt"
+    cp "$TLS/below.key" "$TLS/whole.key"
     openssl req -x509 "${TLS_KEY[@]}" -days 30 -subj /CN=self -addext \
         subjectAltName=IP:127.0.0.1 -keyout "$TLS/self.key" -out "$TLS/self.crt" 2>>"$TLS/log"
     openssl pkey -in "$TLS/client.key" -aes256 -passout pass:x -out "$TLS/locked.key"
@@ -120,12 +128,44 @@ certificate_refused() {
     refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
 }
 
+@test "a certificate whose subject alone is the host's name is refused: 78" {
+    certificate_refused localhost localhost "the server's certificate is not for localhost"
+}
+
+@test "a server that leaves out its intermediate certificate: 78, and that is a reason it names" {
+    certificate_refused below 127.0.0.1 \
+        ".*, or the server doesn't send its intermediate certificate"
+    tls_listener whole whole -cert_chain "$TLS/between.crt"
+    refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT"
+}
+
+@test "--tls-ca is a folder, too, in which CAs are found by their hash" {
+    mkdir "$DIR/cas"
+    cp "$TLS/stranger.crt" "$TLS/ca.crt" "$DIR/cas"
+    refused 78 "CA folder $DIR/cas: no certificates" -u "rediss://$AT" --tls-ca "$DIR/cas"
+    openssl rehash "$DIR/cas"
+    run -0 rlock -k "$KEY" -u "rediss://$AT" --tls-ca "$DIR/cas" -- true
+    rm "$DIR/cas/ca.crt"
+    openssl rehash "$DIR/cas"
+    refused 78 'signed by a CA that is not trusted here' -u "rediss://$AT" --tls-ca "$DIR/cas"
+}
+
+@test "--tls-name: another name than the URL's is the one that must be right, and is told" {
+    tls_listener two localhost -servername elsewhere.example -cert2 "$TLS/elsewhere.crt" \
+        -key2 "$TLS/elsewhere.key"
+    refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT" --tls-name elsewhere.example
+    refused 78 'not for other.example$' -u "rediss://localhost:$TLS_PORT" \
+        --tls-name other.example
+    refused 78 'not for 127.0.0.3$' -u "rediss://localhost:$TLS_PORT" --tls-name 127.0.0.3
+    RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
+}
+
 @test "an expired one, a self-signed one and one of an unknown CA are refused: 78" {
     certificate_refused expired 127.0.0.1 "the server's certificate: it has expired"
     certificate_refused self 127.0.0.1 \
         "the server's certificate: it is self-signed, and not trusted here"
     certificate_refused unknown 127.0.0.1 \
-        "the server's certificate: it was signed by a CA that is not trusted here"
+        "the server's certificate: it was signed by a CA that is not trusted here, .*"
 }
 
 @test "the same is told to a server that was found right: its certificate was all there was to it" {
@@ -182,7 +222,8 @@ certificate_refused() {
     local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
     refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
     refused 78 "CA file $TLS/ca.key: no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
-    refused 78 "CA file $DIR: " -u $url --tls-ca "$DIR"
+    refused 78 "CA folder $DIR: no certificates that are named by their hash" -u $url \
+        --tls-ca "$DIR"
     refused 78 "certificate file $DIR/none: No such file" -u $url --tls-cert "$DIR/none"
     refused 78 "certificate file $TLS/ca.key: no certificate in PEM" -u $url \
         --tls-cert "$TLS/ca.key"
