@@ -23,7 +23,9 @@
 #include <unistd.h>
 
 #define RELEASE_MS 2000 /* the longest a release may keep us */
-#define KEEP_AFTER 2    /* of the time to the first renewal, the part without a keeper */
+#define KEEP_PART 2     /* of the time to the first renewal, the part without a keeper at most */
+#define KEEP_AFTER_MS \
+    100 /* it is to know the other nodes of a Cluster before the first one fails */
 
 struct holding {
     const struct hold_plan *plan;
@@ -278,7 +280,18 @@ static int64_t guard_limit_ms(const struct holding *h)
                : h->agreed.kill_ms + h->plan->grant->timing.margin_ms / 2;
 }
 
-/* Most commands have ended before the first renewal is due, and need no thread at all. */
+/*
+ * When the keeper is needed for certain: counted, as the first renewal, from before the grant was
+ * asked for, as the grant may have come late.
+ */
+static int64_t keep_late_ms(const struct holding *h)
+{
+    const struct rlock_grant *grant = h->plan->grant;
+
+    return grant->until_ms - grant->timing.ttl_ms + grant->timing.renew_ms / KEEP_PART;
+}
+
+/* Most commands have ended before that, and need no thread at all. */
 static void keep(struct holding *h)
 {
     struct rlock_error err;
@@ -286,6 +299,10 @@ static void keep(struct holding *h)
     h->keep_ms = RLOCK_NEVER;
     if (rlock_keep(h->plan->lock, &h->events, &err) == RLOCK_OK)
         return;
+    if (rlock_clock_ms() < keep_late_ms(h)) {
+        h->keep_ms = keep_late_ms(h);
+        return;
+    }
     say(h, REPORT_NOTICE, "renewal-failed", err.text);
     h->keep_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
 }
@@ -373,9 +390,9 @@ static enum verdict start(struct holding *h)
     h->agreed = word.lease = deadlines_of(h, h->end_ms);
     /* however the loss of a lease is taken, a command is never started after its end */
     word.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
-    /* as the first renewal, from before the grant was asked for: the grant may have come late */
-    h->keep_ms = plan->grant->until_ms - plan->grant->timing.ttl_ms +
-                 plan->grant->timing.renew_ms / KEEP_AFTER;
+    h->keep_ms = plan->granted_ms + KEEP_AFTER_MS;
+    if (h->keep_ms > keep_late_ms(h))
+        h->keep_ms = keep_late_ms(h);
     h->max_hold_ms = plan->options->max_hold_ms > 0 ? plan->granted_ms + plan->options->max_hold_ms
                                                     : RLOCK_NEVER;
     h->timer = timer_open();

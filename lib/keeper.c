@@ -5,6 +5,11 @@
  * It decides nothing: whether the lease still stands is a matter of time, and
  * those who act on it hold its end as their own deadline. A keeper that hangs
  * therefore only fails to move that deadline.
+ *
+ * Before anything else it asks for the nodes of a Cluster:
+ * 1. the server of the URL grants the lock, and is the only node that is known;
+ * 2. it dies before the first renewal, and its replica takes its place;
+ * 3. nobody is left to ask where the lock is now.
  */
 #include "keeper.h"
 
@@ -63,6 +68,7 @@ static void *keep(void *arg)
     bool told = false;
 
     stop = (struct rlock_until){RLOCK_NEVER, keeper->stop[0]};
+    quorum_learn(keeper->quorum, stop); /* the first renewal may be too late to ask this server */
     next = until_at(stop, next_renewal(keeper));
     while (clock_sleep(next) != RLOCK_STOPPED) {
         struct rlock_error err = {.status = RLOCK_OK};

@@ -186,6 +186,11 @@ static void turn_away(struct member *member)
 
 /* ---- the answers ---- */
 
+bool member_may_look(const struct member *member)
+{
+    return !member->has_looked && !has_sentinels(member);
+}
+
 /*
  * Is it time to ask for the nodes of a Cluster? Only who may have to find it
  * again needs them: one that is about to ask again, and this isn't over soon. A
@@ -193,7 +198,7 @@ static void turn_away(struct member *member)
  */
 static bool is_to_look(const struct member *member)
 {
-    return member->limits.goes_on && !member->has_looked && !has_sentinels(member) &&
+    return member->limits.goes_on && member_may_look(member) &&
            (!member->is_to_tell || node_stands(&member->home->node)) &&
            (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
@@ -212,7 +217,7 @@ static enum rlock_status ask_at(struct member *member, struct place *place, enum
     place->node.reply_bytes = member->reply_bytes;
     place->node.is_to_tell = member->is_to_tell;
     member->try_ms = has_sentinels(member) && soon < until ? soon : until;
-    if (first == NODE_NOTHING && is_to_look(member)) {
+    if (member->is_looking || (first == NODE_NOTHING && is_to_look(member))) {
         first = NODE_LOOK;
         member->has_looked = true;
     }
@@ -366,12 +371,18 @@ static bool is_ours(const struct member *member, enum rlock_status st)
     return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
 }
 
+/* A server that is no Cluster, or doesn't tell whom it is with, has answered as well. */
+static bool has_seen(const struct member *member)
+{
+    return member->is_looking && node_stands(&member->at->node);
+}
+
 static void settle(struct member *member, enum rlock_status st)
 {
     member->asked_ms = member->at->node.asked_ms;
     if (member->at->node.said != NULL)
         see(member, &member->at->node);
-    if (st == RLOCK_OK && reply_error(member->reply) != NULL)
+    if (st == RLOCK_OK && reply_error(member->reply) != NULL && !has_seen(member))
         st = refused(member);
     else if (st == RLOCK_OK)
         member->n_tries = 0;
@@ -414,19 +425,33 @@ static void start(struct member *member)
     sentinel_ask(&member->sentinel, until);
 }
 
-void member_ask(struct member *member, const struct request *request, struct member_limits limits)
+static void begin(struct member *member, struct member_limits limits)
 {
-    enum rlock_status st;
-
     member->reply = NULL;
     member->limits = limits;
     member->n_hops = 0;
     member->has_relogged = false;
+    member->is_looking = false;
     if (member->first_ms == 0)
         member->first_ms = rlock_clock_ms();
     member->at = member->home;
     member->asked_ms = member->at->node.asked_ms = 0;
     forget_request(member);
+    member->script = NULL;
+}
+
+void member_look(struct member *member, struct member_limits limits)
+{
+    begin(member, limits);
+    member->is_looking = true;
+    start(member);
+}
+
+void member_ask(struct member *member, const struct request *request, struct member_limits limits)
+{
+    enum rlock_status st;
+
+    begin(member, limits);
     member->script = request->script;
     st = codec_encode(request, &member->request, &member->request_bytes, &member->err);
     if (st == RLOCK_OK)

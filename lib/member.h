@@ -46,6 +46,7 @@ struct member {
     struct cluster cluster;
     int64_t first_ms;          /* when it was asked first; 0: not yet */
     bool has_looked;           /* has home been asked for its Cluster? */
+    bool is_looking;           /* that is all that it is asked */
     bool is_to_tell;           /* who it is, and since when it runs */
     struct identity identity;  /* as it has told; all of it "" and 0: not yet */
     struct sentinel sentinel;  /* of URL_SENTINEL */
@@ -101,6 +102,12 @@ void member_visit(struct member *member, struct url *url);
  * where the server, its Cluster or its Sentinels say, within the same limits.
  */
 void member_ask(struct member *member, const struct request *request, struct member_limits limits);
+
+/* member_look: ask which nodes its Cluster has, and remember them; `reply` tells nothing. */
+void member_look(struct member *member, struct member_limits limits);
+
+/* member_may_look: wasn't that asked yet, and could it be of use? */
+bool member_may_look(const struct member *member);
 
 /*
  * What a pending request waits for: descriptors (at most MEMBER_WATCH_MAX;

@@ -179,7 +179,9 @@ static enum rlock_status load(struct node *node, enum node_first first, const ch
     node->is_first = first != NODE_NOTHING;
     if (whole == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    memcpy(whole + node->out_bytes, bytes, n);
+    if (n > 0)
+        memcpy(whole + node->out_bytes, bytes, n);
+    node->is_alone = n == 0;
     node->out = whole;
     node->out_bytes += n;
     return RLOCK_OK;
@@ -407,7 +409,7 @@ static enum rlock_status step_request(struct node *node, const struct reply **re
         return RLOCK_OK;
     if (st == RLOCK_OK && node->is_first) {
         hear_first(node, *reply);
-        st = next_reply(node, reply, err);
+        st = node->is_alone ? st : next_reply(node, reply, err);
     }
     if (st == RLOCK_OK && (node->sent < node->out_bytes || !codec_empty(node->codec)))
         st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more than was asked for");

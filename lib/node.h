@@ -45,6 +45,7 @@ struct node {
     size_t greeting_bytes;
     enum node_first first;
     bool is_first; /* its reply comes next */
+    bool is_alone; /* no request follows it */
     char *said;    /* what came of NODE_LOOK or NODE_TELL; NULL: nothing */
     char *out;     /* the request, encoded */
     size_t out_bytes;
@@ -72,7 +73,8 @@ bool node_has_password(const struct node *node);
 /*
  * node_ask: begin a request, on the standing connection if there is one, else
  * on a new one that must stand by `connect_until_ms`. Nothing may be under way.
- * `bytes` are a request as it was encoded; borrowed for the call.
+ * `bytes` are a request as it was encoded; borrowed for the call. Without any, NODE_LOOK is all
+ * that is asked, and its reply is the reply.
  */
 enum rlock_status node_ask(struct node *node, enum node_first first, const char *bytes, size_t n,
                            int64_t connect_until_ms, struct rlock_error *err);

@@ -68,7 +68,6 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     struct round round = {.lease = lease,
                           .ask = lease_ask_confirm,
                           .read = answer_read_confirmation,
-                          .goes_on = true,
                           .needs_memory = true,
                           .is_quick = true};
     struct tally noted;
@@ -101,8 +100,7 @@ static void undo(struct quorum *quorum, const struct lease *lease, unsigned gran
                           .ask = lease_ask_undo,
                           .enough = 1,
                           .skip = ~granted_by,
-                          .reply_ms = quorum->timing.reply_ms,
-                          .goes_on = true};
+                          .reply_ms = quorum->timing.reply_ms};
 
     if (granted_by != 0)
         round_run(quorum, &round, until_in((struct rlock_until){RLOCK_NEVER, -1}, round.reply_ms));
@@ -252,8 +250,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
                           .ask = lease_ask_wake,
                           .enough = 1,
                           .block_ms = lease_block_ms(lease, *block_ms),
-                          .reply_ms = acquire_reply_ms(&quorum->timing),
-                          .goes_on = true};
+                          .reply_ms = acquire_reply_ms(&quorum->timing)};
     struct clocks before;
     enum rlock_status st;
     size_t i;
@@ -293,8 +290,7 @@ static void repair(struct quorum *quorum, const struct lease *lease, unsigned go
                           .enough = 1,
                           .skip = ~gone_from,
                           .reply_ms = quorum->timing.reply_ms,
-                          .undo = true,
-                          .goes_on = true};
+                          .undo = true};
     size_t i;
 
     if (gone_from == 0 || lease->is_adopted || lease_has_outer(lease))
@@ -331,8 +327,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
     struct round round = {.lease = lease,
                           .ask = lease_ask_renew,
                           .read = answer_read_renewal,
-                          .reply_ms = quorum->timing.reply_ms,
-                          .goes_on = true};
+                          .reply_ms = quorum->timing.reply_ms};
     enum rlock_status stopped = round_run(quorum, &round, until_in(until, quorum->timing.reply_ms));
     struct rlock_timing timing = quorum->timing;
     struct tally tally;
@@ -350,6 +345,21 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
         return RLOCK_OK;
     }
     return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &tally, err);
+}
+
+void quorum_learn(struct quorum *quorum, struct rlock_until until)
+{
+    struct round round = {
+        .looks = true, .enough = quorum->n, .reply_ms = quorum->timing.reply_ms, .skip = ~0U};
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (member_may_look(&quorum->member[i]))
+            round.skip &= ~(1U << i);
+    if (round.skip == ~0U)
+        return;
+    (void)!round_run(quorum, &round, until_in(until, round.reply_ms));
+    round_drop(quorum, &round);
 }
 
 /* ---- release ---- */
@@ -406,8 +416,7 @@ enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request 
     struct round round = {.request = request,
                           .enough = block_ms > 0 ? quorum->n : 0,
                           .block_ms = block_ms,
-                          .reply_ms = quorum->timing.reply_ms,
-                          .goes_on = true};
+                          .reply_ms = quorum->timing.reply_ms};
     enum rlock_status st = round_run(quorum, &round, until);
     size_t answered = 0;
     size_t i;

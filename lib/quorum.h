@@ -36,6 +36,12 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, int64_t *end_ms, bool *restored,
                                struct rlock_error *err);
 
+/*
+ * quorum_learn: ask those members that were not asked before which nodes their Cluster has, as each
+ * may be the only one of it that is known. What comes of it shows when that one fails.
+ */
+void quorum_learn(struct quorum *quorum, struct rlock_until until);
+
 /* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault. */
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
                                  struct rlock_until until, struct rlock_error *err);

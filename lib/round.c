@@ -33,16 +33,19 @@ static void ask_one(struct quorum *quorum, const struct round *round, size_t i,
     struct member_limits limits = {.connect_until_ms = connect.at_ms,
                                    .block_ms = round->block_ms,
                                    .reply_ms = round->reply_ms,
-                                   .goes_on = round->goes_on};
+                                   .goes_on = !round->is_last};
     struct member *member = &quorum->member[i];
     struct lease_when when = {.block_ms = round->block_ms, .fence = round->fence};
     struct request request;
 
     member->is_behind = false;
     when.not_after_ms = member_server_ms(member, answer.at_ms);
-    if (round->request == NULL)
+    if (!round->looks && round->request == NULL)
         round->ask(round->lease, &request, &when);
-    member_ask(member, round->request != NULL ? round->request : &request, limits);
+    if (round->looks)
+        member_look(member, limits);
+    else
+        member_ask(member, round->request != NULL ? round->request : &request, limits);
     if (member->state == RLOCK_PENDING)
         member_step(member);
 }

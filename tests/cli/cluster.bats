@@ -233,16 +233,29 @@ move_about() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_monitor "$DIR/monitor"
     before=$(now_ms)
-    hold holder -k "$KEY"
+    redis_cli set "$KEY" other px 60000 >/dev/null
     start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 file_has "$DIR/monitor" BLPOP
-    let_go holder
+    redis_cli del "$KEY" >/dev/null
     finish waiter
     took=$(($(now_ms) - before))
     assert_status 0
     redis_cli echo 'end of it' >/dev/null
     eventually 5 file_has "$DIR/monitor" 'end of it'
     ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER # a busy machine is not soon
+}
+
+@test "whoever holds a lock for a moment asks once for the nodes of a Cluster" {
+    redis_start plain
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    redis_monitor "$DIR/monitor"
+    hold holder -t 60 -k "$KEY"
+    eventually 5 file_has "$DIR/monitor" '"CLUSTER" "NODES"'
+    let_go holder
+    assert_status 0
+    redis_cli echo 'end of it' >/dev/null
+    eventually 5 file_has "$DIR/monitor" 'end of it'
+    assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'times that it asked'
 }
 
 @test "a slot that is on its way without the lock: it is asked for there, and had when it arrived" {
