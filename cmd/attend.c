@@ -32,6 +32,7 @@ enum attend_word { ATTEND_BEGIN, ATTEND_CANCEL };
 
 struct attending {
     const struct session *session;
+    struct local *local; /* of that session */
     const struct rlock_grant *grant;
     struct bound bound;
     struct leash leash;
@@ -42,6 +43,7 @@ struct attending {
     bool is_over;
     bool is_lost;
     bool is_released;
+    bool is_bereft; /* the private server has ended, with all of its locks */
 };
 
 static struct leash_times times_of(const struct attending *a)
@@ -85,7 +87,7 @@ static void give_back(struct attending *a)
     rlock_unkeep(a->session->lock);
     if (a->is_lost)
         until.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
-    if (!a->is_released)
+    if (!a->is_released && !a->is_bereft)
         (void)!rlock_release(a->session->lock, until, RLOCK_ENDS_FREE, 0, NULL);
 }
 
@@ -157,17 +159,17 @@ static int64_t next_look(const struct attending *a)
 
 static void attend(struct attending *a)
 {
-    struct pollfd watch[] = {{.fd = a->bound.fd, .events = POLLIN},
-                             {.fd = -1, .events = POLLIN},
-                             {.fd = -1, .events = POLLIN},
-                             {.fd = a->session->signals.fd, .events = POLLIN},
-                             {.fd = a->timer, .events = POLLIN}};
+    struct pollfd watch[] = {
+        {.fd = a->bound.fd, .events = POLLIN}, {.fd = -1, .events = POLLIN},
+        {.fd = -1, .events = POLLIN},          {.fd = a->session->signals.fd, .events = POLLIN},
+        {.fd = a->timer, .events = POLLIN},    {.fd = -1, .events = POLLIN}};
 
     while (!a->is_over) {
         keep(a);
         timer_set(a->timer, next_look(a));
         watch[1].fd = a->events;
         watch[2].fd = a->leash.fd;
+        watch[5].fd = a->local->alive;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[0].revents != 0) {
             a->is_over = true;
@@ -175,6 +177,10 @@ static void attend(struct attending *a)
         }
         if (watch[1].revents != 0)
             take_events(a);
+        if (!a->is_over && watch[5].revents != 0 && local_has_ended(a->local)) {
+            a->is_bereft = true;
+            lose(a);
+        }
         if (watch[3].revents != 0)
             take_signals(a);
         if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
@@ -223,10 +229,11 @@ static _Noreturn void be_attendant(struct attending *a, int fd)
     _exit(0);
 }
 
-int attend_start(struct attendant *attendant, const struct session *session,
+int attend_start(struct attendant *attendant, struct session *session,
                  const struct rlock_grant *grant, const struct bound *bound)
 {
     struct attending a = {.session = session,
+                          .local = &session->local,
                           .grant = grant,
                           .bound = *bound,
                           .leash = {.fd = -1},

@@ -15,7 +15,7 @@ struct attendant {
  * attend_start: fork it, away from the terminal and all descriptors that rlock
  * was started with. Back when it is ready. 0, or an errno: then there is none.
  */
-int attend_start(struct attendant *attendant, const struct session *session,
+int attend_start(struct attendant *attendant, struct session *session,
                  const struct rlock_grant *grant, const struct bound *bound);
 
 /* attend_begin: the lease is its from now on, and not ours to give back. */

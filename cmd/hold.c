@@ -44,6 +44,7 @@ struct holding {
     bool guard_failed; /* it was killed, or doesn't move */
     bool is_lost;
     bool is_held_long; /* --max-hold ended the command */
+    bool is_bereft;    /* the private server has ended, with all of its locks */
     char trouble[256]; /* why the last renewal failed; "": it didn't */
 };
 
@@ -216,6 +217,15 @@ static void take_events(struct holding *h)
         take_event(h, &event);
 }
 
+/* The private server is ours alone, so with its end all of its locks are gone. */
+static void look_after_server(struct holding *h)
+{
+    if (!local_has_ended(h->plan->local))
+        return;
+    h->is_bereft = true;
+    lose(h, "the private server has ended, and with it the lock");
+}
+
 static void take_news(struct holding *h)
 {
     struct ward_news news;
@@ -350,14 +360,18 @@ static void supervise(struct holding *h)
     struct pollfd watch[] = {{.fd = h->plan->signals->fd, .events = POLLIN},
                              {.fd = -1, .events = POLLIN},
                              {.fd = h->guard->fd, .events = POLLIN},
-                             {.fd = h->timer, .events = POLLIN}};
+                             {.fd = h->timer, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN}};
 
     while (!h->is_over) {
         timer_set(h->timer, earliest(h));
         watch[1].fd = h->events;
+        watch[4].fd = h->plan->local->alive;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[1].revents != 0)
             take_events(h);
+        if (watch[4].revents != 0)
+            look_after_server(h);
         if (watch[2].revents != 0)
             take_news(h);
         if (!h->is_over && watch[0].revents != 0)
@@ -459,6 +473,8 @@ static enum verdict release(struct holding *h, enum verdict verdict)
 
     rlock_unkeep(h->plan->lock);
     h->events = -1;
+    if (h->is_bereft)
+        return verdict; /* there is nothing to give it back to */
     if (h->is_lost)
         until.at_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
     st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);

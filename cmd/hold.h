@@ -4,6 +4,7 @@
 #define HOLD_H
 
 #include "guard.h"
+#include "local.h"
 #include "options.h"
 #include "report.h"
 #include "signals.h"
@@ -17,6 +18,7 @@ struct hold_plan {
     const struct rlock_grant *grant;
     int64_t granted_ms;  /* when it came */
     bool has_waited;     /* for the lock: then somebody may wait behind us, and comes before us */
+    struct local *local; /* the private server whose lock it is, if it is one's */
     struct guard *guard; /* prepared, or not yet */
     const struct ward_plan *ward;
 };

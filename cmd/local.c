@@ -2,32 +2,45 @@
 /*
  * local: a private server on a Unix socket, for locks on one machine.
  *
- * Who uses the server holds a shared flock on a file beside its socket; the
- * kernel drops it however a user ends. A keeper process, the server's parent,
- * waits for the exclusive one: it gets that when nobody is left, and ends the
- * server while newcomers wait for it to be over. A second file serialises
- * starting.
+ * Who uses the server holds a shared flock on LOCALDIR_USERS; the kernel drops
+ * it however a user ends. So does the guard of a command, for as long as that
+ * may run. Two promises come of it:
+ *
+ *   the server ends when nobody uses it any more;
+ *   the next one isn't started before nobody uses the one before it.
+ *
+ * The second is for a server that was killed. Its locks are gone while commands
+ * run under them. Their rlocks have a connection to it that does nothing but
+ * end with it, and end their commands then at once. A newcomer gets the
+ * exclusive flock only when all that is over, and starts no server without it.
+ * One who waits for a lock has none, and gives up its part in the old server,
+ * so that it keeps nobody waiting.
+ *
+ * An older place (see localdir.c) is used as long as a server there is in use:
+ *
+ *   1. One finds that nobody uses it: it has the exclusive flock there.
+ *   2. Another comes, before that server has ended, and would use it.
+ *   3. The first starts a server in the new place.
+ *
+ * So the first removes the socket in the older place while it has that flock,
+ * and the second finds none.
+ *
+ * A cleaner may remove the files that are locked. A lock on a file counts only
+ * while the file is the one in the directory.
  */
 #include "local.h"
 
-#include "descriptors.h"
+#include "localdir.h"
+#include "localserver.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TRY_AGAIN_MS 2
@@ -47,281 +60,255 @@ static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, con
     return st;
 }
 
-/* ---- the place ---- */
-
-/* The same for all of one user's sessions, as far as the system has such a place. */
-static void choose_directory(char path[PATH_MAX])
+static enum rlock_status fail_busy(struct rlock_error *err)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    unsigned uid = (unsigned)geteuid();
-    struct stat is;
-
-    snprintf(path, PATH_MAX, "/run/user/%u", uid);
-    if (runtime != NULL && runtime[0] == '/')
-        snprintf(path, PATH_MAX, "%s/rlock", runtime);
-    else if (stat(path, &is) == 0 && S_ISDIR(is.st_mode) && is.st_uid == uid)
-        snprintf(path, PATH_MAX, "/run/user/%u/rlock", uid);
-    else if (uid == 0)
-        snprintf(path, PATH_MAX, "/run/rlock");
-    else
-        snprintf(path, PATH_MAX, "/tmp/rlock-%u", uid);
+    return fail(err, RLOCK_BUSY,
+                "local: its server has ended, and others who used it, or who start it anew, are "
+                "not through yet: nothing is granted before they are");
 }
 
-/* A directory that only we can write to: whoever owns it could hand us a server of theirs. */
-static enum rlock_status make_directory(const char *path, struct rlock_error *err)
+static void shut(int *fd)
 {
-    struct stat is;
-
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return fail(err, RLOCK_E_CONFIG, "local: %.150s: %s", path, strerror(errno));
-    if (lstat(path, &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
-        (is.st_mode & 077) != 0)
-        return fail(err, RLOCK_E_CONFIG, "local: %.150s: not a directory of this user's alone",
-                    path);
-    if (strlen(path) + sizeof "/server.sock" > sizeof((struct sockaddr_un *)NULL)->sun_path)
-        return fail(err, RLOCK_E_CONFIG, "local: %.150s: the path is too long for a socket", path);
-    return RLOCK_OK;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
-static int open_beside(const char *directory, const char *name)
-{
-    char path[PATH_MAX + 32];
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-static bool is_over(struct rlock_until until)
-{
-    return until.at_ms != RLOCK_NEVER && rlock_clock_ms() >= until.at_ms;
-}
-
-/* flock knows neither a deadline nor a descriptor that cuts it short, and it is held briefly. */
-static enum rlock_status take_lock(int fd, int kind, struct rlock_until until,
-                                   struct rlock_error *err)
+/* flock knows neither a deadline nor a descriptor that cuts it short. */
+static enum rlock_status pause_until(struct rlock_until until)
 {
     struct pollfd stop = {.fd = until.stop_fd, .events = POLLIN};
 
-    while (flock(fd, kind | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return fail(err, RLOCK_E_SYSTEM, "local: flock: %s", strerror(errno));
-        if (is_over(until))
-            return fail(err, RLOCK_E_UNREACHABLE, "local: its server neither starts nor ends");
-        if (poll(&stop, 1, TRY_AGAIN_MS) > 0)
-            return RLOCK_STOPPED;
+    if (until.at_ms != RLOCK_NEVER && rlock_clock_ms() >= until.at_ms)
+        return RLOCK_BUSY;
+    return poll(&stop, 1, TRY_AGAIN_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
+}
+
+/* ---- one look ---- */
+
+/*
+ * RLOCK_OK: part of its use, with `fd` locked shared and `alive`. RLOCK_PENDING:
+ * nobody uses one, with `fd` locked exclusively. RLOCK_BUSY: neither yet.
+ */
+static enum rlock_status look(struct local *local, int dir, struct rlock_error *err)
+{
+    if (local->fd >= 0 && !localdir_has(dir, LOCALDIR_USERS, local->fd))
+        shut(&local->fd);
+    if (local->fd < 0)
+        local->fd = localdir_file(dir, LOCALDIR_USERS);
+    if (local->fd < 0)
+        return fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_USERS ": %s", strerror(errno));
+    if (flock(local->fd, LOCK_SH | LOCK_NB) == 0) {
+        local->alive = localserver_call(dir);
+        if (local->alive >= 0 && localdir_has(dir, LOCALDIR_USERS, local->fd))
+            return RLOCK_OK;
+        if (local->alive < 0 && errno == EPERM)
+            return fail(err, RLOCK_E_CONFIG, "local: another user's process is its server");
+        shut(&local->alive);
     }
-    return RLOCK_OK;
-}
-
-/* ---- the server ---- */
-
-static bool answers(const char *socket_path)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool is_there;
-
-    snprintf(at.sun_path, sizeof at.sun_path, "%s", socket_path);
-    is_there = fd >= 0 && (connect(fd, (struct sockaddr *)&at, sizeof at) == 0 || errno == EAGAIN);
-    if (fd >= 0)
-        close(fd);
-    return is_there;
-}
-
-static void become_server(const char *directory, const char *socket_path, pid_t keeper, int log)
-{
-    static const char *const programs[] = {"valkey-server", "redis-server"};
-    const char *argv[] = {"",           "--port",       "0",       "--unixsocket",
-                          socket_path,  "--save",       "",        "--unixsocketperm",
-                          "600",        "--dir",        directory, "--maxmemory-policy",
-                          "noeviction", "--appendonly", "no",      NULL};
-    char *const nothing[] = {NULL};
-    size_t i;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != keeper)
-        _exit(1);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    for (i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-        argv[0] = programs[i];
-        execvpe(programs[i], (char *const *)argv, nothing);
+    if (flock(local->fd, LOCK_EX | LOCK_NB) == 0 && localdir_has(dir, LOCALDIR_USERS, local->fd)) {
+        local->alive = localserver_call(dir);
+        if (local->alive < 0 && errno != EAGAIN)
+            return RLOCK_PENDING;
+        shut(&local->alive); /* it is about to end, or we are about to use it */
     }
-    _exit(127);
+    flock(local->fd, LOCK_UN);
+    return RLOCK_BUSY;
 }
 
-/* Ends when nobody uses the server any more: the lock on `users` is the keeper's then. */
-static pid_t watch_users(int users, pid_t keeper)
-{
-    pid_t watcher = fork();
+/* ---- an older place ---- */
 
-    if (watcher == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (getppid() == keeper && flock(users, LOCK_EX) != 0 && errno == EINTR)
+/* RLOCK_PENDING: nobody uses it, and nobody will. */
+static enum rlock_status join_older(struct local *local, int dir, struct rlock_until until,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+
+    if (faccessat(dir, LOCALDIR_USERS, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return RLOCK_PENDING;
+    while (st == RLOCK_OK) {
+        st = look(local, dir, err);
+        if (st != RLOCK_BUSY)
+            break;
+        if (flock(local->fd, LOCK_EX | LOCK_NB) == 0) /* a server that nobody uses */
+            st = RLOCK_PENDING;
+        else
+            st = pause_until(until);
+    }
+    if (st == RLOCK_PENDING)
+        unlinkat(dir, LOCALDIR_SOCKET, 0);
+    if (st != RLOCK_OK)
+        shut(&local->fd);
+    return st;
+}
+
+/* ---- ours ---- */
+
+/* Only one of those who come at the same moment starts it. -1 without err: its turn didn't come. */
+static enum rlock_status take_turn(int dir, struct rlock_until until, int *turn,
+                                   struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+
+    *turn = -1;
+    while (st == RLOCK_OK) {
+        if (*turn < 0)
+            *turn = localdir_file(dir, LOCALDIR_START);
+        if (*turn < 0)
+            return fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_START ": %s", strerror(errno));
+        if (flock(*turn, LOCK_EX | LOCK_NB) == 0) {
+            if (localdir_has(dir, LOCALDIR_START, *turn))
+                return RLOCK_OK;
+            shut(turn);
             continue;
-        _exit(0);
-    }
-    return watcher;
-}
-
-/* The keeper shares neither session, terminal nor descriptors with who started it. */
-static void become_keeper(const char *directory, const char *socket_path, int log, int alive)
-{
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int users = open_beside(directory, "users");
-    pid_t keeper = getpid();
-    pid_t watcher = -1;
-    pid_t server;
-    sigset_t none;
-    int i;
-
-    prctl(PR_SET_NAME, "rlock-local");
-    setsid();
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (i = 0; i <= STDERR_FILENO; i++)
-        dup2(nothing, i);
-    descriptors_keep((int[]){users, log, alive}, 3);
-    if (users < 0 || chdir(directory) != 0)
-        _exit(1);
-    server = fork();
-    if (server == 0)
-        become_server(directory, socket_path, keeper, log);
-    close(log);
-    if (server > 0)
-        watcher = watch_users(users, keeper);
-    if (watcher > 0 && waitpid(-1, NULL, 0) == server) {
-        kill(watcher, SIGKILL); /* the server ended by itself */
-        _exit(0);
-    }
-    unlink(socket_path);
-    if (server > 0)
-        kill(server, SIGKILL); /* nothing of it is to be kept */
-    _exit(0);
-}
-
-/* The last line the server wrote, since it ended before it answered. */
-static void read_log(int log, char *line, size_t room)
-{
-    char text[2048];
-    ssize_t n = pread(log, text, sizeof text - 1, 0);
-    char *at;
-
-    text[n > 0 ? n : 0] = '\0';
-    while ((at = strrchr(text, '\n')) != NULL && at[1] == '\0')
-        *at = '\0';
-    snprintf(line, room, "%.150s", at == NULL ? text : at + 1);
-}
-
-/* Wait until it answers; `keeper` is readable once the keeper, and so the server, has ended. */
-static enum rlock_status await(const char *socket_path, int keeper, int log,
-                               struct rlock_until until, struct rlock_error *err)
-{
-    struct pollfd watch[] = {{.fd = keeper, .events = POLLIN},
-                             {.fd = until.stop_fd, .events = POLLIN}};
-    char line[160];
-
-    while (!answers(socket_path)) {
-        poll(watch, 2, TRY_AGAIN_MS);
-        if (watch[1].revents != 0)
-            return RLOCK_STOPPED;
-        if (watch[0].revents != 0) {
-            read_log(log, line, sizeof line);
-            if (line[0] == '\0')
-                return fail(
-                    err, RLOCK_E_UNREACHABLE,
-                    "local: neither valkey-server nor redis-server can be run; install one");
-            return fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
         }
-        if (is_over(until))
-            return fail(err, RLOCK_E_UNREACHABLE, "local: its server doesn't answer");
+        st = pause_until(until);
     }
-    return RLOCK_OK;
-}
-
-static enum rlock_status start(const char *directory, const char *socket_path,
-                               struct rlock_until until, struct rlock_error *err)
-{
-    enum rlock_status st;
-    int alive[2] = {-1, -1}; /* the keeper holds one end: its end shows at the other */
-    int log = memfd_create("rlock-local", MFD_CLOEXEC);
-    pid_t between = -1;
-
-    if (log >= 0 && pipe2(alive, O_CLOEXEC) == 0)
-        between = fork();
-    if (between == 0) {
-        if (fork() == 0) /* nobody's child: it outlives us */
-            become_keeper(directory, socket_path, log, alive[1]);
-        _exit(0);
-    }
-    if (between > 0) {
-        waitpid(between, NULL, 0);
-        close(alive[1]);
-        st = await(socket_path, alive[0], log, until, err);
-    } else {
-        st = fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s", strerror(errno));
-        close(alive[1]);
-    }
-    close(alive[0]);
-    close(log);
+    shut(turn);
     return st;
 }
 
-/* Only one of those who come at the same moment starts it. */
-static enum rlock_status make_sure(const char *directory, const char *socket_path,
-                                   struct rlock_until until, struct rlock_error *err)
+/* With the exclusive flock. No keeper waits for it to be free, so none can come in between. */
+static enum rlock_status start(struct local *local, int dir, struct rlock_until until,
+                               struct rlock_error *err)
 {
     enum rlock_status st;
-    int turn;
 
-    if (answers(socket_path))
-        return RLOCK_OK;
-    turn = open_beside(directory, "start");
-    if (turn < 0)
-        return fail(err, RLOCK_E_SYSTEM, "local: %.150s: %s", directory, strerror(errno));
-    st = take_lock(turn, LOCK_EX, until, err);
-    if (st == RLOCK_OK && !answers(socket_path))
-        st = start(directory, socket_path, until, err);
-    close(turn);
-    return st;
-}
-
-/* What means something in a URL is written %XX. */
-static void write_url(char url[PATH_MAX], const char *path)
-{
-    size_t used = (size_t)snprintf(url, PATH_MAX, "unix://");
-
-    for (; *path != '\0' && used + 4 < PATH_MAX; path++)
-        used += (size_t)snprintf(url + used, PATH_MAX - used,
-                                 strchr("%?#", *path) != NULL ? "%%%02X" : "%c", *path);
-}
-
-enum rlock_status local_open(struct local *local, struct rlock_until until, struct rlock_error *err)
-{
-    char directory[PATH_MAX];
-    char socket_path[PATH_MAX + 16];
-    enum rlock_status st;
-
-    choose_directory(directory);
-    st = make_directory(directory, err);
+    unlinkat(dir, LOCALDIR_SOCKET, 0);
+    while (flock(local->fd, LOCK_SH) != 0)
+        if (errno != EINTR)
+            return fail(err, RLOCK_E_SYSTEM, "local: flock: %s", strerror(errno));
+    st = localserver_start(dir, until, err);
     if (st != RLOCK_OK)
         return st;
-    local->fd = open_beside(directory, "users");
-    if (local->fd < 0)
-        return fail(err, RLOCK_E_SYSTEM, "local: %.150s: %s", directory, strerror(errno));
-    snprintf(socket_path, sizeof socket_path, "%s/server.sock", directory);
-    write_url(local->url, socket_path);
-    st = take_lock(local->fd, LOCK_SH, until, err);
-    if (st == RLOCK_OK)
-        st = make_sure(directory, socket_path, until, err);
-    if (st != RLOCK_OK)
-        local_close(local);
+    local->alive = localserver_call(dir);
+    if (local->alive < 0)
+        return fail(err, RLOCK_E_UNREACHABLE, "local: its server was killed as it started");
+    local->clients = localserver_clients(local->alive);
+    return RLOCK_OK;
+}
+
+static enum rlock_status join(struct local *local, int dir, struct rlock_until until,
+                              int64_t start_ms, struct rlock_error *err)
+{
+    enum rlock_status st = look(local, dir, err);
+    int turn;
+
+    if (st == RLOCK_PENDING)
+        flock(local->fd, LOCK_UN); /* those who come now are to see who has the turn */
+    if (st != RLOCK_PENDING && st != RLOCK_BUSY)
+        return st;
+    st = take_turn(dir, until, &turn, err);
+    while (st == RLOCK_OK) {
+        st = look(local, dir, err);
+        if (st != RLOCK_BUSY)
+            break;
+        st = pause_until(until);
+        if (st == RLOCK_OK)
+            continue;
+    }
+    if (st == RLOCK_PENDING)
+        st = start(local, dir, (struct rlock_until){rlock_clock_ms() + start_ms, until.stop_fd},
+                   err);
+    shut(&turn);
     return st;
+}
+
+enum rlock_status local_open(struct local *local, struct rlock_until until, int64_t start_ms,
+                             struct rlock_error *err)
+{
+    enum rlock_status st;
+    bool is_joined = false;
+    int older;
+    size_t i;
+
+    *local = (struct local)LOCAL_NONE;
+    st = localdir_open(&local->door, err);
+    for (i = 0; st == RLOCK_OK && !is_joined && localdir_open_older(i, &older); i++) {
+        if (older < 0)
+            continue;
+        if (!localdir_is_same(older, local->door)) {
+            st = join_older(local, older, until, err);
+            is_joined = st == RLOCK_OK;
+            if (is_joined)
+                dup3(older, local->door, O_CLOEXEC);
+            else if (st == RLOCK_PENDING)
+                st = RLOCK_OK;
+        }
+        close(older);
+    }
+    if (st == RLOCK_OK && !is_joined)
+        st = join(local, local->door, until, start_ms, err);
+    if (st == RLOCK_OK)
+        snprintf(local->url, sizeof local->url, "unix:///proc/self/fd/%d/" LOCALDIR_SOCKET,
+                 local->door);
+    else
+        local_close(local);
+    return st == RLOCK_BUSY ? fail_busy(err) : st;
+}
+
+bool local_has_ended(struct local *local)
+{
+    pid_t pid;
+    ssize_t n;
+    char said;
+
+    if (local->alive < 0)
+        return false;
+    pid = localserver_pid(local->alive);
+    n = recv(local->alive, &said, sizeof said, MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    shut(&local->alive);
+    if (n > 0) /* it serves no more than it does already: we shall hear from the renewals */
+        return false;
+    local->alive = localserver_call(local->door);
+    if (local->alive >= 0 && localserver_pid(local->alive) == pid)
+        return false;
+    shut(&local->alive);
+    return true;
+}
+
+/* Of a server that can't be reached: is it gone, or merely slow? */
+static bool has_failed(struct local *local)
+{
+    if (local->alive >= 0)
+        return local_has_ended(local);
+    local->alive = localserver_call(local->door);
+    return local->alive < 0 && errno != EAGAIN;
+}
+
+/*
+ * Between the two uses the URL leads to nothing: a lock that was had without
+ * part in the use of its server could end with that at any time.
+ */
+void local_reopen(struct local *local, int stop_fd, int64_t start_ms)
+{
+    struct rlock_until now = {rlock_clock_ms(), stop_fd};
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct local next;
+    int nothing;
+
+    if (local->door < 0 || (local->fd >= 0 && !has_failed(local)))
+        return;
+    nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nothing < 0 || dup3(nothing, local->door, O_CLOEXEC) < 0) {
+        shut(&nothing);
+        return;
+    }
+    close(nothing);
+    shut(&local->fd);
+    if (local_open(&next, now, start_ms, &err) != RLOCK_OK)
+        return;
+    local->fd = next.fd;
+    local->alive = next.alive;
+    dup3(next.door, local->door, O_CLOEXEC);
+    close(next.door);
 }
 
 void local_close(struct local *local)
 {
-    if (local->fd >= 0)
-        close(local->fd);
-    local->fd = -1;
+    shut(&local->fd);
+    shut(&local->alive);
+    shut(&local->door);
 }

@@ -79,10 +79,12 @@ static enum verdict run_command(struct run *run)
         .grant = &run->grant,
         .granted_ms = run->granted_ms,
         .has_waited = run->has_waited,
+        .local = &run->session.local,
         .guard = &run->guard,
         .ward = &run->ward,
     };
 
+    run->ward.keep_fd = run->session.local.fd;
     return hold(&plan, &run->held);
 }
 
@@ -105,9 +107,16 @@ static void plan_ward(struct run *run)
         .keeps_secrets = options->pass_credentials != 0,
         .pauses = options->on_lost == ON_LOST_PAUSE,
         .wait_all = options->wait_all != 0,
-        .keep_fd = run->session.local.fd,
+        .keep_fd = -1,
         .report = &run->session.report,
     };
+}
+
+/* Where it fails it is tried again, and told, when the guard is needed. */
+static void prepare_guard(struct run *run)
+{
+    run->ward.keep_fd = run->session.local.fd;
+    (void)!guard_prepare(&run->guard, &run->ward);
 }
 
 /* While the server answers there is time for it; without it the grant comes first. */
@@ -116,8 +125,17 @@ static void prepare(void *context)
     struct run *run = context;
 
     if (!run->has_prepared)
-        (void)!guard_prepare(&run->guard, &run->ward); /* else it is tried again, and told, later */
+        prepare_guard(run);
     run->has_prepared = true;
+}
+
+/* A guard that is there already has part in the use of a private server that may have ended. */
+static void unreached(void *context)
+{
+    struct run *run = context;
+
+    guard_reap(&run->guard);
+    run->has_prepared = false;
 }
 
 /* The guard shares with us what we write on next. To get it back takes time, which there is now. */
@@ -132,7 +150,7 @@ static void own_stack(void)
 
 static void get_ready(struct run *run)
 {
-    (void)!guard_prepare(&run->guard, &run->ward);
+    prepare_guard(run);
     own_stack();
 }
 
@@ -195,6 +213,7 @@ static enum verdict run_all(struct run *run)
     session->watch = (struct rlock_watch){.see = see,
                                           .asked = prepare,
                                           .warn = warn,
+                                          .unreached = unreached,
                                           .context = run,
                                           .every_ms = run->shown.every_ms};
     st = session_open(session, program_name(run->options), &err);

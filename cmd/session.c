@@ -4,8 +4,8 @@
 
 #include "credentials.h"
 #include "environment.h"
+#include "user.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,24 +39,58 @@ void session_init(struct session *session, const struct options *options)
     session->watch = progress_watch(&session->progress);
 }
 
-/*
- * Who runs us, by name. The local file first: the name service switch costs a
- * tenth of a millisecond, as much as all else that happens before the lock is
- * asked for.
- */
 static const char *user_name(void)
 {
-    FILE *file = fopen("/etc/passwd", "re");
-    struct passwd *user = NULL;
-    uid_t uid = geteuid();
+    const struct passwd *user = user_entry();
 
-    while (file != NULL && (user = fgetpwent(file)) != NULL && user->pw_uid != uid)
-        continue;
-    if (file != NULL)
-        fclose(file);
-    if (user == NULL)
-        user = getpwuid(uid);
     return user == NULL ? NULL : user->pw_name;
+}
+
+/* ---- who is told of the wait, and who looks after `local:` meanwhile ---- */
+
+static void see(void *context, const struct rlock_obstacle *obstacle)
+{
+    const struct session *session = context;
+
+    if (session->watch.see != NULL)
+        session->watch.see(session->watch.context, obstacle);
+}
+
+static void asked(void *context)
+{
+    const struct session *session = context;
+
+    if (session->watch.asked != NULL)
+        session->watch.asked(session->watch.context);
+}
+
+static void warn(void *context, const char *text)
+{
+    const struct session *session = context;
+
+    if (session->watch.warn != NULL)
+        session->watch.warn(session->watch.context, text);
+}
+
+static void unreached(void *context)
+{
+    struct session *session = context;
+
+    if (session->watch.unreached != NULL)
+        session->watch.unreached(session->watch.context);
+    local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
+}
+
+static struct rlock_watch watch_of(struct session *session)
+{
+    if (session->local.fd < 0)
+        return session->watch;
+    return (struct rlock_watch){.see = see,
+                                .asked = asked,
+                                .warn = warn,
+                                .unreached = unreached,
+                                .context = session,
+                                .every_ms = session->watch.every_ms};
 }
 
 static enum rlock_status open_lock(struct session *session, const char *program,
@@ -98,7 +132,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
-        .watch = session->watch,
+        .watch = watch_of(session),
     };
 
     if (session->token != NULL) { /* it is as it was granted, whatever else is wanted */
@@ -111,15 +145,48 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 }
 
 /* A signal that doesn't end us only cuts the wait short. */
-static enum rlock_status open_local(struct session *session, struct rlock_error *err)
+static enum rlock_status open_local_by(struct session *session, int64_t until_ms,
+                                       struct rlock_error *err)
 {
-    struct rlock_until until = {session->report.start_ms + session->options->connect_ms,
-                                session->signals.stop_fd};
+    struct rlock_until until = {until_ms, session->signals.stop_fd};
     enum rlock_status st;
 
     do
-        st = local_open(&session->local, until, err);
+        st = local_open(&session->local, until, session->options->connect_ms, err);
     while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
+    return st;
+}
+
+static void say(const struct session *session, enum report_level level, const char *why)
+{
+    report_say(&session->report, level, (struct message){.what = "warning", .why = why});
+}
+
+/* Who waits for a lock waits for who used a server that has ended, too. */
+static enum rlock_status open_local(struct session *session, struct rlock_error *err)
+{
+    const struct options *options = session->options;
+    bool waits = session->token == NULL && !verb_table[options->verb].only_looks;
+    int64_t until_ms = session->report.start_ms + options->connect_ms;
+    int64_t wait_ms = RLOCK_NEVER;
+    enum rlock_status st = open_local_by(session, until_ms, err);
+    char why[160];
+
+    if (options->wait_ms >= 0)
+        wait_ms = session->report.start_ms + options->wait_ms;
+    if (st == RLOCK_BUSY && waits && wait_ms > until_ms) {
+        say(session, REPORT_NOTICE, err->text);
+        st = open_local_by(session, wait_ms, err);
+    }
+    if (st == RLOCK_BUSY)
+        st = err->status = RLOCK_E_UNREACHABLE;
+    if (st == RLOCK_OK && session->local.clients > 0) {
+        snprintf(why, sizeof why,
+                 "local: its server can serve %lld connections only, two for each rlock, by the "
+                 "limit of open files here (ulimit -Hn)",
+                 (long long)session->local.clients);
+        say(session, REPORT_NOTICE, why);
+    }
     return st;
 }
 

@@ -191,12 +191,14 @@ struct rlock_obstacle {
  * Who is told what is in the way: after each look at it, again where no look
  * came for a while, and with NULL when the wait is over. And that the lock was
  * asked for and the answer is on its way: what a grant will need can be prepared
- * meanwhile. Called by the thread that waits; it must not block.
+ * meanwhile. Called by the thread that waits; it must not block, but for
+ * `unreached`, which may take the time that it needs to mend things.
  */
 struct rlock_watch {
     void (*see)(void *context, const struct rlock_obstacle *obstacle); /* NULL: nobody */
     void (*asked)(void *context);                                      /* NULL: nobody */
     void (*warn)(void *context, const char *text); /* that locks are not safe; NULL: nobody */
+    void (*unreached)(void *context); /* a server was not reached, and is tried again soon; NULL */
     void *context;
     int64_t every_ms; /* from one call to the next at the latest; 0: only after a look */
 };

@@ -187,6 +187,8 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
             return st;
         if (!may_pass(st))
             warn_of_login(asking);
+        if (st == RLOCK_E_UNREACHABLE)
+            watch_unreached(asking->quorum->told);
         asking->was_there = asking->was_there || asking->quorum->is_young || st == RLOCK_BUSY ||
                             st == RLOCK_PENDING;
         if (asking->was_there && !asking->lease->is_once)

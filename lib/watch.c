@@ -28,6 +28,12 @@ void watch_asked(const struct watch *watch)
         watch->by.asked(watch->by.context);
 }
 
+void watch_unreached(const struct watch *watch)
+{
+    if (watch != NULL && watch->by.unreached != NULL)
+        watch->by.unreached(watch->by.context);
+}
+
 void watch_warn(struct watch *watch, const char *text)
 {
     if (watch == NULL || watch->by.warn == NULL || watch->has_warned)

@@ -20,6 +20,9 @@ void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle);
 /* watch_asked: tell that the lock was asked for. */
 void watch_asked(const struct watch *watch);
 
+/* watch_unreached: tell that a server was not reached, and is tried again soon. */
+void watch_unreached(const struct watch *watch);
+
 /* watch_warn: tell what is wrong though nothing has failed, once. */
 void watch_warn(struct watch *watch, const char *text);
 

@@ -146,7 +146,7 @@ named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
 given_variables() {
     REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- \
         "$RLOCK" -u local: --slots 2 -k "$KEY:2" -- env |
-        grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_'
+        grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_\|^RLOCK_LOCAL_DIR'
 }
 promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
 

@@ -6,8 +6,8 @@ load ../helpers/redis
 
 setup() {
     common_setup
-    export DIR TOOLS RLOCK RLOCK_URL=local:
-    place=$XDG_RUNTIME_DIR/rlock
+    export DIR TOOLS RLOCK KEY RLOCK_URL=local:
+    place=$RLOCK_LOCAL_DIR
 }
 teardown() { common_teardown; }
 
@@ -19,17 +19,26 @@ named() {
     done 2>/dev/null
 }
 
-# Its environment is empty, so it has no mark; its parent has one.
+# keepers: the parents of this test's servers, and what waits there for the users. They have no
+# mark, as their environment is empty.
+keepers() {
+    local each
+    for each in $(grep -lsx rlock-local /proc/[0-9]*/comm); do
+        each=${each%/comm}
+        [[ $(readlink "$each/cwd") != "$place" ]] || echo "${each#/proc/}"
+    done
+}
+
 servers() {
     local keeper each name
-    for keeper in $(named rlock-local); do
+    for keeper in $(keepers); do
         for each in $(children "$keeper"); do
             read -r name <"/proc/$each/comm" && [[ $name == rlock-local ]] || echo "$each"
         done
     done 2>/dev/null
 }
 
-no_server() { [[ -z "$(named rlock-local)" && ! -e $place/server.sock ]]; }
+no_server() { [[ -z "$(keepers)" && ! -e $place/server.sock ]]; }
 local_cli() { REDIS_SOCKET=$place/server.sock redis_cli "$@"; }
 
 # hold NAME [OPTION...]: a lock of that name, held for as long as $DIR/NAME.stop isn't there.
@@ -103,7 +112,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
     nothing_left
 }
-nothing_left() { [[ -z $(marked) ]]; }
+nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 
 # A guard that outlives the program has the tree to end, under a lock that is still there.
 @test "the guard holds the server as the program does, and the command doesn't" {
@@ -116,21 +125,176 @@ nothing_left() { [[ -z $(marked) ]]; }
 }
 holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 
-# Besides the server there are its parent, and that one's other child, which waits for the users.
-@test "KILL of the server, or of who looks after it: the command is ended, 76; the next run works" {
+@test "KILL of the server, or of its parent: the command is ended, 76; the next run works" {
     local victim
-    for victim in servers 'named rlock-local' 'watchers'; do
+    for victim in servers 'first keepers'; do
         rm -f "$DIR/one.runs"
         hold one -t 1
         eventually 5 runs one
-        kill -KILL "$($victim | head -n 1)"
+        kill -KILL "$($victim)"
         finish one
         assert_status 76
         run -0 "$RLOCK" -k "$KEY:one" -- true
         eventually 5 no_server
     done
 }
-watchers() { children "$(named rlock-local | head -n 1)" | grep -xvf <(servers); }
+first() { "$@" | head -n 1; }
+
+@test "KILL of what waits for the users: it is replaced, and the server ends in the end" {
+    local before
+    hold one
+    eventually 5 runs one
+    before=$(watchers)
+    kill -KILL "$before"
+    eventually 5 has_other_watcher
+    let_go one
+    assert_status 0
+    eventually 5 no_server
+}
+watchers() { children "$(first keepers)" | grep -xvf <(servers); }
+has_other_watcher() { [[ -n $(watchers) && $(watchers) != "$before" ]]; }
+
+# ---- a server that is killed while its locks are held ----
+
+# stubborn NAME [OPTION...]: as `hold`, with a command that TERM doesn't end. Its lease is so long
+# that no renewal comes while the test runs.
+stubborn() {
+    start "$1" "$RLOCK" -k "$KEY" -t 600 --kill-after 2 "${@:2}" -- \
+        sh -c 'trap "" TERM; echo $$ >"$DIR/$1.runs"
+            until [ -e "$DIR/$1.stop" ]; do sleep 0.02; done' sh "$1"
+    eventually 5 test -s "$DIR/$1.runs"
+}
+not_granted() {
+    run -69 --separate-stderr "$RLOCK" -k "$KEY" --connect-timeout 0.3 -n -- touch "$DIR/ran"
+    assert_match "$stderr" 'nothing is granted before'
+    [[ ! -e $DIR/ran ]]
+}
+kill_server() { kill -KILL "$(servers)"; }
+
+@test "the server is killed: who held ends at once, 76, and nobody is granted before" {
+    local loop
+    for loop in 1 2 3; do
+        rm -f "$DIR"/*.runs
+        stubborn one
+        kill_server
+        run -0 --separate-stderr "$RLOCK" -k "$KEY" -- \
+            sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
+        finish one 30
+        assert_status 76
+        assert_match "$stderr" 'lost: the private server has ended, and with it the lock'
+        refute_match "$stderr" 'not-released|free when its ttl ends'
+    done
+}
+
+@test "the parent of the server is killed: the same" {
+    stubborn one
+    kill -KILL "$(first keepers)"
+    run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
+    finish one 30
+    assert_status 76
+}
+
+@test "the server is killed, and a command runs on by --on-lost ignore: nobody is granted" {
+    stubborn one --on-lost ignore
+    kill_server
+    not_granted
+    run -69 "$RLOCK" status -k "$KEY" --connect-timeout 0.5
+    start two "$RLOCK" -k "$KEY" --connect-timeout 0.5 -w 60 -- sh -c 'echo >"$DIR/two.runs"'
+    eventually 5 file_has "$DIR/two.err" 'warning: local: its server has ended'
+    run ! runs two
+    touch "$DIR/one.stop"
+    finish two
+    assert_status 0
+    runs two
+    finish one
+    assert_status 76
+}
+
+@test "the server and rlock are killed: the guard ends the command before others are granted" {
+    stubborn one
+    kill -STOP "$(named rlock-guard)"
+    kill -KILL "$pid" "$(servers)"
+    not_granted
+    kill -CONT "$(named rlock-guard)"
+    run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
+}
+
+@test "who waits when the server is killed has the lock from the next one, in the old order" {
+    local n
+    stubborn one
+    for n in 1 2 3; do
+        start "w$n" "$RLOCK" -v -k "$KEY" -- sh -c 'echo "$1" >>"$DIR/order"' sh "$n"
+        eventually 5 is_in_line "$n"
+    done
+    kill_server
+    for n in 1 2 3; do
+        finish "w$n" 30
+        assert_status 0
+    done
+    finish one
+    assert_status 76
+    assert_eq "$(<"$DIR/order")" $'1\n2\n3'
+    eventually 5 no_server
+}
+is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l) == $1)); }
+
+@test "the server is killed: what an acquire is bound to ends at once" {
+    start sh bash -c '"$RLOCK" acquire -k "$KEY" -t 600 --bind-pid $$ >"$DIR/got"; exec sleep 60'
+    eventually 10 test -s "$DIR/got"
+    kill_server
+    finish sh 30
+    assert_status 143
+    run -0 "$RLOCK" -k "$KEY" -- true
+}
+
+@test "the end of the connection alone is not the end of the server" {
+    hold one -t 600
+    eventually 5 runs one
+    local_cli client kill type normal >/dev/null || :
+    never 1 dead "$pid"
+    let_go one
+    assert_status 0
+}
+
+# ---- files that somebody removes ----
+
+@test "a cleaner removes the files: the server doesn't end under those who use it" {
+    local server
+    hold one
+    eventually 5 runs one
+    server=$(servers)
+    rm "$place/users" "$place/start"
+    hold two
+    eventually 5 runs two
+    let_go one
+    assert_status 0
+    run -75 "$RLOCK" -k "$KEY:two" -n -- true
+    assert_eq "$(servers)" "$server"
+    let_go two
+    assert_status 0
+    eventually 5 no_server
+}
+
+@test "a cleaner removes the socket: nobody is granted before those who use the server have ended" {
+    stubborn one
+    rm "$place/server.sock"
+    not_granted
+    touch "$DIR/one.stop"
+    run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
+    finish one
+    assert_status 0
+    eventually 5 no_server
+}
+
+@test "what lies there is kept fresh, so that cleaners leave it alone" {
+    ! is_sanitized || skip 'another library may not be loaded ahead of a sanitizer'
+    LD_PRELOAD=$TOOLS/hurryshim.so hold one
+    eventually 5 runs one
+    touch -d '40 days ago' "$place"/* "$place"
+    eventually 5 all_fresh
+    let_go one
+}
+all_fresh() { [[ -z $(find "$place" -amin +60 -o -mmin +60) ]]; }
 
 # ---- it is private ----
 
@@ -230,56 +394,236 @@ has_server() { [[ $(servers) ]]; }
     touch "$place"
     refused 78 "not a directory of this user's alone"
     rm "$place"
-    refused 78 'No such file or directory' env XDG_RUNTIME_DIR="$DIR/not/there"
+    refused 78 'No such file or directory' env RLOCK_LOCAL_DIR="$DIR/not/there"
+    refused 78 'not the absolute path' env RLOCK_LOCAL_DIR=relative/path
+    mkdir -m 777 "$DIR/open"
+    refused 78 'others can change the directory above it' env RLOCK_LOCAL_DIR="$DIR/open/rlock"
+    chmod 1777 "$DIR/open"
+    run -0 env RLOCK_LOCAL_DIR="$DIR/open/rlock" "$RLOCK" -k "$KEY" -- true
     ((UID == 0)) || skip 'only root can give a folder to another user'
     mkdir -m 700 "$place"
     chown 54321 "$place"
-    refused 78 "not a directory of this user's alone"
+    refused 78 "not a directory of this user's alone: user 54321 has it"
+    rmdir "$place"
+    mkdir -m 700 "$DIR/theirs"
+    chown 54321 "$DIR/theirs"
+    refused 78 'others can change the directory above it' env RLOCK_LOCAL_DIR="$DIR/theirs/rlock"
+    assert_eq "$(ls "$DIR/theirs")" '' 'what was made in their directory'
 }
 
-@test "the longest path that a socket can have works, and a longer one is refused: 78" {
-    local longest=$((107 - ${#DIR} - 1 - $(printf /rlock/server.sock | wc -c))) name
-    name=$(printf '%*s' "$longest" '' | tr ' ' x)
-    mkdir "$DIR/$name" "$DIR/${name}x"
-    run -0 env XDG_RUNTIME_DIR="$DIR/$name" "$RLOCK" -k "$KEY" -- true
-    refused 78 'the path is too long for a socket' env XDG_RUNTIME_DIR="$DIR/${name}x"
+@test "a server that another user runs is refused: 78" {
+    ((UID == 0)) || skip 'only root can be several users'
+    need perl
+    mkdir -m 700 "$place"
+    start theirs perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0);
+        bind(S, sockaddr_un("$ENV{RLOCK_LOCAL_DIR}/server.sock")) or die; $> = 54321;
+        listen(S, 5); open(F, ">", "/dev/null"); print "ready\n"; $| = 1; print ""; sleep 60'
+    eventually 5 file_has "$DIR/theirs.out" ready
+    refused_by_peer
+}
+refused_by_peer() {
+    run -78 --separate-stderr "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
+    assert_match "$stderr" "another user's process is its server"
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "the umask of who starts it makes no directory that nobody can use" {
+    local mask
+    for mask in 777 0 277; do
+        (umask "$mask" && "$RLOCK" -k "$KEY" -- sh -c 'umask >"$DIR/umask"')
+        assert_eq "$(<"$DIR/umask")" "$(printf '%04d' "$mask")" "the command's umask"
+        assert_eq "$(stat -c %a "$place")" 700
+        eventually 5 no_server
+    done
+    chmod 0 "$place" # as an older version left it
+    run -0 "$RLOCK" -k "$KEY" -- true
+    assert_eq "$(stat -c %a "$place")" 700
+}
+
+# ---- it serves others, too ----
+
+@test "its parent has neither the environment nor the arguments of who started it" {
+    local each
+    export SOME_PASSWORD=geheim
+    hold one --label geheim
+    eventually 5 runs one
+    for each in $(keepers); do
+        run ! grep -a geheim "/proc/$each/environ" "/proc/$each/cmdline"
+    done
+    assert_match "$(tr -d '\0' <"/proc/$(first keepers)/cmdline")" '^rlock-local'
+    let_go one
+}
+
+@test "the limits of who started it are not the limits of the server" {
+    local hard
+    hard=$(ulimit -Hn)
+    ulimit -Sn 40
+    hold one
+    eventually 5 runs one
+    assert_eq "$(limit_of 'open files' soft)" "$(limit_of 'open files' hard)"
+    let_go one
+    (ulimit -Sn 30 && ulimit -Hn 40 && ulimit -Hn 10064) 2>/dev/null ||
+        skip 'this user may not raise a hard limit'
+    eventually 5 no_server
+    rm "$DIR"/one.*
+    (
+        ulimit -n 40 -f 0
+        umask 0277
+        exec nice -n 5 "$RLOCK" -k "$KEY:one" -- \
+            sh -c 'until [ -e "$DIR/one.stop" ]; do sleep 0.02; done'
+    ) 3>&- &
+    eventually 5 has_server
+    eventually 5 local_cli ping >/dev/null
+    assert_between "$(limit_of 'open files' soft)" 10064 1000000000
+    assert_eq "$(limit_of 'file size' soft)" unlimited
+    assert_eq "$(ps -o ni= -p "$(servers)" | tr -d ' ')" 0
+    for _ in {1..25}; do run -0 "$RLOCK" -k "$KEY:two" -- true; done
+    touch "$DIR/one.stop"
+    wait $!
+}
+limit_of() { # NAME soft|hard
+    awk -v name="Max $1" -v at="$([[ $2 == soft ]] && echo 1 || echo 2)" '
+        index($0, name) == 1 { split(substr($0, 27), value, " "); print value[at] }' \
+        "/proc/$(servers)/limits"
+}
+
+@test "a hard limit that is too low, and can't be raised, is told" {
+    if ((UID == 0)); then
+        run --separate-stderr in_ns 'ulimit -n 100; as 65000 "$R" -k key -- true'
+    else
+        run --separate-stderr bash -c 'ulimit -n 100; exec "$RLOCK" -k "$KEY" -- true'
+    fi
+    assert_status 0
+    assert_match "$stderr" 'can serve 68 connections only'
+}
+
+@test "a path that is longer than that of a socket may be works" {
+    local name
+    name=$(printf '%200s' '' | tr ' ' x)
+    mkdir -p "$DIR/$name/$name"
+    run -0 env RLOCK_LOCAL_DIR="$DIR/$name/$name/rlock" "$RLOCK" -k "$KEY" -- \
+        test -S "$DIR/$name/$name/rlock/server.sock"
 }
 
 @test "a path with characters that mean something in a URL works" {
-    export XDG_RUNTIME_DIR="$DIR/%41?db=1 #@:é"
-    mkdir "$XDG_RUNTIME_DIR"
-    run -0 "$RLOCK" -k "$KEY" -- test -S "$XDG_RUNTIME_DIR/rlock/server.sock"
+    export RLOCK_LOCAL_DIR="$DIR/%41?db=1 #@:é"
+    run -0 "$RLOCK" -k "$KEY" -- test -S "$RLOCK_LOCAL_DIR/server.sock"
 }
 
 # ---- where it is by default ----
 
-default_place() {
-    if [[ -d /run/user/$1 && $(stat -c %u "/run/user/$1") == "$1" ]]; then
-        echo "/run/user/$1/rlock"
-    elif (($1 == 0)); then
-        echo /run/rlock
-    else
-        echo "/tmp/rlock-$1"
-    fi
+# in_ns SCRIPT: in a mount namespace of its own, with places of its own: /run, /tmp, /var/tmp, and
+# users of its own: `user` with a home, `daemon` without. `as USER COMMAND...` runs it as one.
+in_ns() {
+    ((UID == 0)) || skip 'only root can mount'
+    unshare -m true 2>/dev/null || skip_or_fail 'a mount namespace'
+    mkdir -p "$DIR/home"
+    chmod 755 "$DIR"
+    printf '%s\n' root:x:0:0::/root:/bin/sh daemon:x:321:321::/usr/sbin:/bin/sh \
+        user:x:54321:54321::/mnt/home:/bin/sh >"$DIR/passwd"
+    cp "$RLOCK" "$DIR/rlock-copy"
+    # shellcheck disable=SC2016
+    unshare -m --propagation private bash -euc '
+        mount --bind "$DIR" /mnt
+        for each in /run /tmp /var/tmp; do mount -t tmpfs -o mode=1777 tmpfs "$each"; done
+        chmod 755 /run
+        mount --bind /mnt/passwd /etc/passwd
+        chown 54321:54321 /mnt/home
+        unset RLOCK_LOCAL_DIR XDG_RUNTIME_DIR
+        R=/mnt/rlock-copy D=/mnt
+        export R D
+        as() {
+            local uid=$1
+            shift
+            setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+        }
+        # holds UID [NAME=VALUE...]: until stop_holding; so it has the lock now.
+        holds() {
+            rm -rf "/tmp/hold-$1"
+            mkdir -m 777 "/tmp/hold-$1"
+            as "$1" env "${@:2}" "$R" -k key -- sh -c "echo >/tmp/hold-$1/runs
+                until [ -e /tmp/hold-$1/stop ]; do sleep 0.02; done" &
+            until [ -e "/tmp/hold-$1/runs" ]; do kill -0 $!; sleep 0.02; done
+        }
+        let_go() { touch "/tmp/hold-$1/stop"; wait; }
+        # busy UID [NAME=VALUE...]: another one of that user, does it wait for the first?
+        busy() {
+            local status=0
+            as "$1" env "${@:2}" "$R" -k key -n -- true || status=$?
+            [ "$status" = 75 ] || { echo "not busy, but $status: $*"; exit 1; }
+        }
+        '"$1" 3>&-
 }
 
-# works_at USER COMMAND...: COMMAND makes rlock one of that user, who has no XDG_RUNTIME_DIR. From
-# its own folder, as not every user can get there.
-works_at() {
-    local was_there=1
-    place=$(default_place "$1")
-    [[ -d $place ]] || was_there=
-    run "${@:2}" env -u XDG_RUNTIME_DIR HOME=/ \
-        "./${RLOCK##*/}" -k "$KEY" -- test -S "$place/server.sock"
-    assert_eq "$(stat -c '%a %u' "$place")" "700 $1"
-    eventually 5 nothing_left
-    [[ $was_there ]] || rm -r "$place"
+@test "one user has one server, with a login and without: root" {
+    run in_ns 'mkdir -p -m 700 /run/user/0
+        holds 0; busy 0 XDG_RUNTIME_DIR=/run/user/0; let_go 0
+        holds 0 XDG_RUNTIME_DIR=/run/user/0; busy 0; busy 0 HOME=/nowhere; let_go 0
+        [ "$(stat -c %a /run/rlock)" = 700 ]; [ ! -e /run/user/0/rlock ]'
     assert_status 0
 }
 
-@test "without XDG_RUNTIME_DIR each user has a place of his own" {
-    cd "${RLOCK%/*}"
-    works_at "$UID"
-    ((UID == 0)) || skip 'only root can be several users'
-    works_at 54321 setpriv --reuid 54321 --regid 54321 --clear-groups
+@test "one user has one server, with a login and without: others, with a home and without" {
+    run in_ns 'for uid in 54321 321 65000; do
+            mkdir -p -m 700 /run/user/$uid; chown $uid:$uid /run/user/$uid
+            holds $uid; busy $uid XDG_RUNTIME_DIR=/run/user/$uid HOME=/; let_go $uid
+            holds $uid XDG_RUNTIME_DIR=/run/user/$uid; busy $uid HOME=/nowhere
+            rm -r /run/user/$uid; busy $uid; let_go $uid
+        done
+        [ -d "/mnt/home/.local/state/rlock/$(cat /proc/sys/kernel/random/boot_id)" ]
+        [ ! -e /var/tmp/rlock-54321 ]; [ -d /var/tmp/rlock-321 ]; [ -d /var/tmp/rlock-65000 ]'
+    assert_status 0
+}
+
+@test "a server that is in use where older ones were is used, until nobody does" {
+    run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321:54321 /run/user/54321
+        for old in /run/user/54321/rlock /tmp/rlock-54321 /var/tmp/rlock-54321; do
+            holds 54321 RLOCK_LOCAL_DIR=$old
+            busy 54321
+            [ ! -e /mnt/home/.local/state/rlock/*/server.sock ]
+            let_go 54321
+            while [ -S $old/server.sock ]; do sleep 0.02; done
+            as 54321 "$R" -k key -- sh -c "ls /mnt/home/.local/state/rlock/*/server.sock"
+        done'
+    assert_status 0
+}
+
+@test "another user who takes the names in /tmp and /var/tmp is in nobody's way" {
+    run in_ns 'for each in /tmp /var/tmp; do
+            mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"
+        done
+        holds 54321; busy 54321; let_go 54321
+        ! find /tmp/rlock-54321 /var/tmp/rlock-54321 -mindepth 1 | grep .
+        mkdir -m 700 /var/tmp/rlock-65000; chown 321 /var/tmp/rlock-65000
+        as 65000 "$R" -k key -- true 2>&1 | grep "user 321 has it"'
+    assert_status 0
+}
+
+@test "root does nothing inside another user's XDG_RUNTIME_DIR" {
+    run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321 /run/user/54321
+        as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- test -S /run/rlock/server.sock
+        ! ls /run/user/54321 | grep .
+        mkdir -m 700 /run/user/54321/rlock; ln -s /mnt/passwd /run/user/54321/rlock/server.sock
+        as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- true
+        [ -L /run/user/54321/rlock/server.sock ]; [ ! -e /run/user/54321/rlock/users ]'
+    assert_status 0
+}
+
+@test "a home that can't be written to just now is no reason to go elsewhere: 78" {
+    run in_ns 'mount -o remount,bind,ro /mnt
+        status=0; as 54321 "$R" -k key -- true || status=$?
+        [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'
+    assert_status 0
+    assert_match "$output" '/mnt/home/.local/state/rlock: .*; RLOCK_LOCAL_DIR names another'
+}
+
+@test "what earlier boots and other machines left in a home is removed after a month" {
+    run in_ns 'state=/mnt/home/.local/state/rlock; long_ago=00000000-0000-0000-0000-000000000000
+        as 54321 mkdir -p -m 700 $state/$long_ago $state/${long_ago/0/1}
+        as 54321 chmod 700 $state
+        as 54321 touch $state/$long_ago/users $state/$long_ago/start
+        touch -d "31 days ago" $state/$long_ago
+        as 54321 "$R" -k key -- true
+        [ ! -e $state/$long_ago ]; [ -d $state/${long_ago/0/1} ]'
+    assert_status 0
 }

@@ -28,6 +28,7 @@ common_setup() {
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
     export HOME=$DIR XDG_RUNTIME_DIR=$DIR XDG_CONFIG_HOME=$DIR/.config
+    export RLOCK_LOCAL_DIR=$DIR/rlock # the private server is the test's own
 }
 
 common_teardown() {

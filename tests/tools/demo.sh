@@ -7,7 +7,9 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 first=
-trap 'kill $first 2>/dev/null || :' EXIT
+RLOCK_LOCAL_DIR=$(mktemp -d)
+export RLOCK_LOCAL_DIR
+trap 'kill $first 2>/dev/null || :; rm -rf "$RLOCK_LOCAL_DIR"' EXIT
 trap 'exit 1' HUP INT TERM
 
 say() { printf '\n%s\n' "$*"; }
