@@ -3,7 +3,9 @@
  * json: write one object into a buffer.
  *
  * Strings come from anywhere: what is not UTF-8 becomes U+FFFD, so that the
- * line is JSON whatever bytes a key has (RFC 8259, sections 7 and 8.1).
+ * line is JSON whatever bytes a key has (RFC 8259, sections 7 and 8.1). Other
+ * characters stand as they are, unless a terminal that the line is shown on
+ * would act on them or show nothing: those are escaped.
  */
 #include "json.h"
 
@@ -70,6 +72,54 @@ static size_t sequence(const unsigned char *at)
     return n;
 }
 
+/*
+ * Control characters, also those above ASCII (U+009B begins a sequence of a
+ * terminal's), and the category of format characters (Unicode 15.1, Cf): they
+ * have no width, or turn the direction of what follows. The two separators of
+ * lines and paragraphs, as many take them for an end of line.
+ */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
+    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
+    {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
+    {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+    {0xe0001, 0xe007f},
+};
+
+static bool is_hidden(uint32_t code)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (code >= hidden[i].first && code <= hidden[i].last)
+            return true;
+    return false;
+}
+
+/* Of a sequence of n bytes, which is one. */
+static uint32_t code_of(const unsigned char *at, size_t n)
+{
+    uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
+    size_t i;
+
+    for (i = 1; i < n; i++)
+        code = code << 6 | (at[i] & 0x3fU);
+    return code;
+}
+
+/* Beyond U+FFFF by two (RFC 8259, section 7). */
+static bool put_escaped(struct json *json, uint32_t code)
+{
+    if (code < 0x10000)
+        return put_format(json, "\\u%04x", (unsigned)code);
+    code -= 0x10000;
+    return put_format(json, "\\u%04x\\u%04x", (unsigned)(0xd800 | code >> 10),
+                      (unsigned)(0xdc00 | (code & 0x3ff)));
+}
+
 /* One character; returns the bytes it took of the value, 0 when there is no room. */
 static size_t put_character(struct json *json, const char *value)
 {
@@ -78,13 +128,11 @@ static size_t put_character(struct json *json, const char *value)
 
     if (*at == '"' || *at == '\\')
         return put_format(json, "\\%c", *at) ? 1 : 0;
-    if (*at < ' ' || *at == 0x7f)
-        return put_format(json, "\\u%04x", *at) ? 1 : 0;
-    if (*at < 0x80)
-        return put(json, value, 1) ? 1 : 0;
-    n = sequence(at);
+    n = *at < 0x80 ? 1 : sequence(at);
     if (n == 0)
         return put(json, "\\ufffd", 6) ? 1 : 0;
+    if (is_hidden(code_of(at, n)))
+        return put_escaped(json, code_of(at, n)) ? n : 0;
     return put(json, value, n) ? n : 0;
 }
 

@@ -138,6 +138,22 @@ manual_members() {
     assert_eq "$output" ""
 }
 
+@test "status: what a terminal would act on, or not show, is escaped, as text and as JSON" {
+    local hidden=$'\u009b31m\u202eabc\u2066\u200f\u200b' shown='\\xc2\\x9b31m\\xe2\\x80\\xaeabc'
+    start one "$RLOCK" -k "$KEY" --label "x $hidden é" -- sleep 30
+    eventually 5 is_held
+    status_of
+    assert_match "$output" "x $shown"
+    status_of --json
+    assert_match "$output" 'x \\u009b31m\\u202eabc\\u2066\\u200f\\u200b é'
+    assert_eq "$(told 'ascii(it["holders"][0]["label"])')" \
+        "'x \\x9b31m\\u202eabc\\u2066\\u200f\\u200b \\xe9'"
+    run --separate-stderr "$RLOCK" --json -n -k "$hidden" -- true
+    run --separate-stderr "$RLOCK" --json -n -k "$KEY" -- true
+    refute_match "$stderr$output" $'[\u009b\u202e]'
+}
+is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
+
 @test "status: a foreign holder's value is escaped, and 64 KiB of it harmless" {
     redis_cli set "$KEY" "$(printf 'a\033[31m\nb\377\\')" ex 100
     status_of

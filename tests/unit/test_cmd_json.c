@@ -99,6 +99,12 @@ static const struct {
     {"\xf8\x88\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* never was one */
     {"\xe2\x82", "\\ufffd\\ufffd"},                                  /* cut */
     {"\xe2\x82x", "\\ufffd\\ufffdx"},
+    {"\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", "\\u0080\\u009b\\u009f\xc2\xa0"},  /* C1, CSI in it */
+    {"\xe2\x80\xaa\xe2\x80\xae\xe2\x80\xaf", "\\u202a\\u202e\xe2\x80\xaf"}, /* overrides */
+    {"\xe2\x81\xa6\xe2\x81\xa9", "\\u2066\\u2069"},                         /* isolates */
+    {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\u200e\\u200f\\u061c"},          /* marks */
+    {"\xc2\xad\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "\\u00ad\\u200b\\ufeff\\u2028"},
+    {"\xf3\xa0\x81\x81\xf3\xa0\x82\x80", "\\udb40\\udc41\xf3\xa0\x82\x80"}, /* tags; none */
 };
 
 static void test_strings(void)
