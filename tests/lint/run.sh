@@ -34,7 +34,10 @@ check_with() {
 }
 
 # What people write; the names hold no spaces.
-sources() { find cmd lib tests .ci Makefile -type f ! -name '*.tsv' ! -path '*/corpus/*'; }
+sources() {
+    find cmd lib tests .ci Makefile -type f ! -name '*.tsv' ! -name package-lock.json \
+        ! -path '*/corpus/*'
+}
 shell_scripts() { sources | grep -E '\.(sh|bash|bats)$|^\.ci/'; }
 
 heads() {
@@ -61,6 +64,18 @@ widths() {
          END { exit wide }' $(sources)
 }
 
+# What comes from elsewhere is what was looked at: actions by their commit, packages of npm by their
+# hash and from whatever registry, Debian by its keys.
+pinned() {
+    lock=tests/interop/package-lock.json
+    ! grep -nE 'uses: ' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v[0-9.]+$' &&
+        [ "$(grep -c '"node_modules/' $lock)" -eq "$(grep -c '"integrity": "sha512-' $lock)" ] &&
+        ! grep -n '"resolved"' "$lock" &&
+        ! grep -rnE 'npm (install|i) ' tests/tools tests/helpers &&
+        ! grep -n 'no-check-gpg' tests/tools/distros.sh &&
+        grep -q -e '--force-check-gpg --keyring=' tests/tools/distros.sh
+}
+
 # bats files and their helpers get variables from each other.
 shell_check() {
     # shellcheck disable=SC2046
@@ -73,6 +88,7 @@ check 'only here' awk -f tests/lint/only.awk tests/lint/only cmd/*.[ch] lib/*.[c
 check 'no line over 100 columns' widths
 check 'the first comment names the file' heads
 check 'no stray spaces' spaces
+check 'what comes from elsewhere is pinned' pinned
 check_with shellcheck 'shellcheck' shell_check
 check_with mandoc 'mandoc' mandoc -T lint -W warning man/*
 

@@ -50,6 +50,7 @@ bench  python:redis                python3-redis   python3-redis apk=py3-redis p
 bench  node                        nodejs          nodejs
 bench  npm                         npm             npm           dnf=nodejs-npm
 distros debootstrap                debootstrap     debootstrap
+distros /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
 ci     clang                       clang           clang
 ci     clang-format                clang-format    clang         dnf=clang-tools-extra
 END
@@ -80,6 +81,7 @@ find_manager() {
 
 is_there() {
     case $1 in
+        /*) [ -r "$1" ] ;;
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
         python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         *)
@@ -142,14 +144,17 @@ install() {
     esac
 }
 
-# Clients that rlock is tested beside, in the versions that were tried.
+# Clients that rlock is tested beside, in the versions that were tried, to the byte: each package in
+# the lock file has its hash.
 node_modules() {
     case $groups in *test* | *bench*) ;; *) return 0 ;; esac
     cd "$(dirname "$0")/../.."
-    [ ! -d build/node/node_modules/redlock ] || return 0
+    ! cmp -s tests/interop/package-lock.json build/node/package-lock.json ||
+        [ ! -d build/node/node_modules/redlock ] || return 0
     mkdir -p build/node
-    npm install --prefix build/node --ignore-scripts --no-audit --no-fund --no-package-lock \
-        redlock@4.2.0 ioredis@5.11.1 >&2 || say 'could not install by npm: redlock, ioredis'
+    cp tests/interop/package.json tests/interop/package-lock.json build/node/
+    (cd build/node && npm ci --ignore-scripts --no-audit --no-fund >&2) ||
+        say 'could not install by npm: what tests/interop/package-lock.json names'
 }
 
 # An installer writes it, but not debootstrap; without it the libc of Debian 12 knows no localhost.

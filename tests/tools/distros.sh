@@ -9,13 +9,17 @@
 # kept in build/distros, and so are the roots before anything was installed, which take a minute
 # each to make. Each root is a mount and a process namespace of its own: nothing is left running.
 #
+# What the mirror sends is checked against the keys of Debian's archive, so it may come by http.
+#
 #     DISTROS_MIRROR=URL    instead of http://deb.debian.org/debian
+#     DISTROS_KEYRING=FILE  instead of that of the package debian-archive-keyring
 #     DISTROS_TEST=COMMAND  instead of `make test`
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."
 
 mirror=${DISTROS_MIRROR:-http://deb.debian.org/debian}
+keyring=${DISTROS_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 folder=$PWD/build/distros
 n=0
 failed=0
@@ -37,7 +41,8 @@ base() {
     local root=$folder/$1.base
     [[ ! -e $root/ready ]] || return 0
     rm -rf "$root"
-    debootstrap --variant=minbase --include=ca-certificates,git,make,gcc,libc6-dev \
+    debootstrap --force-check-gpg --keyring="$keyring" --variant=minbase \
+        --include=ca-certificates,git,make,gcc,libc6-dev \
         "$1" "$root" "$mirror" >"$folder/$1.base.log" 2>&1 || return
     rm -rf "$root"/var/cache/apt/archives/*.deb
     touch "$root/ready"
@@ -106,6 +111,10 @@ try_in() {
 }
 command -v debootstrap >/dev/null || {
     echo 'distros: debootstrap is needed, which Debian has as a package' >&2
+    exit 1
+}
+[[ -r $keyring ]] || {
+    echo "distros: $keyring is needed, which Debian has in debian-archive-keyring" >&2
     exit 1
 }
 mkdir -p "$folder"
