@@ -54,7 +54,7 @@ static const struct {
 #define LONGEST 5
 #define RANDOM_LETTERS "ab{}:"
 #define RANDOM_LONGEST 14
-#define RANDOM_NAMES 20000
+#define RANDOM_NAMES 300 /* each takes some ms; RLOCK_TEST_NAMES says another number */
 
 static const char *const kinds[] = {"fence",   "queue",       "waiters",
                                     "holders", "holder-info", "wake:0123456789abcdef"};
@@ -132,12 +132,13 @@ static void try_all(char *key, size_t used)
 /* Names of any length, some of which have what helper keys are made of. */
 static void try_some(unsigned seed)
 {
+    const char *more = getenv("RLOCK_TEST_NAMES");
     char key[RANDOM_LONGEST + 16];
     size_t used;
     int i;
 
     srand(seed);
-    for (i = 0; i < RANDOM_NAMES; i++) {
+    for (i = 0; i < (more != NULL ? atoi(more) : RANDOM_NAMES); i++) {
         size_t length = 1 + (size_t)rand() % RANDOM_LONGEST;
 
         for (used = 0; used < length; used++)
