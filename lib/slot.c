@@ -53,14 +53,26 @@ bool slot_is_helper_name(const char *key)
     return strncmp(key, "rlock:", 6) == 0 || strstr(key, ":rlock:") != NULL;
 }
 
+/* Tries all numbers of so many digits behind what has `crc` so far, in their order. */
+static bool find_digits(unsigned slot, unsigned crc, char *digits, size_t at, size_t n)
+{
+    if (at == n) {
+        digits[n] = '\0';
+        return crc % SLOT_COUNT == slot;
+    }
+    for (digits[at] = at == 0 && n > 1 ? '1' : '0'; digits[at] <= '9'; digits[at]++)
+        if (find_digits(slot, crc16(crc, digits + at, 1), digits, at + 1, n))
+            return true;
+    return false;
+}
+
 /* The first number that makes a tag hash to the slot; `crc` is that of what the tag begins with. */
 static void number_in_slot(unsigned slot, unsigned crc, char number[12])
 {
-    unsigned n = 0;
+    size_t n = 1;
 
-    do
-        snprintf(number, 12, "%u", n++);
-    while (crc16(crc, number, strlen(number)) % SLOT_COUNT != slot);
+    while (!find_digits(slot, crc, number, 0, n))
+        n++;
 }
 
 /* What stands in front of a key, and what between it and a kind, in the name of a helper key. */
