@@ -483,6 +483,8 @@ static enum verdict release(struct holding *h, enum verdict verdict)
     if (is_gone && !h->is_lost && rlock_clock_ms() < h->end_ms)
         return report_fault(h->plan->report, VERDICT_LOST,
                             "at the end the lock was gone from the server, or another's", 0);
+    if (st != RLOCK_OK && !is_gone && local_has_ended(h->plan->local))
+        return verdict; /* the server ended after the command did, and the lock with it */
     if (st != RLOCK_OK && !is_gone)
         report_say(h->plan->report, REPORT_NOTICE,
                    (struct message){.what = "not-released",

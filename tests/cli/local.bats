@@ -186,6 +186,20 @@ kill_server() { kill -KILL "$(servers)"; }
     done
 }
 
+@test "the server is killed as the command ends: no lock is told to stay" {
+    for _ in 1 2 3 4 5; do
+        rm -f "$DIR"/one.*
+        hold one
+        eventually 5 runs one
+        run --separate-stderr "$RLOCK" -k "$KEY" -- sh -c 'kill -KILL "$1"' sh "$(servers)"
+        [[ $status == @(0|76) ]] || fail "status $status: $stderr"
+        refute_match "$stderr" 'not-released|free when its ttl ends'
+        finish one
+        assert_status 76
+        eventually 5 no_server
+    done
+}
+
 @test "the parent of the server is killed: the same" {
     stubborn one
     kill -KILL "$(first keepers)"
