@@ -169,7 +169,11 @@ not_granted() {
     assert_match "$stderr" 'nothing is granted before'
     [[ ! -e $DIR/ran ]]
 }
-kill_server() { kill -KILL "$(servers)"; }
+kill_server() {
+    local server
+    server=$(servers)
+    kill -KILL "$server" && eventually 5 dead "$server"
+}
 
 @test "the server is killed: who held ends at once, 76, and nobody is granted before" {
     local loop
