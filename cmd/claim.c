@@ -15,7 +15,9 @@ static enum verdict say_busy(const struct session *session, enum verdict verdict
 
     if (options->n_keys > 1 && obstacle->key < options->n_keys)
         report_escape(key, sizeof key, options->keys[obstacle->key]);
-    if (obstacle->holder[0] == '\0')
+    if (obstacle->trouble.status != RLOCK_OK)
+        progress_trouble(why, sizeof why, obstacle, rlock_clock_ms());
+    else if (obstacle->holder[0] == '\0')
         snprintf(why, sizeof why, "not had in time");
     else if (obstacle->left_ms < 0)
         snprintf(why, sizeof why, "%s%sheld by %s, without an end", key, *key ? " is " : "",

@@ -23,7 +23,8 @@
 #define DRAW_EVERY_MS 1000
 #define SAY_EVERY_MS 60000
 #define COLUMNS_UNKNOWN 80
-#define KEY_PART 3 /* of the line, the part that the key may have */
+#define TROUBLE_MS 1000 /* what lasts less is not told, as when a server is restarted */
+#define KEY_PART 3      /* of the line, the part that the key may have */
 #define KEY_BYTES_MIN 16
 #define KEY_BYTES_MAX 256
 #define HOLDER_BYTES_MIN 12 /* a name cut to less tells nothing */
@@ -47,11 +48,68 @@ static void describe_rest(char *out, size_t room, const struct rlock_obstacle *o
         snprintf(out, room, ", %s left%s", left, place);
 }
 
+/* What to call a trouble: as the name of a message, and to people. The last is for all others. */
+static const struct trouble {
+    enum rlock_status status;
+    const char *what;
+    const char *words;
+} troubles[] = {
+    {RLOCK_E_UNREACHABLE, .what = "server-unreachable", "server unreachable"},
+    {RLOCK_E_NO_QUORUM, .what = "no-quorum", "too few servers"},
+    {RLOCK_E_REPLICAS, .what = "too-few-replicas", "too few replicas"},
+    {RLOCK_E_SERVER, .what = "server-unable", "server can't serve"},
+};
+
+static const struct trouble *find_trouble(const struct rlock_obstacle *obstacle)
+{
+    size_t i = 0;
+
+    while (i + 1 < sizeof troubles / sizeof troubles[0] &&
+           troubles[i].status != obstacle->trouble.status)
+        i++;
+    return &troubles[i];
+}
+
+static void describe_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
+                             int64_t now_ms)
+{
+    char since[UNITS_TEXT_BYTES];
+
+    units_text(since, now_ms - obstacle->trouble_ms);
+    snprintf(out, room, "since %s: %s", since, obstacle->trouble.text);
+}
+
+void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle, int64_t now_ms)
+{
+    char since[sizeof obstacle->trouble.text + 64];
+
+    describe_trouble(since, sizeof since, obstacle, now_ms);
+    snprintf(out, room, "%s %s", find_trouble(obstacle)->words, since);
+}
+
 static size_t clamp(size_t n, size_t least, size_t most)
 {
     if (n < least)
         return least;
     return n < most ? n : most;
+}
+
+/* The line while there is trouble: cut at its end, where the reason is. */
+static void trouble_text(char *out, size_t room, const struct report *report,
+                         const struct rlock_obstacle *obstacle, int64_t now_ms)
+{
+    char trouble[sizeof obstacle->trouble.text + 96];
+    char line[PROGRESS_BYTES + KEY_BYTES_MAX];
+    char key[KEY_BYTES_MAX] = "";
+    char waited[UNITS_TEXT_BYTES];
+
+    report_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
+    units_text(waited, now_ms - report->start_ms);
+    progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
+    snprintf(line, sizeof line, "rlock: %s: waiting %s, %s", key, waited, trouble);
+    snprintf(out, room, "%s", line);
+    if (strlen(line) >= room && room > 4)
+        memcpy(out + room - 4, "...", 4);
 }
 
 void progress_text(char *out, size_t room, const struct report *report,
@@ -66,6 +124,10 @@ void progress_text(char *out, size_t room, const struct report *report,
     size_t fixed;
     size_t used;
 
+    if (obstacle->trouble.status != RLOCK_OK) {
+        trouble_text(out, room, report, obstacle, now_ms);
+        return;
+    }
     report_escape(key, sizeof key, report->key);
     units_text(waited, now_ms - report->start_ms);
     describe_rest(rest, sizeof rest, obstacle, now_ms);
@@ -138,7 +200,42 @@ static void clear(struct progress *progress)
     columns = columns_of(progress->terminal);
     put(progress, "", columns - 1, columns);
     close(progress->terminal);
-    *progress = (struct progress){.report = progress->report, .terminal = -1};
+    progress->terminal = -1;
+    progress->columns = 0;
+    progress->shown[0] = '\0';
+}
+
+/* Trouble that lasts is told once when it has begun, and once when it is over. */
+static void tell_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
+{
+    int64_t now_ms = rlock_clock_ms();
+    char why[sizeof obstacle->trouble.text + 64];
+    char took[UNITS_TEXT_BYTES];
+
+    if (obstacle == NULL)
+        return;
+    if (progress->trouble_ms != 0 && obstacle->trouble.status == RLOCK_OK) {
+        clear(progress);
+        units_text(took, now_ms - progress->trouble_ms);
+        snprintf(why, sizeof why, "after %s", took);
+        report_say(progress->report, REPORT_NOTICE,
+                   (struct message){.what = "server-back", .why = why});
+        progress->trouble_ms = 0;
+    } else if (progress->trouble_ms == 0 && obstacle->trouble.status != RLOCK_OK &&
+               now_ms >= obstacle->trouble_ms + TROUBLE_MS) {
+        clear(progress);
+        describe_trouble(why, sizeof why, obstacle, now_ms);
+        report_say(progress->report, REPORT_NOTICE,
+                   (struct message){.what = find_trouble(obstacle)->what,
+                                    .why = why,
+                                    .hint = "the wait goes on"});
+        progress->trouble_ms = obstacle->trouble_ms;
+    }
+}
+
+static void see_trouble(void *context, const struct rlock_obstacle *obstacle)
+{
+    tell_trouble(context, obstacle);
 }
 
 /* In the foreground, standard error is the controlling terminal, by whatever name. */
@@ -148,8 +245,10 @@ static void see_line(void *context, const struct rlock_obstacle *obstacle)
 
     if (obstacle == NULL || !is_foreground()) {
         clear(progress);
+        tell_trouble(progress, obstacle);
         return;
     }
+    tell_trouble(progress, obstacle);
     if (progress->terminal < 0)
         progress->terminal = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (progress->terminal >= 0)
@@ -165,7 +264,8 @@ static void see_message(void *context, const struct rlock_obstacle *obstacle)
     char rest[96];
     char why[400];
 
-    if (obstacle == NULL || now_ms < progress->say_ms)
+    tell_trouble(progress, obstacle);
+    if (obstacle == NULL || now_ms < progress->say_ms || obstacle->trouble.status != RLOCK_OK)
         return;
     describe_rest(rest, sizeof rest, obstacle, now_ms);
     snprintf(why, sizeof why, "for %s%s", obstacle->holder, rest);
@@ -193,5 +293,5 @@ struct rlock_watch progress_watch(struct progress *progress)
     if (wants_line(progress->report))
         return (struct rlock_watch){
             .see = see_line, .warn = warn, .context = progress, .every_ms = DRAW_EVERY_MS};
-    return (struct rlock_watch){.warn = warn, .context = progress};
+    return (struct rlock_watch){.see = see_trouble, .warn = warn, .context = progress};
 }

@@ -15,6 +15,7 @@ struct progress {
     int columns;                /* of the terminal when the line was drawn */
     char shown[PROGRESS_BYTES]; /* the line as it stands on the screen; "": there is none */
     int64_t say_ms;             /* when the next message is due */
+    int64_t trouble_ms;         /* since when there is trouble that was told; 0: there is none */
 };
 
 /* progress_init: nothing is shown yet; the report is borrowed and says how much is wanted. */
@@ -22,6 +23,10 @@ void progress_init(struct progress *progress, const struct report *report);
 
 /* progress_watch: what shows the wait of rlock_acquire(), and leaves nothing on the screen. */
 struct rlock_watch progress_watch(struct progress *progress);
+
+/* progress_trouble: "server unreachable since 5s: WHY", of an obstacle that has trouble. */
+void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
+                      int64_t now_ms);
 
 /*
  * progress_text: the line, of printable ASCII and less than `room` bytes. Where

@@ -378,6 +378,17 @@ void lease_ask_undo(const struct lease *lease, struct request *request,
     request_spell_out(request); /* nobody will be there to hear that it isn't known */
 }
 
+void lease_ask_requeue(const struct lease *lease, struct request *request,
+                       const struct lease_when *when)
+{
+    (void)when;
+    ask_back(lease, request, true);
+    request_add(request, "");
+    request_add(request, lease->card);
+    request_add_format(request, "%" PRId64, lease->ticket);
+    request_add(request, lease->wanted);
+}
+
 void lease_ask_leave(const struct lease *lease, struct request *request,
                      const struct lease_when *when)
 {

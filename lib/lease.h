@@ -84,8 +84,9 @@ lease_ask lease_ask_acquire;
 lease_ask lease_ask_confirm; /* what was granted has this fence, which the server is to know */
 lease_ask lease_ask_renew;
 lease_ask lease_ask_release;
-lease_ask lease_ask_undo;  /* take back what the last acquire may have done, and only that */
-lease_ask lease_ask_leave; /* take back everything, and leave the line: the token's last use */
-lease_ask lease_ask_wake;  /* wait for being woken */
+lease_ask lease_ask_undo;    /* take back what the last acquire may have done, and only that */
+lease_ask lease_ask_requeue; /* the same, and be in line again with the ticket of the lease */
+lease_ask lease_ask_leave;   /* take back everything, and leave the line: the token's last use */
+lease_ask lease_ask_wake;    /* wait for being woken */
 
 #endif

@@ -94,10 +94,11 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     return RLOCK_PENDING;
 }
 
-static void undo(struct quorum *quorum, const struct lease *lease, unsigned granted_by)
+static void undo(struct quorum *quorum, const struct lease *lease, unsigned granted_by,
+                 lease_ask *ask)
 {
     struct round round = {.lease = lease,
-                          .ask = lease_ask_undo,
+                          .ask = ask,
                           .enough = 1,
                           .skip = ~granted_by,
                           .reply_ms = quorum->timing.reply_ms};
@@ -111,7 +112,7 @@ static void take_back(struct quorum *quorum, const struct lease *lease, const st
                       unsigned granted_by)
 {
     round_drop(quorum, of);
-    undo(quorum, lease, granted_by);
+    undo(quorum, lease, granted_by, lease_ask_undo);
 }
 
 /* Too few members remember for long enough who has it. */
@@ -203,7 +204,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
         if (st == RLOCK_PENDING)
             take_back(quorum, lease, &round, tally.granted_by);
         if (st == RLOCK_OK)
-            undo(quorum, lease, tally.odd);
+            undo(quorum, lease, tally.odd, lease_ask_undo);
         if (st == RLOCK_OK)
             st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
@@ -213,6 +214,16 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
         return stopped != RLOCK_OK ? stopped : st;
     take_back(quorum, lease, &round, tally.granted_by);
     return understand(quorum, lease, &tally, obstacle, block_ms, err);
+}
+
+void quorum_requeue(struct quorum *quorum, const struct lease *lease)
+{
+    unsigned granted_by = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        granted_by |= (quorum->member[i].granted_by != 0 ? 1U : 0U) << i;
+    undo(quorum, lease, granted_by, lease->ticket > 0 ? lease_ask_requeue : lease_ask_undo);
 }
 
 /* ---- in line ---- */

@@ -24,6 +24,12 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
 enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
                                struct rlock_until until, struct rlock_error *err);
 
+/*
+ * quorum_requeue: take back what was granted last and isn't to count. Who has a ticket is in line
+ * again with it, before anybody else has the lock. What can't be taken back is in doubt.
+ */
+void quorum_requeue(struct quorum *quorum, const struct lease *lease);
+
 /* quorum_leave: take back all of this token, and leave the line. As quorum_release. */
 enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
                                struct rlock_until until, struct rlock_error *err);

@@ -77,7 +77,8 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_until until,
         standing = look_at_all(quorum);
     if (standing.n_good >= quorum->need) /* were we stopped meanwhile? Then too little is left */
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
-    if (standing.poor != NULL || (st == RLOCK_E_UNREACHABLE && took_ms >= wait_ms))
+    if (standing.poor != NULL ||
+        (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || until_over(until))))
         return too_few(quorum, &standing, err);
     if (st != RLOCK_OK)
         return st;

@@ -178,18 +178,22 @@ struct rlock_holder {
 
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
 struct rlock_obstacle {
-    char holder[256]; /* for people, printable ASCII; "": nobody was seen */
-    int64_t seen_ms;  /* when that was, on rlock_clock_ms() */
-    int64_t left_ms;  /* from then until the lock expires; -1: it never does */
-    int64_t since_ms; /* since when, in server time, ms since 1970; 0: not known */
-    int64_t place;    /* ours in the line, from 1; 0: not in line */
-    bool is_next;     /* our turn may come at any moment */
-    size_t key;       /* which of the keys */
+    char holder[256];           /* for people, printable ASCII; "": nobody was seen */
+    int64_t seen_ms;            /* when that was, on rlock_clock_ms() */
+    int64_t left_ms;            /* from then until the lock expires; -1: it never does */
+    int64_t since_ms;           /* since when, in server time, ms since 1970; 0: not known */
+    int64_t place;              /* ours in the line, from 1; 0: not in line */
+    bool is_next;               /* our turn may come at any moment */
+    size_t key;                 /* which of the keys */
+    struct rlock_error trouble; /* why it can't be asked for at present, or granted; its status is
+                                   RLOCK_OK where it can. The rest is as it was before */
+    int64_t trouble_ms;         /* since when, on rlock_clock_ms() */
 };
 
 /*
- * Who is told what is in the way: after each look at it, again where no look
- * came for a while, and with NULL when the wait is over. And that the lock was
+ * Who is told what is in the way: after each look at it, after each attempt that meets trouble,
+ * with its end, again where no look came for a while, and with NULL when the wait is over. A
+ * server that was never there is trouble once connect_ms have passed. And that the lock was
  * asked for and the answer is on its way: what a grant will need can be prepared
  * meanwhile. Called by the thread that waits; it must not block, but for
  * `unreached`, which may take the time that it needs to mend things.
@@ -324,7 +328,8 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * several keys stands in the line of each with the same ticket.
  *
  * With `replicas` a grant counts when so many replicas have said that they
- * have it, within timing.reply_ms, and is taken back if they don't. Renewals
+ * have it, within timing.reply_ms, and is taken back if they don't: then who
+ * waits is in line again at the same place, and tries again. Renewals
  * are held to the same: see rlock_keep.
  *
  * A key that is held by one of the `outer` tokens counts as had: it stays the

@@ -34,8 +34,12 @@ struct asking {
     struct rlock_until until; /* as the caller wants it */
     struct rlock_until ends;  /* as it is while no server has answered */
     struct rlock_obstacle *obstacle;
-    int failures;   /* in a row */
-    bool was_there; /* a server that never answered is a fault, not a wait */
+    struct rlock_error
+        cut;        /* why the last wait in line failed; its status is RLOCK_OK: it didn't */
+    int64_t cut_ms; /* when it did */
+    enum rlock_status trouble_status; /* of the trouble that was there after the last attempt */
+    int failures;                     /* in a row */
+    bool was_there;                   /* a server that never answered is a fault, not a wait */
 };
 
 static bool has_line(const struct asking *asking)
@@ -69,10 +73,17 @@ static bool may_relog(const struct quorum *quorum, enum rlock_status st)
     return may;
 }
 
+/* What a wait outlasts. Who renews has granted already what its replicas are to have. */
+static bool may_pass_in_line(enum rlock_status st)
+{
+    return may_pass(st) || st == RLOCK_E_REPLICAS;
+}
+
 /* Asking once is over with any answer; a request that got none is asked again. */
 static bool is_answered(const struct asking *asking, enum rlock_status st)
 {
-    return st == RLOCK_BUSY || (st != RLOCK_PENDING && !asking->quorum->in_doubt);
+    return st == RLOCK_BUSY || st == RLOCK_E_REPLICAS ||
+           (st != RLOCK_PENDING && !asking->quorum->in_doubt);
 }
 
 /* Longer and longer, and not in step with others. */
@@ -122,15 +133,19 @@ static enum rlock_status get_ready(struct asking *asking)
 static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 {
     struct rlock_until until = until_later(asking->ends, ANSWER_MS);
-    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
+    struct rlock_error *err = &asking->cut;
+    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
     int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
 
     if (st == RLOCK_PENDING)
         st = get_ready(asking);
     while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
         block_ms = look_ms - rlock_clock_ms();
-        st = quorum_block(asking->quorum, asking->lease, &block_ms, until, NULL);
+        st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
     }
+    if (st <= RLOCK_PENDING)
+        err->status = RLOCK_OK;
+    asking->cut_ms = rlock_clock_ms();
     return st == RLOCK_PENDING ? RLOCK_OK : st;
 }
 
@@ -149,7 +164,10 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
     return st;
 }
 
-/* Once. What too few replicas have is not ours, but is on the server yet. */
+/*
+ * Once. What too few replicas have is not ours. Who can wait for them gives it back, and is in line
+ * again where it was; or, if it never stood there, since the grant: its fence tells when that was.
+ */
 static enum rlock_status attempt(struct asking *asking, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)
 {
@@ -162,7 +180,57 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
         st = replicas_have(quorum, asking->ends, err);
         quorum->in_doubt = st != RLOCK_OK;
     }
+    if (st == RLOCK_E_REPLICAS && !asking->lease->is_once) {
+        if (has_line(asking) && asking->lease->ticket == 0)
+            asking->lease->ticket = (int64_t)grant->fence;
+        quorum_requeue(quorum, asking->lease);
+    }
     return st;
+}
+
+/* ---- trouble ---- */
+
+static void begin_trouble(struct asking *asking, const struct rlock_error *err, int64_t since_ms)
+{
+    if (asking->obstacle->trouble.status == RLOCK_OK)
+        asking->obstacle->trouble_ms = since_ms;
+    asking->obstacle->trouble = *err;
+}
+
+/* Longer than a server that was never there would have been tried by who doesn't wait. */
+static bool is_long(const struct asking *asking)
+{
+    return rlock_clock_ms() >= asking->obstacle->trouble_ms + asking->quorum->connect_ms;
+}
+
+/* What the last attempt met, which began then; a wait that was cut off before shows it earlier. */
+static void note_trouble(struct asking *asking, enum rlock_status st, const struct rlock_error *err,
+                         int64_t began_ms)
+{
+    struct rlock_obstacle *obstacle = asking->obstacle;
+    bool is_young = asking->quorum->is_young;
+
+    if (st >= RLOCK_E_USAGE && may_pass_in_line(st) && !is_young) {
+        begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
+        if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
+            watch_see(asking->quorum->told, obstacle);
+    } else if (asking->trouble_status != RLOCK_OK) {
+        obstacle->trouble.status = RLOCK_OK;
+        obstacle->is_next = st == RLOCK_OK;
+        if (st != RLOCK_BUSY && !is_young)
+            watch_see(asking->quorum->told, obstacle);
+    }
+    asking->trouble_status = obstacle->trouble.status;
+    asking->cut.status = RLOCK_OK;
+}
+
+/* Time is over. Whom the server told nothing in the end isn't told of a holder. */
+static enum rlock_status end_in_time(struct asking *asking, enum rlock_status st)
+{
+    if (asking->cut.status != RLOCK_OK)
+        begin_trouble(asking, &asking->cut, asking->cut_ms);
+    return asking->was_there && !asking->quorum->is_young && st != RLOCK_E_REPLICAS ? RLOCK_TIMEOUT
+                                                                                    : st;
 }
 
 static void warn_of_login(struct asking *asking)
@@ -181,11 +249,14 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
     int64_t block_ms = 0;
 
     for (;;) {
+        int64_t began_ms = rlock_clock_ms();
+
         st = attempt(asking, grant, &block_ms, err);
-        if ((!may_pass(st) && !may_relog(asking->quorum, st)) ||
+        note_trouble(asking, st, err, began_ms);
+        if ((!may_pass_in_line(st) && !may_relog(asking->quorum, st)) ||
             (asking->lease->is_once && is_answered(asking, st)))
             return st;
-        if (!may_pass(st))
+        if (!may_pass_in_line(st))
             warn_of_login(asking);
         if (st == RLOCK_E_UNREACHABLE)
             watch_unreached(asking->quorum->told);
@@ -199,7 +270,7 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         if (until_over(asking->ends))
-            return asking->was_there && !asking->quorum->is_young ? RLOCK_TIMEOUT : st;
+            return end_in_time(asking, st);
     }
 }
 
@@ -226,12 +297,14 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struc
     struct asking asking = {
         .quorum = quorum, .lease = lease, .until = until, .ends = until, .obstacle = obstacle};
     struct watch told = {.by = watch};
+    struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
     quorum->told = &told;
     lease->is_once = until_over(until);
     if (lease->is_once || until.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
+    err = err != NULL ? err : &own;
     st = ask_until(&asking, grant, err);
     watch_see(&told, NULL);
     quorum->told = NULL;

@@ -5,6 +5,7 @@
 --       3 token of a waiter who leaves the line ('': nobody does)
 --       4 what becomes of the lock: '' free, "rest" taken for a while, "done" marked as done
 --       5 for how many ms, 6 card
+--       7 ticket with which the owner is in line again (none: it isn't), 8 what it wants there
 -- returns 1 released | 2 released, and passed on | 0 one is another's | -1 one is gone
 -- with shared/clock.lua
 -- with shared/keys.lua
@@ -128,6 +129,13 @@ for _, lock in ipairs(locks) do
   move_fence(lock, was_ours)
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
+  end
+  -- Before the lock is passed on: so the first in line may be who had it just now.
+  if was_ours and ARGV[7] then
+    note(lock, token, now .. ' ' .. ARGV[8] .. ' ' .. ARGV[6])
+    redis.call('PEXPIRE', lock.waiters, LIFE * 2)
+    redis.call('ZADD', lock.line, ARGV[7], token)
+    redis.call('PEXPIRE', lock.line, LIFE * 2)
   end
   if not is_lost_vote then -- who leaves may have been the one that was woken
     is_passed_on = pass_on(lock) or is_passed_on

@@ -255,3 +255,65 @@ assert_none_drawn_in_place() {
         ((${#stderr} == 0)) || assert_eq "$(grep -c waiting <<<"$stderr")" 1 'messages'
     done
 }
+
+# ---- a server that is gone ----
+
+# A server of the test's own, which may be ended.
+own_server() {
+    redis_start own
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    taken
+}
+
+@test "a server that goes away is told in the row, once as a message, and so is that it is back" {
+    own_server
+    pty_type "RLOCK_URL=$RLOCK_URL"
+    pty_prompt
+    pty_type 'rlock -k "$KEY" -- echo done'
+    pty_expect 5 'waiting 0s for '
+    redis_crash
+    pty_expect 10 "server-unreachable: since [1-9][0-9]*s: .*; the wait goes on"
+    pty_expect 10 'waiting [0-9]+s, server unreachable since [0-9]+s: '
+    redis_restart
+    pty_expect 10 'server-back: after [0-9]+s'
+    pty_expect 5 $'done\r'
+    pty_prompt
+    assert_cleared
+    assert_eq "$(grep -ac 'server-unreachable' "$DIR/screen")" 1 'messages'
+}
+
+@test "so it is without a terminal, as text and as JSON, and not with -q" {
+    own_server
+    start waiter "$RLOCK" -k "$KEY" -- true
+    start json "$RLOCK" --json -k "$KEY" -- true
+    start quiet "$RLOCK" -q -k "$KEY" -- true
+    eventually 5 in_line 3
+    redis_crash
+    eventually 10 file_has "$DIR/waiter.err" \
+        "^rlock: $KEY: server-unreachable: since [0-9]+s: .*/socket: connect: .*; the wait goes on$"
+    eventually 10 file_has "$DIR/json.err" '^\{"event":"server-unreachable",.*"why":"since '
+    redis_restart
+    for each in waiter json quiet; do
+        finish "$each"
+        assert_status 0
+    done
+    assert_eq "$(wc -l <"$DIR/waiter.err")" 2 'lines'
+    assert_match "$(<"$DIR/waiter.err")" "rlock: $KEY: server-back: after [0-9]+s$"
+    assert_eq "$(wc -l <"$DIR/json.err")" 2 'lines of JSON'
+    [[ ! -s $DIR/quiet.err ]] || fail "$(<"$DIR/quiet.err")"
+}
+
+@test "when time is over the last word is of the server, be it dead or hung, and no holder" {
+    local how
+    for how in redis_crash redis_pause; do
+        own_server
+        start waiter "$RLOCK" -k "$KEY" -w 5 -- true
+        eventually 5 in_line 1
+        "$how"
+        finish waiter 20
+        assert_status 75
+        assert_match "$(tail -n 1 <<<"$stderr")" \
+            "^rlock: $KEY: timeout: server unreachable since [0-9]+s: .*socket: "
+        [[ $how != redis_pause ]] || redis_continue
+    done
+}

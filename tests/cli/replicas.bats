@@ -60,14 +60,12 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 }
 
 @test "replicas: a shortfall gives the lock back, says so with 69, and the next one has it" {
-    local began
     stop_two
-    began=$(now_ms)
-    run --separate-stderr "$RLOCK" -k "$KEY" -t 5 --replicas 2 -- touch "$DIR/ran"
+    run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
     assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it"
     assert_match "$stderr" "; it was given back$"
-    is_sanitized || assert_between $(($(now_ms) - began)) 500 1500 'ms until it was given up'
+    is_sanitized || assert_between "$took" 500 1500 'ms until it was given up'
     [[ ! -e $DIR/ran ]]
     gone "$KEY"
     run --separate-stderr "$RLOCK" -k "$KEY" -n --replicas 1 -- true
@@ -75,21 +73,60 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$stderr" ''
 }
 
-@test "replicas: so it is where a lock comes after a wait in line, and the line goes on" {
+@test "replicas: who waits tries again: to its end, or as long as for a server that isn't there" {
+    local each
+    stop_two
+    for each in '-w 3' '--connect-timeout 3'; do
+        run_ms "$RLOCK" -k "$KEY" $each -t 5 --replicas 2 -- touch "$DIR/ran"
+        assert_status 69
+        assert_line "^rlock: $KEY: unreachable: .*replicas .* in time; it was given back$"
+        is_sanitized || assert_between "$took" 2900 6000 "ms with $each"
+        gone "$KEY"
+    done
+    [[ ! -e $DIR/ran ]]
+}
+
+served_in_order() { assert_eq "$(xargs <"$DIR/served")" "$*" 'order of service'; }
+is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
+
+@test "replicas: a shortfall is waited out in line: the lock is given back, and the place kept" {
+    local each
     hold first -k "$KEY"
-    start second "$RLOCK" -k "$KEY" -t 5 --replicas 2 -- touch "$DIR/ran"
-    eventually 5 in_line 1
-    start third "$RLOCK" -k "$KEY" -t 5 -- true
-    eventually 5 in_line 2
+    for each in second third; do
+        start "$each" "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- \
+            sh -c "echo $each >>'$DIR/served'"
+        eventually 5 in_line "$([[ $each == second ]] && echo 1 || echo 2)"
+    done
     stop_two
     let_go first
-    finish second
-    assert_status 69
-    assert_match "$stderr" 'only 1 of 2 replicas had it in time; it was given back'
-    [[ ! -e $DIR/ran ]]
-    finish third
-    assert_status 0
-    eventually 2 gone "{$KEY}:rlock:queue"
+    eventually 10 is_a_turn
+    never 2 test -e "$DIR/served"
+    redis_use two
+    redis_continue
+    redis_use primary
+    for each in second third; do
+        finish "$each" 20
+        assert_status 0
+    done
+    served_in_order second third
+    gone "{$KEY}:rlock:queue"
+}
+
+@test "replicas: who never stood in line and has to wait for them is before those who come later" {
+    local each
+    stop_two
+    start second "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- sh -c "echo second >>'$DIR/served'"
+    eventually 10 is_a_turn
+    start third "$RLOCK" -k "$KEY" -t 5 -w 60 -- sh -c "echo third >>'$DIR/served'"
+    never 2 test -e "$DIR/served"
+    redis_use two
+    redis_continue
+    redis_use primary
+    for each in second third; do
+        finish "$each" 20
+        assert_status 0
+    done
+    served_in_order second third
 }
 
 @test "replicas: a renewal that one does not have extends nothing: the command is ended" {
@@ -117,7 +154,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 }
 
 @test "replicas: more than there are, or a server that refuses WAIT: nothing is left behind" {
-    run --separate-stderr "$RLOCK" -k "$KEY" -t 2 --replicas 3 -- touch "$DIR/ran"
+    run --separate-stderr "$RLOCK" -k "$KEY" -n -t 2 --replicas 3 -- touch "$DIR/ran"
     assert_status 69
     gone "$KEY"
     redis_cli acl setuser poor reset on '>secret' '~*' +@all -wait
@@ -139,7 +176,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     run -69 --separate-stderr "$RLOCK" renew -k "$KEY" -t 5 --replicas 2
     assert_match "$stderr" 'only 1 of 2 replicas had it in time'
     run -0 --separate-stderr "$RLOCK" release -k "$KEY"
-    run -69 --separate-stderr "$RLOCK" acquire -k "$KEY" -t 5 --replicas 2
+    run -69 --separate-stderr "$RLOCK" acquire -k "$KEY" -n -t 5 --replicas 2
     assert_eq "$output" ''
     gone "$KEY"
 }

@@ -14,15 +14,17 @@ setup() {
 }
 teardown() { common_teardown; }
 
-# Takes the lock again and again. Too few replicas (69) is no grant; 76 would be one that is lost.
+# Takes the lock again and again: who says how long to wait is served, though for a moment there is
+# no replica, or no primary. 76 would be a lock that is lost.
 work() { # NAME
     local status
     until [[ -e $DIR/still ]]; do
         status=0
-        "$RLOCK" --replicas 1 -t 6 -k "$KEY:shared" -- sh -c 'echo "$RLOCK_FENCE" >>"$0.fences"
+        "$RLOCK" --replicas 1 -t 6 -w 60 -k "$KEY:shared" -- sh -c '
+            echo "$RLOCK_FENCE" >>"$0.fences"
             exec "$1" "$0" "$2"' "$DIR/sum" "$TOOLS/turn" "$1" 2>"$DIR/$1.said" || status=$?
         echo "$status"
-        [[ $status == 0 || $status == 69 ]] || cat "$DIR/$1.said" >&2
+        [[ $status == 0 ]] || cat "$DIR/$1.said" >&2
     done
 }
 
@@ -89,7 +91,7 @@ fail_over() {
     for each in 1 2; do
         finish "w$each" 20
         assert_eq "$stderr" '' "what w$each had to say"
-        assert_match "$output" '(^|'$'\n'')0($|'$'\n'')' "how w$each fared"
+        assert_eq "$(sort -u <<<"$output")" 0 "how w$each fared"
     done
     assert_eq "$(<"$DIR/sum")" "$(wc -l <"$DIR/sum.fences")" 'turns taken'
     assert_eq "$(sort -nuc "$DIR/sum.fences" 2>&1)" '' 'fences out of order'

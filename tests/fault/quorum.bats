@@ -96,6 +96,21 @@ come_back() {
     done
 }
 
+@test "too few members: who says how long to wait is served when they are back; -n fails at once" {
+    quorum_start 3
+    quorum_is_old 2
+    each_of '1 2' redis_crash
+    run_ms "$RLOCK" -k "$KEY" -n -t 1 --connect-timeout 2 -- true
+    assert_status 69
+    start waiter "$RLOCK" -k "$KEY" -t 1 -w 60 --connect-timeout 2 -- true
+    never 4 dead "$pid"
+    assert_match "$(<"$DIR/waiter.err")" 'no-quorum: since |server-unreachable: since '
+    each_of '1 2' redis_restart
+    finish waiter 30
+    assert_status 0
+    assert_match "$stderr" 'server-back: after '
+}
+
 @test "a member that was restarted counts only after the longest lease" {
     local restarted
     quorum_start 3

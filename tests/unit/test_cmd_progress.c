@@ -81,15 +81,6 @@ static void test_any_width(void)
     ok(is_good, "printable, within the width, and with what counts");
 }
 
-static bool is_shown(enum report_level level, bool json)
-{
-    const struct report wanted = {.level = level, .json = json, .key = "k"};
-    struct progress progress;
-
-    progress_init(&progress, &wanted);
-    return progress_watch(&progress).see != NULL;
-}
-
 /* What one look, or the end of the wait, makes it write to stderr. */
 static void told(char *text, size_t room, struct progress *progress,
                  const struct rlock_obstacle *obstacle)
@@ -109,6 +100,62 @@ static void told(char *text, size_t room, struct progress *progress,
     }
     close(before);
     text[n > 0 ? n : 0] = '\0';
+}
+
+static bool is_shown(enum report_level level, bool json)
+{
+    const struct report wanted = {
+        .level = level, .json = json, .key = "k", .start_ms = rlock_clock_ms()};
+    struct rlock_obstacle obstacle = {
+        .holder = "x", .seen_ms = rlock_clock_ms(), .left_ms = 3600000, .place = 2};
+    struct progress progress;
+    char text[512];
+
+    progress_init(&progress, &wanted);
+    told(text, sizeof text, &progress, &obstacle);
+    return text[0] != '\0';
+}
+
+/* Trouble is told once when it has lasted for a second, and once when it is over. */
+static void test_trouble(void)
+{
+    int64_t now = rlock_clock_ms();
+    const struct report quiet = {.level = REPORT_FAILURE, .key = "k", .start_ms = now};
+    const struct report usual = {.level = REPORT_NOTICE, .key = "k", .start_ms = now};
+    struct rlock_obstacle obstacle = {.holder = "x",
+                                      .seen_ms = now,
+                                      .left_ms = 3600000,
+                                      .place = 2,
+                                      .trouble = {RLOCK_E_UNREACHABLE, .text = "h:1: refused"},
+                                      .trouble_ms = now};
+    struct progress progress;
+    char text[512];
+
+    progress_text(text, sizeof text, &usual, &obstacle, now + 5000);
+    is_str(text, "rlock: k: waiting 5s, server unreachable since 5s: h:1: refused", "the line");
+    progress_text(text, 40, &usual, &obstacle, now + 5000);
+    is_str(text, "rlock: k: waiting 5s, server unreach...", "where it is cut");
+    progress_init(&progress, &usual);
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "what may pass at once isn't told");
+    obstacle.trouble_ms = now - 5000;
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; the wait goes on\n",
+           "else");
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "but once");
+    obstacle.trouble.status = RLOCK_OK;
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "rlock: k: server-back: after 5s\n", "and its end");
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "once");
+    obstacle.trouble.status = RLOCK_E_REPLICAS;
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; the wait goes on\n",
+           "others");
+    progress_init(&progress, &quiet);
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "who wants it quiet hears nothing of it");
 }
 
 static void test_messages(void)
@@ -146,6 +193,7 @@ int main(void)
     test_lines();
     test_any_width();
     test_messages();
+    test_trouble();
     if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
         ok(!is_shown(REPORT_NOTICE, false), "without a terminal there is no line");
         ok(!is_shown(REPORT_NOTICE, true), "as JSON there is none");
