@@ -204,11 +204,18 @@ bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
 
-.PHONY: check check-unit check-cli check-fault check-interop check-model check-threads
+.PHONY: check check-quick check-smoke check-unit check-cli check-fault check-interop check-model
+.PHONY: check-threads
 .PHONY: check-docs lint sizes asan tsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, model, unit tests, bats files, whatever fails
 	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop check-model) check-unit check-cli \
 	    check-fault
+
+check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## lint, unit tests, some runs: half a minute
+	$(Q)RLOCK_TEST_JOBS=4 $(MAKE) -k -j3 -Otarget lint check-unit check-smoke
+
+check-smoke: $(B)/rlock $(TOOLS)  ## a lock that is had, refused, waited for, killed; a few seconds
+	$(call bats,--filter-tags smoke $(SMOKE))
 
 check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^
@@ -221,6 +228,9 @@ check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
 
 check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
 	$(call bats,tests/interop)
+
+# The files with tests that have the tag.
+SMOKE := tests/cli/main.bats tests/fault/processes.bats
 
 MODEL ?= quick
 

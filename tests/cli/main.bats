@@ -34,6 +34,7 @@ monitored() {
 
 # ---- the lock on the server ----
 
+# bats test_tags=smoke
 @test "while the job runs the key holds a token and expires; after it the key is gone" {
     hold job -k "$KEY" -t 30
     assert_match "$(value "$KEY")" "^$TOKEN "
@@ -153,6 +154,7 @@ assert_grows() {
 
 # ---- what the command is told ----
 
+# bats test_tags=smoke
 @test "the command is told the key, the token, the fence and the ttl, whatever was there before" {
     RLOCK_KEY=x RLOCK_TOKEN=x RLOCK_FENCE=x RLOCK_TTL_MS=x hold job -k "$KEY" -t 2.5
     assert_eq "$(env_of job RLOCK_KEY)" "$KEY"
@@ -209,6 +211,7 @@ assert_grows() {
 
 # ---- who waits ----
 
+# bats test_tags=smoke
 @test "who is refused is told by whom: program, user, host, pid and label" {
     hold job -k "$KEY" -t 20 --label 'the nightly one'
     run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
@@ -221,6 +224,7 @@ assert_grows() {
     assert_status 0
 }
 
+# bats test_tags=smoke
 @test "who waits gets the lock when its holder has ended, and only then" {
     hold job -k "$KEY"
     start waiter "$RLOCK" -w 20 -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'

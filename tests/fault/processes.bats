@@ -66,6 +66,7 @@ assert_expires_within() { assert_between "$(redis_cli pttl "$KEY")" 1 "$1" 'PTTL
 
 # ---- killed ----
 
+# bats test_tags=smoke
 @test "KILL of the program: the whole tree is gone within 1 s, the lock when its TTL is over" {
     start_tree -t 3
     kill_and_look "$pid"
@@ -75,6 +76,7 @@ assert_expires_within() { assert_between "$(redis_cli pttl "$KEY")" 1 "$1" 'PTTL
     assert_match "$stderr" 'rlock was killed, so the command was ended'
 }
 
+# bats test_tags=smoke
 @test "KILL of the guard: the whole tree is gone within 1 s, the lock is given back, status 71" {
     start_tree -t 3
     kill_and_look "$guard"

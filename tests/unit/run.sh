@@ -5,10 +5,13 @@
 #
 # A program that crashes, hangs, or ends with another status than its results deserve counts as
 # one more failure. Reports of sanitizers, which go to files beside the programs, are shown.
+# RLOCK_TEST_JOBS programs run at the same time; by default it is one after the other.
 
 set -u
 
-for program; do
+# one PROGRAM: runs it, and prints its results.
+one() {
+    program=$1
     name=${program##*/}
     output=$(timeout 120 "$program" 2>&1 </dev/null)
     status=$?
@@ -20,7 +23,28 @@ for program; do
         cat "${program%/unit/*}"/report.* 2>/dev/null | sed 's/^/# /'
     fi
     rm -f "${program%/unit/*}"/report.* # or the next suite would take them for its own
-done | awk '
+}
+
+# several PROGRAM...: the same of each, at the same time; the results come one program at a time.
+several() {
+    folder=$(mktemp -d) || exit
+    trap 'rm -rf "$folder"' EXIT
+    printf '%s\n' "$@" | RLOCK_TEST_RESULTS=$folder xargs -P "$RLOCK_TEST_JOBS" -n 1 "$0"
+    cat "$folder"/*
+}
+
+if [ -n "${RLOCK_TEST_RESULTS:-}" ]; then # one of several
+    one "$1" >"$RLOCK_TEST_RESULTS/${1##*/}"
+    exit
+fi
+
+if [ "${RLOCK_TEST_JOBS:-1}" -gt 1 ]; then
+    several "$@"
+else
+    for each; do
+        one "$each"
+    done
+fi | awk '
     /^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n) }
     /^not ok /    { failed++ }
                   { print; fflush() }
