@@ -111,6 +111,8 @@ static enum verdict tell_and_stay(struct acquire *a)
         verdict = fault(a, VERDICT_SYSTEM, "the process that stays behind was killed", 0);
     if (verdict != VERDICT_GRANTED)
         attend_cancel(&attendant);
+    else
+        session_leave(&a->session);
     return verdict;
 }
 

@@ -209,6 +209,12 @@ static int detach(void)
     return 0;
 }
 
+static void detach_helpers(const struct session *session)
+{
+    password_helper_detach(&session->password_helper);
+    password_helper_detach(&session->sentinel_password_helper);
+}
+
 static _Noreturn void be_attendant(struct attending *a, int fd)
 {
     enum attend_word word = ATTEND_CANCEL;
@@ -221,8 +227,10 @@ static _Noreturn void be_attendant(struct attending *a, int fd)
     (void)!send(fd, &failed, sizeof failed, MSG_NOSIGNAL);
     heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
     close(fd);
-    if (heard > 0 && word == ATTEND_BEGIN)
+    if (heard > 0 && word == ATTEND_BEGIN) {
+        detach_helpers(a->session);
         attend(a);
+    }
     leash_drop(&a->leash);
     if (failed == 0 && (heard <= 0 || word == ATTEND_BEGIN))
         give_back(a);

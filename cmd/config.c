@@ -43,7 +43,7 @@ static bool take_line(char *line, config_taker *take, void *context, char *why, 
 }
 
 /* A pipe that was given to us as a descriptor, as by <(...) in a shell, has its writer. */
-static bool names_descriptor(const char *path)
+bool config_names_descriptor(const char *path)
 {
     static const char *const places[] = {"/dev/fd/", "/proc/self/fd/", "/dev/stdin"};
     size_t i;
@@ -62,7 +62,7 @@ static const char *check_kind(const char *path, const struct stat *is)
 {
     if (S_ISDIR(is->st_mode))
         return strerror(EISDIR);
-    if (S_ISREG(is->st_mode) || (S_ISFIFO(is->st_mode) && names_descriptor(path)))
+    if (S_ISREG(is->st_mode) || (S_ISFIFO(is->st_mode) && config_names_descriptor(path)))
         return NULL;
     return "not a regular file";
 }

@@ -27,6 +27,9 @@ enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 enum config_result config_read(const char *path, config_taker *take, void *context, char *why,
                                size_t room);
 
+/* config_names_descriptor: is it a descriptor's path, such as /dev/fd/3? */
+bool config_names_descriptor(const char *path);
+
 /*
  * config_first_line: the first line of a file, without its newline, to be given
  * back by config_forget(), which clears it; NULL: `why` says why.

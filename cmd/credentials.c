@@ -16,16 +16,20 @@ static const char *first_set(const char *first, const char *second)
     return first != NULL && *first != '\0' ? first : second;
 }
 
-/* Where a password that is not in the URL comes from; NULL: nowhere. */
+static bool has_place(const struct options *options)
+{
+    return options->password_file != NULL || options->password_command != NULL;
+}
+
+/* Where a password that is not in the URL comes from; `*variable` NULL: no variable. */
 static enum source nearest_other(const struct options *options, const char **variable)
 {
     const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
 
     *variable = value;
-    if (options->password_file != NULL &&
-        (value == NULL || options->password_file_from >= FROM_ENVIRONMENT)) {
+    if (has_place(options) && (value == NULL || options->password_from >= FROM_ENVIRONMENT)) {
         *variable = NULL;
-        return options->password_file_from;
+        return options->password_from;
     }
     if (value != NULL)
         return FROM_ENVIRONMENT;
@@ -41,7 +45,9 @@ static enum rlock_status no_memory(struct rlock_error *err)
     return RLOCK_E_MEMORY;
 }
 
-static enum rlock_status read_file(char **password, const char *path, struct rlock_error *err)
+/* A pipe tells it but once: so it is read now. Any other file is read for each connection. */
+static enum rlock_status read_pipe(char **password, const char *what, const char *path,
+                                   struct rlock_error *err)
 {
     const char *why = NULL;
     char *line = config_first_line(path, &why);
@@ -55,8 +61,17 @@ static enum rlock_status read_file(char **password, const char *path, struct rlo
     if (why == NULL)
         return no_memory(err);
     err->status = RLOCK_E_CONFIG;
-    snprintf(err->text, sizeof err->text, "password file %.150s: %s", path, why);
+    snprintf(err->text, sizeof err->text, "%s %.150s: %s", what, path, why);
     return RLOCK_E_CONFIG;
+}
+
+static enum rlock_status use_file(struct password_place *place, char **password, const char *what,
+                                  const char *path, struct rlock_error *err)
+{
+    if (config_names_descriptor(path))
+        return read_pipe(password, what, path, err);
+    *place = (struct password_place){.name = what, .file = path};
+    return RLOCK_OK;
 }
 
 bool credentials_were_stripped(void)
@@ -104,14 +119,44 @@ static enum rlock_status copy_urls(struct credentials *credentials, const struct
     return credentials->n_urls == n ? RLOCK_OK : no_memory(err);
 }
 
-static enum rlock_status read_password(struct credentials *credentials,
+static enum rlock_status find_password(struct credentials *credentials,
                                        const struct options *options, const char *variable,
                                        struct rlock_error *err)
 {
     if (variable == NULL && options->password_file != NULL)
-        return read_file(&credentials->password, options->password_file, err);
+        return use_file(&credentials->place, &credentials->password, "password file",
+                        options->password_file, err);
+    if (variable == NULL && options->password_command != NULL)
+        credentials->place = (struct password_place){.name = "password command",
+                                                     .command = options->password_command};
     credentials->password = variable == NULL ? NULL : strdup(variable);
     return variable != NULL && credentials->password == NULL ? no_memory(err) : RLOCK_OK;
+}
+
+/* REDISCLI_AUTH is not for Sentinels, though redis-cli takes it so: it is another's password. */
+static enum rlock_status find_sentinel_password(struct credentials *credentials,
+                                                const struct options *options,
+                                                struct rlock_error *err)
+{
+    const char *value = first_set(getenv("RLOCK_SENTINEL_PASSWORD"), NULL);
+
+    if (options->sentinel_password_file != NULL &&
+        (value == NULL || options->sentinel_password_file_from >= FROM_ENVIRONMENT))
+        return use_file(&credentials->sentinel_place, &credentials->sentinel_password,
+                        "sentinel password file", options->sentinel_password_file, err);
+    credentials->sentinel_password = value == NULL ? NULL : strdup(value);
+    return value != NULL && credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
+}
+
+/* With other servers none of it is read. */
+static bool is_of_sentinels(const struct credentials *credentials)
+{
+    size_t i;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        if (strstr(credentials->url[i], "+sentinel://") != NULL)
+            return true;
+    return false;
 }
 
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
@@ -121,6 +166,7 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     enum source other = nearest_other(options, &variable);
     enum rlock_status st = check_url(options, err);
     size_t n_secrets = 0;
+    bool has_other;
     size_t i;
     size_t n;
 
@@ -130,10 +176,11 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     for (i = 0; i < credentials->n_urls; i++)
         n_secrets += secret_in_url(credentials->url[i], &n) != NULL;
     if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
-        st = read_password(credentials, options, variable, err);
-    for (i = 0;
-         credentials->password != NULL && other > options->url_from && i < credentials->n_urls;
-         i++) {
+        st = find_password(credentials, options, variable, err);
+    if (st == RLOCK_OK && is_of_sentinels(credentials))
+        st = find_sentinel_password(credentials, options, err);
+    has_other = credentials->password != NULL || credentials->place.name != NULL;
+    for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {
         char *secret = secret_in_url(credentials->url[i], &n);
 
         if (secret != NULL)
@@ -152,5 +199,6 @@ void credentials_fini(struct credentials *credentials)
         clear(credentials->url[i]);
     free(credentials->url);
     clear(credentials->password);
+    clear(credentials->sentinel_password);
     *credentials = (struct credentials){.url = NULL};
 }

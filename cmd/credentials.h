@@ -3,6 +3,7 @@
 #ifndef CREDENTIALS_H
 #define CREDENTIALS_H
 
+#include "lookup.h"
 #include "options.h"
 
 #include <rlock.h>
@@ -14,12 +15,15 @@
 struct credentials {
     char **url; /* each without its password, where a nearer source has another */
     size_t n_urls;
-    char *password; /* for URLs that have none; NULL: none */
+    char *password;              /* for URLs that have none; NULL: none, or one that is looked up */
+    struct password_place place; /* where; `name` NULL: nowhere */
+    char *sentinel_password;
+    struct password_place sentinel_place;
 };
 
 /*
  * credentials_read: copy the URLs that were asked for, and find the nearest
- * password.
+ * password, or where it is to be looked up.
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or it isn't clear
  *          which server is meant) or RLOCK_E_MEMORY.

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRIPPED_BYTES 256
+#define STRIPPED_BYTES 512
 #define OUTER_TOKENS \
     "RLOCK_OUTER_TOKENS" /* of all outer locks but the nearest, which is RLOCK_TOKEN */
 
@@ -53,22 +53,86 @@ void outer_fini(struct outer *outer)
     *outer = (struct outer){.n = 0};
 }
 
-/* One of several URLs is enough. */
+/* Variables by which others give a password as it is. */
+static bool is_password(const char *entry)
+{
+    return is_named(entry, "REDISCLI_AUTH") || is_named(entry, "VALKEYCLI_AUTH") ||
+           strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0 ||
+           strncmp(entry, "RLOCK_SENTINEL_PASSWORD", strlen("RLOCK_SENTINEL_PASSWORD")) == 0;
+}
+
+static bool is_url(const char *entry)
+{
+    return is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL");
+}
+
+/*
+ * One of several URLs is enough. What is rlock's own is in a form that we know: what has no
+ * colon before the '@' is a user's name there, and may be a password in that of others.
+ */
 static bool holds_secret(char *entry)
 {
     char *url = entry;
     size_t n;
 
-    if (strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0)
+    if (is_password(entry))
         return true;
-    if (is_named(entry, "REDISCLI_AUTH"))
-        return true;
-    if (!is_named(entry, "RLOCK_URL") && !is_named(entry, "REDIS_URL"))
-        return false;
-    for (; (url = strstr(url, "://")) != NULL; url++)
+    if (is_named(entry, "REDIS_URL"))
+        return secret_may_stand_in(strchr(entry, '=') + 1);
+    for (; is_url(entry) && (url = strstr(url, "://")) != NULL; url++)
         if (secret_in_url(url, &n) != NULL)
             return true;
     return false;
+}
+
+/* Of these it is but the place of a password that is told. */
+static bool tells_place(const char *entry)
+{
+    return is_named(entry, "RLOCK_PASSWORD_FILE") || is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
+           is_named(entry, "RLOCK_SENTINEL_PASSWORD_FILE");
+}
+
+static void clear_value(char *entry)
+{
+    char *value = strchr(entry, '=') + 1;
+
+    if (is_url(entry))
+        secret_hide(value);
+    else
+        memset(value, '*', strlen(value));
+}
+
+static bool is_to_hide(char *entry)
+{
+    return holds_secret(entry) && !tells_place(entry);
+}
+
+static bool is_hidden; /* something of our environment, where it is not cleared yet */
+
+void environment_hide(char **inherited)
+{
+    char *copy;
+
+    for (; *inherited != NULL; inherited++) {
+        if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
+            continue;
+        if (!is_hidden)
+            secret_is_known(true);
+        is_hidden = true;
+        clear_value(*inherited);
+        *inherited = copy; /* until we end */
+    }
+}
+
+void environment_forget(char *const *inherited)
+{
+    if (!is_hidden)
+        return;
+    for (; *inherited != NULL; inherited++)
+        if (is_to_hide(*inherited))
+            clear_value(*inherited);
+    is_hidden = false;
+    secret_is_known(false);
 }
 
 static bool is_replaced(const char *entry)
@@ -81,6 +145,20 @@ static bool is_replaced(const char *entry)
         if (is_named(entry, names[i]))
             return true;
     return false;
+}
+
+char **environment_plain(char *const *inherited)
+{
+    char **plain;
+    size_t n = 0;
+
+    while (inherited[n] != NULL)
+        n++;
+    plain = calloc(n + 1, sizeof *plain);
+    for (n = 0; plain != NULL && *inherited != NULL; inherited++)
+        if (!holds_secret(*inherited) && !is_replaced(*inherited))
+            plain[n++] = *inherited;
+    return plain;
 }
 
 static bool add(struct environment *environment, const char *format, ...)

@@ -17,6 +17,21 @@ struct outer {
 struct outer environment_outer(char *const *inherited);
 void outer_fini(struct outer *outer);
 
+/*
+ * environment_hide: what holds a password is moved out of sight: everybody of
+ * the same user may read the environment that a process was started with. All
+ * who ask for a variable find it as before. environment_forget: it is cleared
+ * there, too; which variables held a password is still to be seen.
+ */
+void environment_hide(char **inherited);
+void environment_forget(char *const *inherited);
+
+/*
+ * environment_plain: what is not the lock's, and holds no password, for a process
+ * that is to have neither. Heap, of borrowed strings; NULL: no memory.
+ */
+char **environment_plain(char *const *inherited);
+
 /* The command's environment: an array of ours, of strings of ours and borrowed ones. */
 struct environment {
     char **all; /* NULL at the end */

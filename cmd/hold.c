@@ -13,11 +13,13 @@
  */
 #include "hold.h"
 
+#include "secret.h"
 #include "timer.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -421,16 +423,20 @@ static enum verdict start(struct holding *h)
 static enum verdict not_started(const struct holding *h)
 {
     const struct report *report = h->plan->report;
-    const char *command = h->plan->ward->spawn.argv[0];
     int failed = h->last.failed;
+    enum verdict verdict;
+    char *command;
 
     if (failed == SPAWN_TOO_LATE)
         return report_fault(report, VERDICT_LOST, "the lease ended before the command was started",
                             0);
     if (!h->last.forked)
         return report_fault(report, VERDICT_SYSTEM, "the command can't be started", failed);
-    return report_fault(report, failed == ENOENT ? VERDICT_NOT_FOUND : VERDICT_NOT_EXECUTABLE,
-                        command, failed);
+    command = secret_shown(h->plan->ward->spawn.argv[0]);
+    verdict = report_fault(report, failed == ENOENT ? VERDICT_NOT_FOUND : VERDICT_NOT_EXECUTABLE,
+                           command != NULL ? command : "the command", failed);
+    free(command);
+    return verdict;
 }
 
 /* Was the lease proven until after the end? Then the command's status is worth something. */

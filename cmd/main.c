@@ -3,6 +3,7 @@
 #include "acquire.h"
 #include "break.h"
 #include "doctor.h"
+#include "environment.h"
 #include "help.h"
 #include "list.h"
 #include "release.h"
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+extern char **environ;
 
 /*
  * No descriptor of ours may become the command's stdin, stdout or stderr. What
@@ -90,6 +93,7 @@ int main(int argc, char **argv)
 
     (void)argc;
     occupy_standard_descriptors();
+    environment_hide(environ);
     if (sources_read(&options, argv, &err) != RLOCK_OK)
         status = complain(&options, &err);
     else if (options.asked != ASKED_RUN)

@@ -48,7 +48,10 @@ struct options {
     const char *tls_cert;
     const char *tls_key;
     const char *tls_name;
-    const char *password_file;
+    const char *password_file; /* or a command, not both, once all sources were read */
+    const char *password_command;
+    const char *sentinel_user;
+    const char *sentinel_password_file;
     int64_t pass_credentials;
     int64_t connect_ms;
     int64_t quiet;
@@ -67,7 +70,8 @@ struct options {
     const char *dump;  /* which table */
     char *const *argv; /* the words behind the options: the command's, for the most part */
     enum source url_from;
-    enum source password_file_from;
+    enum source password_from; /* the file or the command */
+    enum source sentinel_password_file_from;
     enum source ttl_from;
     enum source token_file_from;
 
@@ -104,7 +108,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 40
+#define OPTION_COUNT 43
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -5,6 +5,7 @@
 #include "claim.h"
 #include "hold.h"
 #include "outfile.h"
+#include "secret.h"
 #include "session.h"
 
 #include <errno.h>
@@ -108,6 +109,7 @@ static void plan_ward(struct run *run)
         .pauses = options->on_lost == ON_LOST_PAUSE,
         .wait_all = options->wait_all != 0,
         .keep_fd = -1,
+        .lock = run->session.lock,
         .report = &run->session.report,
     };
 }
@@ -177,14 +179,15 @@ static void warn(void *context, const char *text)
 
 /* ---- from the beginning ---- */
 
-static const char *program_name(const struct options *options)
+/* What others see of the command: the last part of its path. Heap; NULL: no memory. */
+static char *program_name(const struct options *options)
 {
-    const char *slash;
+    char *name = secret_shown(options->command != NULL ? "sh" : options->argv[0]);
+    const char *slash = name != NULL ? strrchr(name, '/') : NULL;
 
-    if (options->command != NULL)
-        return "sh";
-    slash = strrchr(options->argv[0], '/');
-    return slash == NULL ? options->argv[0] : slash + 1;
+    if (slash != NULL)
+        memmove(name, slash + 1, strlen(slash));
+    return name;
 }
 
 /* So that a shell sees which signal ended its job, as it would have without us. */
@@ -206,6 +209,7 @@ static enum verdict run_all(struct run *run)
     int failed = signals_open(&session->signals);
     enum rlock_status st;
     enum verdict verdict;
+    char *program;
 
     if (failed)
         return report_fault(&session->report, VERDICT_SYSTEM, "signalfd", failed);
@@ -216,7 +220,9 @@ static enum verdict run_all(struct run *run)
                                           .unreached = unreached,
                                           .context = run,
                                           .every_ms = run->shown.every_ms};
-    st = session_open(session, program_name(run->options), &err);
+    program = program_name(run->options);
+    st = session_open(session, program, &err);
+    free(program);
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;
     if (st != RLOCK_OK)

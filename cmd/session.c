@@ -4,8 +4,10 @@
 
 #include "credentials.h"
 #include "environment.h"
+#include "secret.h"
 #include "user.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,8 @@ void session_init(struct session *session, const struct options *options)
                                     .start_ms = rlock_clock_ms()},
                          .signals = {.fd = -1, .stop_fd = -1},
                          .local = LOCAL_NONE,
+                         .password_helper = {.fd = -1},
+                         .sentinel_password_helper = {.fd = -1},
                          .pid = getpid(),
                          .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
     if (session->keys_shown != NULL)
@@ -107,6 +111,10 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .urls = is_local ? &local : (const char *const *)credentials->url,
         .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
+        .password_source = password_helper_source(&session->password_helper),
+        .sentinel_user = options->sentinel_user,
+        .sentinel_password = credentials->sentinel_password,
+        .sentinel_password_source = password_helper_source(&session->sentinel_password_helper),
         .tls_ca = options->tls_ca,
         .tls_name = options->tls_name,
         .tls_cert = options->tls_cert,
@@ -142,6 +150,63 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     st = rlock_open(&session->lock, &config, err);
     outer_fini(&outer);
     return st;
+}
+
+static enum rlock_status start_helper(struct password_helper *helper,
+                                      const struct password_place *place, struct rlock_error *err)
+{
+    char **envp = place->name != NULL ? environment_plain(environ) : NULL;
+    int failed = 0;
+
+    if (place->name != NULL)
+        failed = envp == NULL ? ENOMEM : password_helper_start(helper, place, envp);
+    free(envp);
+    if (failed == 0)
+        return RLOCK_OK;
+    *err = (struct rlock_error){.status = RLOCK_E_SYSTEM, .sys = failed};
+    snprintf(err->text, sizeof err->text, "no process can look the password up: %s",
+             strerror(failed));
+    return RLOCK_E_SYSTEM;
+}
+
+static enum rlock_status start_helpers(struct session *session,
+                                       const struct credentials *credentials,
+                                       struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    session->has_sentinel_password =
+        credentials->sentinel_password != NULL || credentials->sentinel_place.name != NULL;
+    st = start_helper(&session->password_helper, &credentials->place, err);
+    if (st == RLOCK_OK)
+        st = start_helper(&session->sentinel_password_helper, &credentials->sentinel_place, err);
+    return st;
+}
+
+/* What the library knows by now, nobody else needs to, but a command that is to be told. */
+static void forget_passwords(const struct session *session, bool has_password)
+{
+    const struct options *options = session->options;
+    size_t i;
+
+    for (i = 0; i < options->n_texts; i++)
+        if (strstr(options->texts[i], "://") != NULL)
+            secret_hide(options->texts[i]);
+    if (has_password) /* for as long as the handle may need it for another connection */
+        secret_is_known(true);
+    if (!options->pass_credentials)
+        environment_forget(environ);
+}
+
+static bool has_password(const struct credentials *credentials)
+{
+    size_t i;
+    size_t n;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        if (secret_in_url(credentials->url[i], &n) != NULL)
+            return true;
+    return credentials->password != NULL || credentials->sentinel_password != NULL;
 }
 
 /* A signal that doesn't end us only cuts the wait short. */
@@ -204,8 +269,11 @@ enum rlock_status session_open(struct session *session, const char *program,
                           &session->timing, err);
     if (st == RLOCK_OK && credentials.n_urls == 1 && strcmp(credentials.url[0], LOCAL_URL) == 0)
         st = open_local(session, err);
+    else if (st == RLOCK_OK)
+        st = start_helpers(session, &credentials, err);
     if (st == RLOCK_OK)
         st = open_lock(session, program, &credentials, err);
+    forget_passwords(session, has_password(&credentials));
     credentials_fini(&credentials);
     return st;
 }
@@ -215,6 +283,8 @@ static const char *hint_for(const struct session *session, const struct rlock_er
     if (verdict_of(err->status) == VERDICT_UNREACHABLE &&
         session->options->url_from == FROM_DEFAULT)
         return "-u URL names another server, and -u local: is one for this machine alone";
+    if (err->reason == RLOCK_REASON_SENTINEL_LOGIN && !session->has_sentinel_password)
+        return "--sentinel-password-file names the file with the password of the Sentinels";
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
         return "an outer rlock took passwords out of the environment: use a configuration file, "
                "or --pass-credentials there";
@@ -243,10 +313,18 @@ int session_status(const struct session *session, enum verdict verdict)
     return verdict_row(verdict)->status;
 }
 
+void session_leave(struct session *session)
+{
+    password_helper_leave(&session->password_helper);
+    password_helper_leave(&session->sentinel_password_helper);
+}
+
 void session_close(struct session *session)
 {
     rlock_close(session->lock);
     session->lock = NULL;
+    password_helper_stop(&session->password_helper);
+    password_helper_stop(&session->sentinel_password_helper);
     local_close(&session->local);
     free(session->keys_shown);
     session->keys_shown = NULL;

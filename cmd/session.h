@@ -4,6 +4,7 @@
 #define SESSION_H
 
 #include "local.h"
+#include "lookup.h"
 #include "options.h"
 #include "progress.h"
 #include "report.h"
@@ -17,6 +18,9 @@ struct session {
     struct signals signals;   /* fd -1: they do what they always do */
     int number;               /* of the signal that ended the wait; 0: none */
     struct local local;
+    struct password_helper password_helper;
+    struct password_helper sentinel_password_helper;
+    bool has_sentinel_password;
     struct rlock_timing timing;
     struct rlock *lock; /* NULL: not open */
     const char *token;  /* of the lease that it is about; NULL: of one that is to be granted */
@@ -42,6 +46,9 @@ enum verdict session_give_up(const struct session *session, const struct rlock_e
 
 /* session_status: the exit status for how it ended; of a grant, where all is well, 0. */
 int session_status(const struct session *session, enum verdict verdict);
+
+/* session_leave: another process, forked from this one, goes on with it. */
+void session_leave(struct session *session);
 
 /* session_close: give up the connections; gives no lease back. */
 void session_close(struct session *session);

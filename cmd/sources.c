@@ -50,9 +50,15 @@ static const struct option *row_of_name(const char *name, size_t n)
 static bool complain(struct reading *reading, const struct option *row, const char *why,
                      const char *value)
 {
-    char shown[100];
+    char *copy = strdup(value);
+    char shown[100] = "";
 
-    report_escape(shown, sizeof shown, value);
+    if (copy != NULL) {
+        secret_hide(copy); /* a URL may be meant for another option */
+        report_escape(shown, sizeof shown, copy);
+        explicit_bzero(copy, strlen(copy));
+    }
+    free(copy);
     snprintf(reading->why, sizeof reading->why, "%s: %s: \"%s\"", row->name, why, shown);
     return false;
 }
@@ -469,6 +475,20 @@ static enum rlock_mode mode_of(const struct reading *reading)
     return RLOCK_EXCLUSIVE;
 }
 
+/* A file or a command: of the nearest source the last. */
+static void choose_password(const struct reading *reading)
+{
+    struct options *options = reading->options;
+    const struct said *file = said_of(reading, "password-file");
+    const struct said *command = said_of(reading, "password-command");
+
+    if (options->password_command != NULL && is_later(command, file))
+        options->password_file = NULL;
+    else if (options->password_file != NULL)
+        options->password_command = NULL;
+    options->password_from = options->password_command != NULL ? command->from : file->from;
+}
+
 /* What can't be meant together, wherever it was said. */
 static bool check_mode(struct reading *reading)
 {
@@ -510,7 +530,8 @@ enum rlock_status sources_read(struct options *options, char **argv, struct rloc
     else if (!read_files(&reading))
         st = RLOCK_E_CONFIG;
     options->url_from = said_of(&reading, "url")->from;
-    options->password_file_from = said_of(&reading, "password-file")->from;
+    choose_password(&reading);
+    options->sentinel_password_file_from = said_of(&reading, "sentinel-password-file")->from;
     options->token_file_from = said_of(&reading, "token-file")->from;
     options->ttl_from = said_of(&reading, "ttl")->from;
     if (options->nonblock && is_later(said_of(&reading, "nonblock"), said_of(&reading, "wait")))

@@ -17,6 +17,7 @@
 
 #include "descriptors.h"
 #include "freeze.h"
+#include "secret.h"
 #include "timer.h"
 #include "tree.h"
 
@@ -314,6 +315,10 @@ static void settle(struct ward *ward)
     if (plan->keys == NULL ||
         !environment_make(&ward->environment, environ, plan->keys, plan->keeps_secrets))
         ward->failed = ENOMEM;
+    if (plan->lock != NULL)
+        rlock_forget_passwords(plan->lock);
+    if (!plan->keeps_secrets)
+        secret_is_forgotten();
 }
 
 static void wait_for_start(const struct ward *ward, struct ward_word *word)
@@ -341,6 +346,8 @@ static void start(struct ward *ward, const struct ward_word *word)
     command.envp = ward->environment.all;
     if (!news.failed)
         ward->command = spawn(&command, &news.forked, &news.failed);
+    environment_forget(environ); /* of what was to be passed on */
+    secret_is_forgotten();
     ward->started_ms = rlock_clock_ms();
     if (ward->command == 0) {
         tell(ward, news);

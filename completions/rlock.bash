@@ -24,12 +24,15 @@ _rlock_options='-k --key                KEY
 -  --wait-all           -
 -  --replicas           N        0 1 2
 -  --label              TEXT
--u --url                URL      redis:// rediss:// redis+sentinel:// unix:// local:
+-u --url                URL      redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:
 -  --tls-ca             FILE
 -  --tls-cert           FILE
 -  --tls-key            FILE
 -  --tls-name           NAME
 -  --password-file      FILE
+-  --password-command   COMMAND
+-  --sentinel-user      NAME
+-  --sentinel-password-file FILE
 -  --pass-credentials   -
 -  --connect-timeout    DURATION 1s 5s 30s
 -q --quiet              -
@@ -46,14 +49,14 @@ _rlock_options='-k --key                KEY
 -V --version            -'
 
 # verb options    "-": without a verb
-_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
-acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
-renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,help,version
-release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
-status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,watch,help,version
-list   url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version
-break  key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,yes,help,version
-doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version'
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
+acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
+renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,help,version
+release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
+status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,watch,help,version
+list   url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version
+break  key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,yes,help,version
+doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version'
 
 # _rlock_own VERB: its options, with commas between them; fails if there is no such verb.
 _rlock_own() {
@@ -184,8 +187,8 @@ _rlock() {
     ((last < 2)) || ! _rlock_own "${words[1]}" >/dev/null || verb=${words[1]} i=2
     for (( ; i < last; i++)); do
         case ${words[i]} in
-            --url | --password-file | -u) server+=("${words[i]}" "${words[i + 1]}") ;;
-            --url=* | --password-file=* | -u*) server+=("${words[i]}") ;;
+            --url | --password-file | --sentinel-user | --sentinel-password-file | -u) server+=("${words[i]}" "${words[i + 1]}") ;;
+            --url=* | --password-file=* | --sentinel-user=* | --sentinel-password-file=* | -u*) server+=("${words[i]}") ;;
             -- | [!-]* | - | '')
                 [[ ${words[i]} == -- ]] && ((i++))
                 [[ -n $is_shell || $verb != - ]] || _rlock_command "${at[i]}"

@@ -27,9 +27,9 @@ function __rlock_keys
     set -l server
     for i in (seq (count $words))
         switch $words[$i]
-            case --url --password-file -u
+            case --url --password-file --sentinel-user --sentinel-password-file -u
                 set -a server $words[$i] $words[(math $i + 1)]
-            case '--url=*' '--password-file=*' '-u*'
+            case '--url=*' '--password-file=*' '--sentinel-user=*' '--sentinel-password-file=*' '-u*'
                 set -a server $words[$i]
         end
     end
@@ -109,12 +109,15 @@ __rlock_option - max-hold DURATION 'end the command after so long' '1m 10m 1h 6h
 __rlock_option - wait-all - 'keep the lock until every descendant of the command has ended'
 __rlock_option - replicas N 'the lock counts when so many replicas have it' '0 1 2'
 __rlock_option - label TEXT 'text for those who see the lock'
-__rlock_option u url URL 'which server' 'redis:// rediss:// redis+sentinel:// unix:// local:'
+__rlock_option u url URL 'which server' 'redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:'
 __rlock_option - tls-ca FILE 'CAs that a rediss:// server may be certified by'
 __rlock_option - tls-cert FILE 'certificate to show to a rediss:// server'
 __rlock_option - tls-key FILE 'key of that certificate'
 __rlock_option - tls-name NAME 'name that a rediss:// server must prove to have'
 __rlock_option - password-file FILE 'file whose first line is the password'
+__rlock_option - password-command COMMAND 'command that prints the password'
+__rlock_option - sentinel-user NAME 'user as whom Sentinels are asked'
+__rlock_option - sentinel-password-file FILE 'file whose first line is the password for the Sentinels'
 __rlock_option - pass-credentials - 'leave passwords in the command\'s environment'
 __rlock_option - connect-timeout DURATION 'longest time for a connection' '1s 5s 30s'
 __rlock_option q quiet - 'say nothing but failures'
@@ -130,11 +133,11 @@ __rlock_option - yes - 'don\'t ask'
 __rlock_option h help - 'show help'
 __rlock_option V version - 'show the version'
 
-__rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version 'run a command while holding a lock in Redis'
-__rlock_verb acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version 'take a lock without a command, and print its token'
-__rlock_verb renew key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,help,version 'renew a lock by its token'
-__rlock_verb release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version 'give a lock back by its token'
-__rlock_verb status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
-__rlock_verb list url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'
-__rlock_verb break key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,yes,help,version 'take a lock away from whoever holds it'
-__rlock_verb doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,connect-timeout,quiet,verbose,json,help,version 'tell what makes locks unsafe, and what to change'
+__rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version 'run a command while holding a lock in Redis'
+__rlock_verb acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version 'take a lock without a command, and print its token'
+__rlock_verb renew key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,help,version 'renew a lock by its token'
+__rlock_verb release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version 'give a lock back by its token'
+__rlock_verb status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,watch,help,version 'tell who holds a lock, and who waits for it'
+__rlock_verb list url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version 'tell all locks of the server, a line each'
+__rlock_verb break key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,yes,help,version 'take a lock away from whoever holds it'
+__rlock_verb doctor key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version 'tell what makes locks unsafe, and what to change'

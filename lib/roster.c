@@ -23,6 +23,7 @@
 #define REPLY_BYTES (64 * 1024)
 #define REPLY_BYTES_LONG (1024 * 1024) /* to who only looks, and may see the longest keys */
 #define DRIFT_PART 100                 /* 1 %, as timing.c allows for */
+#define LOOKUP_SPARE 10 /* of the time for a connection, the part that is left to say why not */
 #define FNV_START UINT32_C(2166136261)
 #define FNV_PRIME UINT32_C(16777619)
 
@@ -91,14 +92,15 @@ static void fingerprint(struct quorum *quorum)
 enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *config,
                               struct rlock_error *err)
 {
+    int64_t lookup_ms = config->connect_ms - config->connect_ms / LOOKUP_SPARE;
     enum rlock_status st;
 
     *quorum = (struct quorum){.timing = config->timing,
                               .connect_ms = config->connect_ms,
                               .replicas = config->replicas,
                               .longest_ms = config->timing.ttl_ms};
-    login_open(&quorum->login, config->password_source, config->connect_ms);
-    login_open(&quorum->sentinel_login, config->sentinel_password_source, config->connect_ms);
+    login_open(&quorum->login, config->password_source, lookup_ms);
+    login_open(&quorum->sentinel_login, config->sentinel_password_source, lookup_ms);
     st = check_config(config, err);
     if (st != RLOCK_OK)
         return st;

@@ -301,6 +301,24 @@ probe_password_file() {
     from "$1" password-file "$DIR/password" -k "$KEY" -- true
     assert_status 77 # the server wants none
 }
+probe_password_command() {
+    from "$1" password-command 'echo hunter2' -k "$KEY" -- true
+    assert_status 77 # the server wants none
+}
+# A user needs a password.
+probe_sentinel_user() {
+    from "$1" sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
+    assert_status 78
+    assert_line 'a user for the Sentinels, but no password'
+}
+probe_sentinel_password_file() {
+    redis_user sentinel resetpass '>hunter2'
+    echo hunter2 >"$DIR/password"
+    RLOCK_SENTINEL_USER=sentinel from "$1" sentinel-password-file "$DIR/password" -n \
+        -u "redis+sentinel://127.0.0.1:$REDIS_PORT/main" -k "$KEY" -- true
+    assert_status 69 # the server is no Sentinel, but takes the password
+    assert_line "says: ERR unknown command"
+}
 probe_pass_credentials() {
     REDIS_URL=redis://:pw@host from "$1" pass-credentials yes -k "$KEY" -- printenv REDIS_URL
     assert_eq "$output" redis://:pw@host

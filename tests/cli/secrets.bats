@@ -237,10 +237,136 @@ END
     given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
     assert_eq "$(env_of job REDIS_URL) $(env_of job RLOCK_STRIPPED)" "redis://$AT "
     let_go job
-    REDIS_URL=redis://job@$AT
+    export RLOCK_URL=redis://job@$AT
     given file "job-$SECRET" hold next -k "$KEY"
-    assert_eq "$(env_of next REDIS_URL) $(env_of next RLOCK_STRIPPED)" "redis://job@$AT "
+    assert_eq "$(env_of next RLOCK_URL) $(env_of next RLOCK_STRIPPED)" "redis://job@$AT "
     let_go next
+}
+
+@test "what may be a password to others is taken out, too: odd forms of REDIS_URL, VALKEYCLI_AUTH" {
+    local url
+    unset REDIS_URL
+    for url in "redis://u:$SECRET#x@h" "redis://u:$SECRET/?x@h:1/2" "redis://$SECRET@h" \
+        "redis://$SECRET@h/0?x=y" "u:$SECRET@h" "$SECRET@h:6379" "rediss://u:a@$SECRET@h"; do
+        REDIS_URL=$url VALKEYCLI_AUTH=$SECRET RLOCK_SENTINEL_PASSWORD=$SECRET \
+            given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
+        assert_unseen "$SECRET"
+        # shellcheck disable=SC2046 # words
+        assert_eq "$(printf '%s\n' $(env_of job RLOCK_STRIPPED) | sort | tr '\n' ' ')" \
+            'REDIS_URL RLOCK_SENTINEL_PASSWORD VALKEYCLI_AUTH ' "$url"
+        let_go job
+    done
+}
+
+# Where a process of the same user could read it.
+seen_in() { # FILE SECRET
+    grep -qaFe "$2" "$1"
+}
+
+@test "what is in the environment isn't read there by others, once rlock has started" {
+    local variable its_pid
+    export SECRET_URL=redis://:$SECRET@$AT
+    for variable in "RLOCK_PASSWORD=$SECRET" "REDISCLI_AUTH=$SECRET" "RLOCK_URL=$SECRET_URL" \
+        "REDIS_URL=$SECRET_URL"; do
+        unset SECRET_URL
+        for its_pid in '' --pass-credentials; do
+            rm -f "$DIR"/go "$DIR"/job.*
+            mkfifo "$DIR/go"
+            # shellcheck disable=SC2086 # nothing, or an option
+            start job env "$variable" "$RLOCK" $its_pid -k "$KEY" -- sh -c \
+                'echo running; read -r _ <"$0"' "$DIR/go"
+            eventually 10 file_has "$DIR/job.out" running
+            ! seen_in "/proc/$pid/environ" "$SECRET" || fail "main: $variable"
+            ! seen_in "/proc/$(guard_of "$pid")/environ" "$SECRET" || fail "guard: $variable"
+            seen_in "/proc/$pid/environ" "${variable%%=*}" || fail "no environment: $variable"
+            echo >"$DIR/go"
+            finish job
+            assert_status 0
+        done
+    done
+}
+
+# memory_has PID TEXT: anywhere that the process can write.
+memory_has() {
+    python3 - "$1" "$2" <<'END'
+import sys
+pid, text = sys.argv[1], sys.argv[2].encode()
+found = False
+memory = open(f"/proc/{pid}/mem", "rb", 0)
+for line in open(f"/proc/{pid}/maps"):
+    words = line.split()
+    if "w" not in words[1] or line.rstrip().endswith(("[vvar]", "[vsyscall]")):
+        continue
+    start, end = (int(at, 16) for at in words[0].split("-"))
+    try:
+        memory.seek(start)
+        found = found or text in memory.read(end - start)
+    except OSError:
+        pass
+sys.exit(not found)
+END
+}
+
+@test "the guard has no password in its memory; neither has rlock, where it can look it up" {
+    local way
+    ((EUID == 0)) || skip 'reads the memory of others'
+    need python3
+    for way in url RLOCK_PASSWORD RLOCK_URL REDIS_URL REDISCLI_AUTH url_config file \
+        RLOCK_PASSWORD_FILE; do
+        given "$way" "$SECRET" hold job -k "$KEY"
+        ! memory_has "$(guard_of "$pid")" "$SECRET" || fail "the guard: $way"
+        case $way in
+            *file | *FILE) ! memory_has "$pid" "$SECRET" || fail "rlock: $way" ;;
+            *) memory_has "$pid" "$SECRET" || fail "the test finds nothing: $way" ;;
+        esac
+        let_go job
+        assert_status 0
+    done
+}
+
+# Whose are the files below /proc of a process? Root's where nobody else may look into it.
+its_owner() { stat -c %u "/proc/$1/environ"; }
+
+@test "as an ordinary user: no core file while a password is known, and the command is as ever" {
+    local way user=(setpriv --reuid=4711 --clear-groups)
+    ((EUID == 0)) || skip 'becomes another user'
+    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$DIR/.." "$DIR" 2>/dev/null || :
+    chmod 777 "$DIR"
+    mkfifo -m 666 "$DIR/go"
+    echo "$SECRET" >"$DIR/in/file"
+    chmod -R a+rX "$DIR/in"
+    "${user[@]}" test -x "$RLOCK" || skip 'another user may not run what was built here'
+    for way in "--url=redis://:$SECRET@$AT" "--password-file=$DIR/in/file"; do
+        rm -f "$DIR/job.out"
+        start job "${user[@]}" "$RLOCK" "$way" -t 3 --on-lost pause -k "$KEY" -- sh -c \
+            'ulimit -c; stat -c %u /proc/self/environ; echo running; read -r _ <"$0"' "$DIR/go"
+        eventually 10 file_has "$DIR/job.out" running
+        assert_eq "$(sed -n 2p "$DIR/job.out")" 4711 'the command'
+        assert_eq "$(its_owner "$(guard_of "$pid")")" 4711 'the guard'
+        case $way in
+            --url*) assert_eq "$(its_owner "$pid")" 0 'rlock, which knows it' ;;
+            *) eventually 5 owned_by "$pid" 4711 ;;
+        esac
+        echo >"$DIR/go"
+        finish job
+        assert_status 0
+    done
+}
+owned_by() { [[ $(its_owner "$1") == "$2" ]]; }
+
+@test "a URL in the wrong place is told without its password" {
+    run -64 --separate-stderr rlock -k "$KEY" -t "redis://:$SECRET@h" -- true
+    refute_match "$stderr" "$SECRET"
+    assert_match "$stderr" '\*@h'
+    run -127 --separate-stderr rlock -u "redis://:$SECRET@$AT" -k "$KEY" "redis://:$SECRET@h"
+    refute_match "$stderr" "$SECRET"
+    run -127 --separate-stderr rlock -u "redis://:$SECRET@$AT" -v --json -k "$KEY" -- \
+        "redis://u:$SECRET#@h/0"
+    refute_match "$stderr" "$SECRET"
+    run -64 --separate-stderr rlock -k "$KEY" "--slots=$SECRET@h" -- true
+    refute_match "$stderr" "$SECRET"
+    run -64 --separate-stderr rlock -k "$KEY" --queue "redis://$SECRET@h" -- true
+    refute_match "$stderr" "$SECRET"
 }
 
 # An rlock within the command, with another key.

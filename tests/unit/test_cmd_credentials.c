@@ -4,6 +4,7 @@
 #include "secret.h"
 #include "tap.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ static void test_in_url(void)
 #define PLAIN "redis://u@h"
 #define WITH "redis://u:in-url@h"
 #define NEVER FROM_DEFAULT
+#define PATIENCE_MS 20000 /* for what must happen */
 
 /* What was found where, and what comes of it. */
 static const struct {
@@ -120,6 +122,12 @@ static bool same(const char *got, const char *wanted)
     return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
 }
 
+/* The file is read later, for each connection. */
+static const char *password_of(const struct credentials *found)
+{
+    return same(found->place.file, file) && found->place.file != NULL ? "in-file" : found->password;
+}
+
 static void test_nearest(void)
 {
     char *argv[] = {(char *)"rlock", NULL};
@@ -134,15 +142,15 @@ static void test_nearest(void)
 
         options.argv = argv + 1;
         options.password_file = rows[i].file_from == NEVER ? NULL : file;
-        options.password_file_from = rows[i].file_from;
+        options.password_from = rows[i].file_from;
         set("RLOCK_PASSWORD", rows[i].rlock_password);
         set("REDISCLI_AUTH", rows[i].rediscli_auth);
         set("REDIS_URL", rows[i].redis_url);
         if (!okf(credentials_read(&found, &options, &err) == RLOCK_OK, "row %zu: %s", i, err.text))
             continue;
-        okf(same(found.url[0], rows[i].wanted_url) && same(found.password, rows[i].wanted),
+        okf(same(found.url[0], rows[i].wanted_url) && same(password_of(&found), rows[i].wanted),
             "the nearest is taken: %s and %s", found.url[0],
-            found.password != NULL ? found.password : "none");
+            password_of(&found) != NULL ? password_of(&found) : "none");
         credentials_fini(&found);
         ok(found.url == NULL && found.password == NULL, "and cleared");
     }
@@ -171,6 +179,28 @@ static void test_several(void)
     set("RLOCK_PASSWORD", NULL);
 }
 
+/* What the helper says of the place of a password, as the library hears it. */
+static enum rlock_status look_up(const struct password_place *place, int patience_ms, char *found,
+                                 struct rlock_error *err)
+{
+    char *const nothing[] = {NULL};
+    struct password_helper helper;
+    struct rlock_password_source source;
+    enum rlock_status st = RLOCK_PENDING;
+    struct pollfd answer = {.events = POLLIN};
+
+    if (password_helper_start(&helper, place, nothing) != 0)
+        return RLOCK_E_SYSTEM;
+    source = password_helper_source(&helper);
+    answer.fd = source.ask(source.context, rlock_clock_ms() + patience_ms, err);
+    while (st == RLOCK_PENDING && poll(&answer, 1, 20000) > 0)
+        st = source.take(source.context, found, RLOCK_PASSWORD_MAX + 1, err);
+    if (st == RLOCK_OK)
+        source.forgotten(source.context);
+    password_helper_stop(&helper);
+    return st;
+}
+
 static void test_file(void)
 {
     static const struct {
@@ -179,31 +209,70 @@ static void test_file(void)
         {"pw", "pw"},         {"pw\n", "pw"}, {"pw\r\n", "pw"}, {"pw\nother\n", "pw"},
         {" p w \n", " p w "}, {"", NULL},     {"\n", NULL},     {"\r\npw\n", NULL},
     };
-    char *argv[] = {(char *)"rlock", NULL};
-    struct options options = {
-        .password_file = file, .password_file_from = FROM_FILE, .argv = argv + 1};
+    struct password_place place = {.name = "password file", .file = file};
+    char found[RLOCK_PASSWORD_MAX + 1];
     struct rlock_error err;
-    struct credentials found;
     size_t i;
 
     for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         write_file(texts[i].text);
         if (texts[i].wanted != NULL) {
-            okf(credentials_read(&found, &options, &err) == RLOCK_OK &&
-                    same(found.password, texts[i].wanted),
+            okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_OK &&
+                    same(found, texts[i].wanted),
                 "the first line of \"%s\"", texts[i].text);
         } else {
-            okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
-                    strstr(err.text, file) != NULL && found.url == NULL,
+            okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_E_CONFIG &&
+                    err.reason == RLOCK_REASON_LOGIN && strstr(err.text, file) != NULL,
                 "an empty first line: \"%s\"", texts[i].text);
         }
-        credentials_fini(&found);
     }
     for (i = 0; i < 2; i++) {
-        options.password_file = i == 0 ? "/nowhere/at/all" : "/tmp";
-        okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
-                strstr(err.text, options.password_file) != NULL && found.url == NULL,
+        place.file = i == 0 ? "/nowhere/at/all" : "/tmp";
+        okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_E_CONFIG &&
+                strstr(err.text, place.file) != NULL,
             "no such file: %s", err.text);
+    }
+}
+
+static void test_command(void)
+{
+    static const struct {
+        const char *command, *wanted, *why; /* wanted NULL: refused, as `why` says */
+    } rows_of[] = {
+        {"echo pw", "pw", NULL},
+        {"printf pw", "pw", NULL},
+        {"printf 'p w\\r\\nother\\n'", "p w", NULL},
+        {"sleep 3 & echo pw", "pw", NULL}, /* what it leaves has its output, too */
+        {"echo pw; echo other; head -c 300000 /dev/zero", "pw", NULL},
+        {"head -c 16384 /dev/zero | tr '\\0' x", "", NULL},
+        {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
+        {":", NULL, "its first line is empty"},
+        {"echo; echo pw", NULL, "its first line is empty"},
+        {"echo pw; exit 3", NULL, "it ended with 3"},
+        {"echo pw; kill -9 $$", NULL, "signal 9 ended it"},
+        {"echo pw; sleep 100", NULL, "did not end within"},
+        {"nowhere/at/all 2>/dev/null", NULL, "it ended with 127"},
+    };
+    struct password_place place = {.name = "password command"};
+    char found[RLOCK_PASSWORD_MAX + 1];
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
+        bool is_slow = rows_of[i].why != NULL && strstr(rows_of[i].why, "within") != NULL;
+        enum rlock_status st;
+
+        place.command = rows_of[i].command;
+        st = look_up(&place, is_slow ? 300 : PATIENCE_MS, found, &err);
+        if (rows_of[i].wanted != NULL)
+            okf(st == RLOCK_OK &&
+                    (rows_of[i].wanted[0] == '\0' ? strlen(found) == RLOCK_PASSWORD_MAX
+                                                  : same(found, rows_of[i].wanted)),
+                "the first line of what it prints: %s", rows_of[i].command);
+        else
+            okf(st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_LOGIN &&
+                    strstr(err.text, rows_of[i].why) != NULL,
+                "no password: %s: %s", rows_of[i].command, err.text);
     }
 }
 
@@ -219,6 +288,7 @@ int main(void)
     test_nearest();
     test_several();
     test_file();
+    test_command();
     unlink(file);
     return done_testing();
 }

@@ -22,6 +22,14 @@ static const struct {
     {"RLOCK_PASSWORD_OLD=pw", false, true},
     {"REDISCLI_AUTH=pw", false, true},
     {"REDISCLI_AUTHOR=me", true, true},
+    {"VALKEYCLI_AUTH=pw", false, true},
+    {"RLOCK_SENTINEL_PASSWORD=pw", false, true},
+    {"RLOCK_SENTINEL_PASSWORD_FILE=/f", false, true},
+    {"RLOCK_PASSWORD_COMMAND=pass show redis", false, true},
+    {"RLOCK_SENTINEL_USER=u", true, true},
+    {"REDIS_URL=redis://u:p#w@h", false, true},
+    {"REDIS_URL=redis://token@h/1", false, true},
+    {"REDIS_URL=token@h", false, true},
     {"RLOCK_URL=redis://h", true, true},
     {"RLOCK_URL=redis://u@h", true, true},
     {"RLOCK_URL=redis://u:@h", true, true},
@@ -93,10 +101,14 @@ static void test_passed(bool keeps_secrets)
     if (keeps_secrets)
         is_int(count(&environment, CREDENTIALS_STRIPPED), 0, "nothing was taken out");
     else
-        is_int(count(&environment, CREDENTIALS_STRIPPED
-                     "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
-                     "REDISCLI_AUTH RLOCK_URL RLOCK_URL RLOCK_URL REDIS_URL REDIS_URL"),
-               1, "what was taken out is named, by name alone");
+        is_int(
+            count(
+                &environment, CREDENTIALS_STRIPPED
+                "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
+                "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
+                "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL RLOCK_URL RLOCK_URL "
+                "RLOCK_URL REDIS_URL REDIS_URL"),
+            1, "what was taken out is named, by name alone");
     environment_fini(&environment);
     environment_fini(&environment);
 }
