@@ -37,7 +37,7 @@ static void note_key(void *context, const struct rlock_view *view)
 
 static void add_taken(void *context, const struct rlock_view *view)
 {
-    if (view->seen != RLOCK_SEEN_FREE)
+    if (view->seen != RLOCK_SEEN_FREE || *view->wrong != '\0')
         add_row(context, view);
 }
 

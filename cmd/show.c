@@ -17,7 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#define KEY_COLUMNS 64 /* of a key on a terminal */
+#define KEY_COLUMNS 64  /* of a key on a terminal */
+#define WRONG_BYTES 600 /* of what is said of helper keys */
 #define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
 
 static const struct {
@@ -76,6 +77,7 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     char *key = show_key(view->key, shown->terminal);
     struct page *page = &shown->lock;
     char left[UNITS_TEXT_BYTES];
+    char wrong[WRONG_BYTES];
     size_t i;
 
     page_add(page, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
@@ -96,6 +98,10 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     }
     if (view->fence > 0)
         page_add(page, "    fence    %" PRIu64 "\n", view->fence);
+    if (*view->wrong != '\0') {
+        report_escape(wrong, sizeof wrong, view->wrong);
+        page_add(page, "    wrong    %s\n", wrong);
+    }
     if (view->n_members > 1)
         page_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
 }
@@ -114,6 +120,7 @@ void show_as_row(struct page *page, const struct rlock_view *view)
     char left[UNITS_TEXT_BYTES];
     char held[UNITS_TEXT_BYTES] = "-";
     char waiting[32] = "-";
+    char wrong[WRONG_BYTES];
 
     show_left(left, view->left_ms);
     if (holder != NULL && holder->since_ms > 0)
@@ -124,6 +131,10 @@ void show_as_row(struct page *page, const struct rlock_view *view)
              holder == NULL ? "-" : holder->text);
     if (view->n_all > 1)
         page_add(page, ", and %zu more", view->n_all - 1);
+    if (*view->wrong != '\0') {
+        report_escape(wrong, sizeof wrong, view->wrong);
+        page_add(page, "; wrong: %s", wrong);
+    }
 }
 
 /* ---- JSON ---- */
@@ -164,7 +175,7 @@ static void party_as_json(struct page *page, const struct rlock_party *party, co
 static void lock_as_json(struct page *page, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
-    size_t room = (strlen(view->key) + strlen(value)) * JSON_BYTES_EACH + 512;
+    size_t room = (strlen(view->key) + strlen(value) + strlen(view->wrong)) * JSON_BYTES_EACH + 512;
     char *text = malloc(room);
     struct json json;
     size_t i;
@@ -182,6 +193,7 @@ static void lock_as_json(struct page *page, const struct rlock_view *view)
         json_unsigned(&json, "fence", view->fence);
     if (view->value != NULL)
         json_string(&json, "value", value);
+    text_if_known(&json, "wrong", view->wrong);
     if (view->n_members > 1) {
         json_number(&json, "members", (int64_t)view->n_members);
         json_number(&json, "alike", (int64_t)view->n_alike);

@@ -273,8 +273,10 @@ struct odd_locks {
     size_t n;
     size_t n_late;
     size_t n_endless;
-    char late[64]; /* the first of them */
+    size_t n_wrong; /* whose helper keys hold something else */
+    char late[64];  /* the first of them */
     char endless[64];
+    char wrong[200];
 };
 
 static void look_at_lock(void *context, const struct rlock_view *view)
@@ -294,6 +296,8 @@ static void look_at_lock(void *context, const struct rlock_view *view)
         snprintf(odd->late, sizeof odd->late, "%s", view->key);
     if (view->left_ms < 0 && odd->n_endless++ == 0)
         snprintf(odd->endless, sizeof odd->endless, "%s", view->key);
+    if (*view->wrong != '\0' && odd->n_wrong++ == 0)
+        snprintf(odd->wrong, sizeof odd->wrong, "%s", view->wrong);
 }
 
 static enum rlock_status tell_locks(struct checkup *checkup)
@@ -311,7 +315,12 @@ static enum rlock_status tell_locks(struct checkup *checkup)
     }
     if (st != RLOCK_OK && !is_cut)
         return st;
-    if (odd.n_late > 0)
+    if (odd.n_wrong > 0)
+        checkup_tell(checkup, "locks", RLOCK_GRADE_UNSAFE,
+                     "look at that key, and DEL it if no other program needs it",
+                     "%zu of %zu can't be granted, as helper keys hold something else: %s",
+                     odd.n_wrong, odd.n, odd.wrong);
+    else if (odd.n_late > 0)
         checkup_tell(checkup, "locks", RLOCK_GRADE_UNSAFE,
                      "if its holder is gone, take it away by rlock break -k KEY",
                      "%zu of %zu last longer than their ttl, as after the server's clock was set "

@@ -50,12 +50,22 @@ static const struct {
     {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS},
 };
 
+#define FOREIGN "FOREIGN " /* see lib/lua/shared/keys.lua */
+
 enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)
 {
     size_t n = sizeof meanings / sizeof meanings[0];
     char said[160];
     size_t i;
 
+    if (strncmp(reply, FOREIGN, strlen(FOREIGN)) == 0) { /* one of our scripts says it */
+        snprintf(said, sizeof said, "%s", shown + strlen(FOREIGN));
+        err_printable(said);
+        return err_set(err, RLOCK_E_REFUSED, 0,
+                       "%s: another program uses this key; look at it, and DEL it if it isn't "
+                       "needed",
+                       said);
+    }
     /* what it says to a long request before AUTH, instead of NOAUTH */
     if (strstr(reply, "unauthenticated ") != NULL)
         reply = shown = "NOAUTH Authentication required.";

@@ -437,9 +437,10 @@ struct rlock_view {
     const char *value; /* FOREIGN: the beginning of it, any bytes; else NULL */
     const struct rlock_party *holders; /* at most 20 of them */
     size_t n_holders;
-    size_t n_all;     /* who hold it, also those not shown */
-    size_t n_members; /* of the quorum; 1: one server */
-    size_t n_alike;   /* members where it is so */
+    size_t n_all;      /* who hold it, also those not shown */
+    size_t n_members;  /* of the quorum; 1: one server */
+    size_t n_alike;    /* members where it is so */
+    const char *wrong; /* helper keys that hold something else, any bytes; "": none */
 };
 
 /* Who is shown what; either may be NULL. Called by the thread that looks, during the call. */

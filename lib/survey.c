@@ -242,7 +242,8 @@ static enum rlock_status show_page(const struct reply *reply, const struct rlock
         if (view.key == NULL)
             return unexpected(err);
         st = view_read(reply_at(row, 1), now_ms, &view, holders, err);
-        if (st == RLOCK_OK && view.seen != RLOCK_SEEN_FREE && visitor->lock != NULL)
+        if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
+            visitor->lock != NULL)
             visitor->lock(visitor->context, &view);
     }
     return st;

@@ -64,16 +64,19 @@ static enum rlock_status read_several(struct rlock_view *view, struct rlock_part
     return RLOCK_OK;
 }
 
-/* {value, ms left, last fence, how many wait, is it kept for the next, how many hold it, cards} */
+/* {value, ms left, last fence, how many wait, is it kept for the next, how many hold it,
+ * cards, what is wrong with its helper keys} */
 static bool is_view(const struct reply *reply)
 {
     const struct reply *value = reply == NULL ? NULL : reply_at(reply, 0);
     size_t n;
     size_t i;
 
-    if (reply == NULL || reply_count(reply) != 7 || reply_text(reply_at(reply, 2), &n) == NULL)
+    if (reply == NULL || reply_count(reply) != 8 || reply_text(reply_at(reply, 2), &n) == NULL)
         return false;
     if (reply_text(value, &n) == NULL && !reply_is_nil(value))
+        return false;
+    if (reply_text(reply_at(reply, 7), &n) == NULL)
         return false;
     for (i = 1; i <= 5; i++)
         if (i != 2 && !reply_is_int(reply_at(reply, i)))
@@ -101,6 +104,7 @@ enum rlock_status view_read(const struct reply *reply, int64_t now_ms, struct rl
     several = reply_int(reply_at(reply, 5));
     view->fence = strtoull(reply_text(reply_at(reply, 2), &n), NULL, 10);
     view->waiting = reply_int(reply_at(reply, 3));
+    view->wrong = reply_text(reply_at(reply, 7), &n);
     if (value == NULL)
         return RLOCK_OK;
     view->left_ms = bounded(reply_int(reply_at(reply, 1)));

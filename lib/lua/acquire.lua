@@ -44,9 +44,6 @@ local function take_alone(lock, exists, fence)
     redis.call('SET', lock.key, value, exists, 'PX', ARGV[4])
   end
   note_fence(lock, fence)
-  if exists == 'NX' then -- not first: a server without memory would let us go on
-    redis.call('DEL', lock.holders, lock.cards)
-  end
 end
 
 -- Most who are granted a lock want one for themselves, and find it free or kept for them. It would
@@ -56,7 +53,11 @@ if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' then
   local held = redis.pcall('GET', lock.key)
   local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
   if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.line) == 0 then
-    local fence = fence_behind(tonumber(redis.call('GET', lock.fence) or '0') or 0)
+    local last, complaint = last_fence(lock)
+    if complaint then
+      return complaint
+    end
+    local fence = fence_behind(last)
     take_alone(lock, is_turn and 'XX' or 'NX', fence)
     if is_turn then
       leave(lock, token)
@@ -65,11 +66,24 @@ if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' then
   end
 end
 
+-- with shared/check.lua
 -- with shared/line.lua
 -- with shared/lock.lua
 
 local stands = waits == 'fifo' or waits == 'newest'
 local keeps_turns = not votes(' ' .. card)
+
+-- Nothing is changed where any of this isn't as rlock keeps it.
+local greatest = 0
+for _, lock in ipairs(locks) do
+  local last, complaint = last_fence(lock)
+  complaint = complaint or check_line(lock) or check_holders(lock)
+  if complaint then
+    return complaint
+  end
+  lock.last = last
+  greatest = math.max(greatest, last)
+end
 
 -- What an attempt of ours took whose reply was lost, what is an outer rlock's, and the rest.
 local ours, claimed, outer = {}, true, #ARGV < 10
@@ -254,11 +268,7 @@ if busy then
 end
 
 -- Who runs under outer locks alone has their fence.
-local last = 0
-for _, lock in ipairs(locks) do
-  last = math.max(last, tonumber(redis.call('GET', lock.fence) or '0') or 0)
-end
-local fence = #ours > 0 and fence_behind(last) or whole(math.max(last, 1))
+local fence = #ours > 0 and fence_behind(greatest) or whole(math.max(greatest, 1))
 
 local function free_slot(lock)
   local taken = {}
@@ -277,6 +287,9 @@ for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'
   if want == 'x' then
     take_alone(lock, exists, fence)
+    if not lock.held then -- not first: a server without memory would let us go on
+      redis.call('DEL', lock.holders, lock.cards)
+    end
   else
     local numbered = ''
     if tonumber(want) then
@@ -316,7 +329,7 @@ for i, lock in ipairs(locks) do
     local its_ttl = number_in(of, 'ttl') or ttl
     slot = number_in(of, 'slot') or slot
     extend(lock, ARGV[lock.outer], its_ttl)
-    held_by[i] = (lock.outer - 9) .. ':' .. (redis.call('GET', lock.fence) or '0') .. ':' .. its_ttl
+    held_by[i] = (lock.outer - 9) .. ':' .. whole(lock.last) .. ':' .. its_ttl
   end
 end
 return {1, now, fence, slot, table.concat(held_by, ' ')}

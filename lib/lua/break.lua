@@ -3,6 +3,7 @@
 -- returns 1 taken away | 0 it is another value by now | -1 gone
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/line.lua
 -- with shared/lock.lua
 -- with shared/view.lua
@@ -16,10 +17,15 @@ if kind ~= 'string' or name_of(lock) ~= ARGV[1] then
   return 0
 end
 
+local last, complaint = last_fence(lock)
+complaint = complaint or check_line(lock) or check_holders(lock)
+if complaint then
+  return complaint
+end
+
 -- With another fence no holder's renewal can put the lock back. (After the DEL, which frees
 -- memory, a server that is out of it allows this, too.)
 redis.call('DEL', lock.key, lock.holders, lock.cards)
-local last = tonumber(redis.call('GET', lock.fence) or '0') or 0
 local life_left = math.max(604800000, redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, whole(math.max(us, last + 1)), 'PX', whole(life_left))
 

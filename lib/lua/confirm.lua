@@ -6,6 +6,7 @@
 -- whose majorities meet here, the later one got its own number after the first one's was noted.
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/lock.lua
 
 local fence = tonumber(ARGV[2])
@@ -19,7 +20,11 @@ for _, lock in ipairs(locks) do
   if not card_of(lock, ARGV[1]) then
     return {-1, now}
   end
-  greatest = math.max(greatest, tonumber(redis.call('GET', lock.fence) or '0') or 0)
+  local last, complaint = last_fence(lock)
+  if complaint then
+    return complaint
+  end
+  greatest = math.max(greatest, last)
 end
 if greatest > fence then
   return {-2, now, whole(greatest)}

@@ -4,6 +4,7 @@
 --          ticket, "beat want card" of each live waiter...}
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/line.lua
 -- with shared/lock.lua
 -- with shared/view.lua
@@ -15,8 +16,8 @@ if kind ~= 'string' and kind ~= 'none' then
 end
 
 local after = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
-local waiters = redis.call('ZRANGEBYSCORE', lock.line, after, '+inf', 'WITHSCORES',
-  'LIMIT', 0, ARGV[2])
+local waiters = check_line(lock) and {} or
+  redis.call('ZRANGEBYSCORE', lock.line, after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local answer = {now, view(lock, now), name_of(lock), ''}
 for i = 1, #waiters, 2 do
   if life(lock, waiters[i]) > 0 then

@@ -16,8 +16,8 @@ local is_all = #ARGV[1] == 33
 -- From here on a late renewal of ours finds another fence, and can't put the lock back. (After
 -- the DEL, which frees memory, a server that is out of it allows this, too.)
 local function move_fence(lock, was_ours)
-  local last = redis.pcall('GET', lock.fence)
-  if last == ARGV[2] or was_ours and ARGV[2] == '0' and type(last) == 'string' then
+  local is_last = redis.pcall('GET', lock.fence) == ARGV[2]
+  if is_last or was_ours and ARGV[2] == '0' and (last_fence(lock) or 0) > 0 then
     redis.pcall('INCR', lock.fence)
   end
 end
@@ -35,17 +35,21 @@ local lock = is_plain(locks[1]) and locks[1]
 if lock then
   redis.call('DEL', lock.key)
   move_fence(lock, true)
-  if ARGV[3] ~= '' then
-    leave(lock, ARGV[3])
-  end
-  if redis.call('EXISTS', lock.line) == 0 then
+  if ARGV[3] == '' and redis.call('EXISTS', lock.line) == 0 then
     return 1
   end
 end
 
+-- with shared/check.lua
 -- with shared/line.lua
 
 if lock then
+  if check_line(lock) then
+    return 1 -- what is wrong with the line is told to who asks for the lock
+  end
+  if ARGV[3] ~= '' then
+    leave(lock, ARGV[3])
+  end
   return pass_on(lock) and 2 or 1
 end
 
@@ -108,6 +112,7 @@ for _, lock in ipairs(locks) do
   if look(lock) then -- of another type: another's
     lock.held, lock.mode = '', 'exclusive'
   end
+  lock.has_line = not check_line(lock)
   local was_ours = is_ours(lock)
   -- who undoes an attempt of which a majority is another's has nothing to pass on
   local is_lost_vote = was_ours and not is_all and votes(card_of(lock, token))
@@ -117,7 +122,7 @@ for _, lock in ipairs(locks) do
     if left then
       redis.pcall('SET', lock.wake .. token, 'released', 'PX', whole(math.max(1, left)))
     end
-    if lock.mode == 'done' then
+    if lock.mode == 'done' and lock.has_line then
       tell(lock)
     end
   elseif lock.held and not lock.several then
@@ -127,17 +132,17 @@ for _, lock in ipairs(locks) do
   end
 
   move_fence(lock, was_ours)
-  if ARGV[3] ~= '' then
+  if ARGV[3] ~= '' and lock.has_line then
     leave(lock, ARGV[3])
   end
   -- Before the lock is passed on: so the first in line may be who had it just now.
-  if was_ours and ARGV[7] then
+  if was_ours and ARGV[7] and lock.has_line then
     note(lock, token, now .. ' ' .. ARGV[8] .. ' ' .. ARGV[6])
     redis.call('PEXPIRE', lock.waiters, LIFE * 2)
     redis.call('ZADD', lock.line, ARGV[7], token)
     redis.call('PEXPIRE', lock.line, LIFE * 2)
   end
-  if not is_lost_vote then -- who leaves may have been the one that was woken
+  if not is_lost_vote and lock.has_line then -- who leaves may have been the one that was woken
     is_passed_on = pass_on(lock) or is_passed_on
   end
 end

@@ -7,6 +7,7 @@
 --         their token, or one was where it is the token that renews
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/lock.lua
 
 -- By its token alone a lease may become longer than it was granted for.
@@ -32,7 +33,7 @@ end
 
 local released = 0
 for i, lock in ipairs(locks) do
-  local failed = look(lock)
+  local failed = look(lock) or want ~= 'x' and check_holders(lock)
   if failed then
     return failed
   end

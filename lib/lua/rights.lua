@@ -6,6 +6,7 @@
 --          keys that may not be used, first complaint}
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/lock.lua
 
 local scratch = locks[1].wake .. ARGV[1] -- a list that only its owner would know of

@@ -2,6 +2,8 @@
 -- ARGV: as of acquire; 8 the unit of the time, s or ms; there is no line
 -- returns as acquire
 -- with shared/clock.lua
+-- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/stamp.lua
 
 local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
@@ -12,6 +14,11 @@ end
 local held = redis.pcall('GET', LOCK)
 if type(held) == 'table' then
   return held
+end
+local last, complaint = last_fence(locks[1])
+complaint = complaint or check_cards()
+if complaint then
+  return complaint
 end
 
 local mine = held and card_of(held, token)
@@ -24,7 +31,7 @@ for j = 10, #ARGV do
     -- Extended as by a renewal, in the unit that stands in it: whoever is granted this counts the
     -- end of the lease from the request.
     local its_ttl = tonumber(string.match(of, ' ttl=(%d+)') or ttl)
-    local fence = redis.call('GET', FENCE) or '1'
+    local fence = whole(math.max(last, 1))
     write(ARGV[j], stamp(now + its_ttl, string.match(of, ' unit=(%a+)') or unit), of, its_ttl, 'XX')
     return {1, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. whole(its_ttl)}
   end
@@ -41,8 +48,7 @@ if not mine and left ~= 0 then
   return {0, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end
 
-local last = redis.call('GET', FENCE)
-local fence = whole(math.max(us, (tonumber(last or '0') or 0) + 1))
+local fence = whole(math.max(us, last + 1))
 local card = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' unit=' .. unit .. ' ' .. ARGV[3] ..
   ' since=' .. now
 write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')

@@ -2,12 +2,14 @@
 -- ARGV: as of release; 3 leaves no line, as there is none
 -- returns as release
 -- with shared/clock.lua
+-- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/stamp.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)
 held = type(held) == 'string' and held
-local card = held and card_of(held, token)
+local card = held and not check_cards() and card_of(held, token)
 local code = held and 0 or -1
 
 if card and string.sub(token .. ' ' .. card, 1, #ARGV[1]) == ARGV[1] then

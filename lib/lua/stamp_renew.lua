@@ -2,6 +2,8 @@
 -- ARGV: as of renew; 3 the unit of the time, s or ms
 -- returns as renew
 -- with shared/clock.lua
+-- with shared/keys.lua
+-- with shared/check.lua
 -- with shared/stamp.lua
 
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
@@ -10,8 +12,9 @@ if tonumber(ARGV[1]) > 0 and now > tonumber(ARGV[1]) then
   return {-2, now}
 end
 local held = redis.pcall('GET', LOCK)
-if type(held) == 'table' then
-  return held
+local complaint = type(held) == 'table' and held or check_cards()
+if complaint then
+  return complaint
 end
 local mine = held and card_of(held, token)
 local is_last = redis.pcall('GET', FENCE) == ARGV[7]

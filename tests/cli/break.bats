@@ -220,7 +220,8 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     fake_start <<'END'
 ACCEPT
 EXPECT EVAL
-SEND *4\r\n:1\r\n*7\r\n$1\r\nx\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n$1\r\nn\r\n$0\r\n\r\n
+SEND *4\r\n:1\r\n*8\r\n$1\r\nx\r\n:-1\r\n
+SEND $0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n$0\r\n\r\n$1\r\nn\r\n$0\r\n\r\n
 EXPECT EVAL
 CLOSE
 END

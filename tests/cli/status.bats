@@ -233,10 +233,10 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
 }
 
 @test "status: a server that answers nonsense is one line and a status" {
-    local answer
+    local answer empty='$0\r\n\r\n'
     load ../helpers/fake
     for answer in ':1' '*0' '*-1' '$-1' '$1000000000' '*4\r\n:1\r\n*0\r\n$1\r\nx\r\n$100\r\n' \
-        '*4\r\n:1\r\n*7\r\n:1\r\n:1\r\n$0\r\n\r\n:1\r\n:1\r\n:-1\r\n*0\r\n$0\r\n\r\n$0\r\n'; do
+        "*4\r\n:1\r\n*8\r\n:1\r\n:1\r\n$empty:1\r\n:1\r\n:-1\r\n*0\r\n$empty$empty\$0\r\n"; do
         fake_start <<END
 ACCEPT
 EXPECT EVAL

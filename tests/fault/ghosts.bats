@@ -290,7 +290,7 @@ assert_ran_once() {
     local before
     redis_cli rpush "$(FENCE)" a
     before=$(contents)
-    assert_match "$(acquire $mine 1)" 'WRONGTYPE'
+    assert_match "$(acquire $mine 1)" '^FOREIGN '
     assert_eq "$(contents)" "$before"
     start refused "$RLOCK" -u "$URL" -k "$KEY" -n -- true
     finish refused

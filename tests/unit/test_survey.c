@@ -8,9 +8,9 @@
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define NOW ":1700000005000\r\n"
 #define OURS "$71\r\n" TOKEN " v1 try=1 host=web1 since=1700000000000\r\n"
-#define ALONE ":-1\r\n*0\r\n" /* not of several */
-#define VIEW "*7\r\n" OURS ":29000\r\n$2\r\n77\r\n:2\r\n:0\r\n" ALONE
-#define VIEW_FREE "*7\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n" ALONE
+#define ALONE ":-1\r\n*0\r\n$0\r\n\r\n" /* not of several, and nothing is wrong */
+#define VIEW "*8\r\n" OURS ":29000\r\n$2\r\n77\r\n:2\r\n:0\r\n" ALONE
+#define VIEW_FREE "*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n" ALONE
 #define NAME "$1\r\nn\r\n"
 #define LAST "$0\r\n\r\n"
 #define WAITER(ticket, host) "$16\r\n" ticket "\r\n$11\r\n1 host=" host "\r\n"
@@ -94,10 +94,10 @@ static void test_inspect(void)
 }
 
 #define SEVERAL                                                                    \
-    "*4\r\n" NOW "*7\r\n$46\r\n" TOKEN                                             \
+    "*4\r\n" NOW "*8\r\n$46\r\n" TOKEN                                             \
     " v1 mode=slots\r\n:29000\r\n$2\r\n77\r\n:0\r\n:0\r\n:5\r\n"                   \
     "*4\r\n:7000\r\n$25\r\nv1 try=1 host=web1 slot=4\r\n:8000\r\n$18\r\nv1 try=1 " \
-    "host=web2\r\n" NAME LAST
+    "host=web2\r\n$0\r\n\r\n" NAME LAST
 
 static void test_several(void)
 {
@@ -160,7 +160,7 @@ static void test_values(void)
 
     for (i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(answer, sizeof answer,
-                 "*4\r\n" NOW "*7\r\n$%zu\r\n%s\r\n:1\r\n$0\r\n\r\n:0\r\n:%s\r\n" ALONE NAME LAST,
+                 "*4\r\n" NOW "*8\r\n$%zu\r\n%s\r\n:1\r\n$0\r\n\r\n:0\r\n:%s\r\n" ALONE NAME LAST,
                  strlen(values[i].value), values[i].value, values[i].kept);
         is_int(survey(INSPECT, ANSWERS(answer), &seen), RLOCK_OK, "a value");
         is_int(seen.view.seen, values[i].wanted, values[i].value);
@@ -172,11 +172,12 @@ static const char *const nonsense[] = {
     "*0\r\n",
     "$-1\r\n",
     "*4\r\n" NOW ":1\r\n" NAME LAST,
-    "*4\r\n" NOW "*6\r\n" OURS ":1\r\n" LAST ":0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*7\r\n:1\r\n:1\r\n" LAST ":0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*7\r\n" OURS LAST LAST ":0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*7\r\n" OURS ":1\r\n:77\r\n:0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*7\r\n" OURS ":1\r\n" LAST ":0\r\n" LAST ALONE NAME LAST,
+    "*4\r\n" NOW "*7\r\n" OURS ":1\r\n" LAST ":0\r\n" ALONE NAME LAST,
+    "*4\r\n" NOW "*8\r\n:1\r\n:1\r\n" LAST ":0\r\n:0\r\n" ALONE NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS LAST LAST ":0\r\n:0\r\n" ALONE NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n:77\r\n:0\r\n:0\r\n" ALONE NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n" LAST ":0\r\n" LAST ALONE NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n" LAST ":0\r\n:0\r\n:-1\r\n*0\r\n:0\r\n" NAME LAST,
     "*4\r\n" NOW VIEW ":1\r\n" LAST,
     "*4\r\n" NOW VIEW NAME ":1\r\n",
     "*2\r\n" NOW ":0\r\n",

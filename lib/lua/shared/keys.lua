@@ -13,6 +13,27 @@ for i = 1, #KEYS, 6 do
     wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- as ...:queue, with a token behind it
 end
 
+-- What another program put where a helper key should be is told, with its name, and stays as it is.
+-- Where the reply is another error, such as a missing right, that is told.
+local function foreign(key, what, reply)
+  if type(reply) == 'table' and not string.find(reply.err, 'WRONGTYPE', 1, true) then
+    return reply
+  end
+  return {err = 'FOREIGN ' .. string.sub(key, 1, 120) .. ' ' .. what}
+end
+
+-- The last fence, 0 where none is known; else nil, and the complaint. Numbers are exact here up to
+-- 2^53, so what counts as a fence leaves room for all that can be added to it.
+local function last_fence(lock)
+  local last = redis.pcall('GET', lock.fence)
+  local number = type(last) == 'string' and #last <= 16 and string.find(last, '^[1-9]%d*$') and
+    tonumber(last)
+  if not last or number and number <= 9007194959773696 then -- 2^53 - 2^32
+    return number or 0
+  end
+  return nil, foreign(lock.fence, 'is no fence from 1 to 2^53 - 2^32', last)
+end
+
 local function leave(lock, token)
   redis.call('ZREM', lock.line, token)
   redis.call('HDEL', lock.waiters, token)

@@ -49,7 +49,7 @@ local function set_life(lock, token, ms)
 end
 
 local function wake(lock, token, why)
-  redis.call('RPUSH', lock.wake .. token, why)
+  redis.pcall('RPUSH', lock.wake .. token, why) -- of another type: its owner looks without it, too
   redis.call('PEXPIRE', lock.wake .. token, LIFE / 2)
 end
 

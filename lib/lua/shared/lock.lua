@@ -1,4 +1,4 @@
--- lock: who holds a lock; comes behind shared/keys.lua, in front of the scripts that
+-- lock: who holds a lock; comes behind shared/check.lua, in front of the scripts that
 -- change that.
 -- KEYS and ARGV: none of its own
 -- A lock that several have at once is a string as well, so that nobody else takes it: a marker
@@ -88,6 +88,11 @@ local function look(lock)
   local held = redis.pcall('GET', lock.key)
   if type(held) == 'table' then
     return held
+  end
+  local complaint = held and string.find(held, NOBODY .. ' v1 mode=s', 1, true) == 1 and
+    check_holders(lock)
+  if complaint then
+    return complaint
   end
   see(lock, held)
 end

@@ -1,5 +1,5 @@
 -- stamp: a lock that is the time of its own expiry, as older programs keep it; comes behind
--- shared/clock.lua, in front of the scripts that serve such locks.
+-- shared/keys.lua, in front of the scripts that serve such locks.
 -- KEYS: as everywhere, of one lock; the last fence and the cards are used besides the lock itself
 -- Whoever finds the time in a lock to be over may take it. A time is no name: which owner wrote it
 -- stands beside it, as "VALUE v1 try=N ttl=MS unit=s ...", and counts while VALUE is in the lock.
@@ -18,6 +18,11 @@ local function left_of(value, unit)
     return -1
   end
   return unit == 's' and math.max(0, (at + 1) * 1000 - now) or math.max(0, at + 1 - now)
+end
+
+-- The complaint where the cards of this lock are something else.
+local function check_cards()
+  return is_of_type(CARDS, 'is no hash', 'HGET', CARDS, '')
 end
 
 -- What stands in the lock, and the card of the owner, if it is this one's.

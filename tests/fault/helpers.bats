@@ -1,0 +1,195 @@
+#!/usr/bin/env bats
+# helpers: another program uses the names of helper keys.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+load ../helpers/lua
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    redis_cli flushall >/dev/null
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+}
+
+teardown() { common_teardown; }
+
+# What no helper key of a kind may hold, besides other types: see POISON for the last fence.
+put() { # KIND TYPE
+    local key
+    key=$(helper "$1")
+    case $2 in
+    string) redis_cli set "$key" "$third v1 try=1 ttl=30000 host=h since=1" px 60000 ;;
+    list) redis_cli rpush "$key" a b ;;
+    hash) redis_cli hset "$key" f v ;;
+    zset) redis_cli zadd "$key" 5 m ;;
+    set) redis_cli sadd "$key" m ;;
+    stream) redis_cli xadd "$key" 1-1 f v ;;
+    esac >/dev/null
+    redis_cli pexpire "$key" 60000 >/dev/null
+}
+
+# Each kind of helper key with a type that it isn't.
+each_wrong() {
+    local kind type
+    for kind in fence queue waiters holders holder-info; do
+        for type in string list hash zset set stream; do
+            case $kind:$type in
+            queue:zset | holders:zset | waiters:hash | holder-info:hash) ;;
+            *) echo "$kind $type" ;;
+            esac
+        done
+    done
+}
+
+named() { echo "[{]${KEY}[}]:rlock:$1"; } # in an expression
+
+# state: every key with its value, and those whose time to live was set anew.
+state() {
+    redis_cli eval 'local all = {}
+        for _, key in ipairs(redis.call("KEYS", "*")) do
+            table.insert(all, key .. " " .. redis.sha1hex(redis.call("DUMP", key)) ..
+                (redis.call("PTTL", key) > 60000 and " anew" or ""))
+        end
+        table.sort(all)
+        return all' 0
+}
+
+@test "a helper key of another type: no attempt changes anything, and each names the key: 77" {
+    local kind type before options
+    while read -r kind type; do
+        redis_cli flushall >/dev/null
+        put "$kind" "$type"
+        before=$(state)
+        for options in -n '-n -s' '-n --slots 2' '-w 2' '-n --queue none' '-n --once 60'; do
+            # who takes a lock alone that nobody waits for needs none of the other keys
+            [[ $options:$kind != @(-n|-w*|*none|*once*):@(waiters|holder*) ]] || continue
+            # shellcheck disable=SC2086
+            run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
+            assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at it, and DEL it"
+            assert_eq "$(state)" "$before" "with $kind a $type and $options"
+        done
+        run -0 --separate-stderr rlock status -k "$KEY"
+    done < <(each_wrong)
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "a helper key of another type beside a lock that is held: all is told, and it is given back" {
+    local kind type before options
+    while read -r kind type; do
+        redis_cli flushall >/dev/null
+        RLOCK_TOKEN='' run -0 --separate-stderr rlock acquire -t 60 -k "$KEY"
+        token=$output
+        redis_cli del "$(helper "$kind")" >/dev/null
+        put "$kind" "$type"
+        redis_cli pexpire "$KEY" 50000 >/dev/null
+        redis_cli pexpire "$(helper fence)" 50000 >/dev/null
+        before=$(state)
+        for options in -n -w1 -s '--slots 2' '-w 2 --queue newest'; do
+            # shellcheck disable=SC2086
+            run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
+            assert_line "$(named "$kind") is no "
+        done
+        run -77 --separate-stderr rlock break --yes -k "$KEY"
+        assert_line "$(named "$kind") is no "
+        assert_eq "$(state)" "$before" "with $kind a $type"
+        run -75 rlock status -k "$KEY"
+        if [[ $kind != holder* ]]; then
+            assert_match "$output" "wrong +$(named "$kind") is no "
+            run -0 rlock list
+            assert_match "$output" "$KEY +exclusive .*; wrong: $(named "$kind") is no "
+            run -78 rlock doctor
+            assert_match "$output" "locks: 1 of 1 can't be granted, .*$(named "$kind") is no "
+        fi
+        before=$(redis_cli dump "$(helper "$kind")" | sha1sum)
+        RLOCK_TOKEN=$token run -0 --separate-stderr rlock renew -k "$KEY"
+        RLOCK_TOKEN=$token run -0 --separate-stderr rlock release -k "$KEY"
+        assert_eq "$(redis_cli exists "$KEY")" 0 'the lock'
+        assert_eq "$(redis_cli dump "$(helper "$kind")" | sha1sum)" "$before" "$kind as a $type"
+    done < <(each_wrong)
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "a helper key of another type while several hold the lock: no renewal, no entry is changed" {
+    local kind before
+    for kind in holders holder-info; do
+        redis_cli flushall >/dev/null
+        WANT=s acquire $mine 1 >/dev/null
+        redis_cli del "$(helper $kind)" >/dev/null
+        put $kind string
+        redis_cli pexpire "$KEY" 20000 >/dev/null
+        before=$(state)
+        assert_match "$(WANT=s renew $mine "$(fence)")" "^FOREIGN .*$kind is no "
+        assert_match "$(WANT=s acquire $yours 1)" "^FOREIGN .*$kind is no "
+        assert_match "$(confirm $mine "$(fence)")" "^FOREIGN .*$kind is no "
+        release $mine "$(fence)" >/dev/null
+        undo $mine 1 >/dev/null
+        leave $mine >/dev/null
+        assert_eq "$(redis_cli get "$(helper $kind)" | cut -c 1-32)" $third
+        run -75 rlock status -k "$KEY"
+        assert_match "$output" "wrong +$(named $kind) is no "
+    done
+}
+
+# ---- the last fence ----
+
+POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 9007199254740993
+    9007199254740992 9007194959773697 '' abc -5 0 007 1.5 ' 7' '7 ' 0x10 '7
+8')
+
+@test "a last fence that is no number in range: 77 names it, and attempts don't make it last" {
+    local poison options
+    for poison in "${POISON[@]}"; do
+        redis_cli flushall >/dev/null
+        redis_cli set "$(helper fence)" "$poison" px 60000 >/dev/null
+        before=$(state)
+        for options in -n -s '--slots 2' '-w 3' '--protocol timestamp --timestamp-unit ms' \
+            "-k $KEY:other"; do
+            # shellcheck disable=SC2086
+            run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
+            assert_line "^rlock: ($KEY:other )?$KEY: refused: .*$(named fence) is no fence .*DEL it"
+            assert_eq "$(state)" "$before" "after $options with '$poison'"
+        done
+        run -0 rlock status -k "$KEY"
+        assert_match "$output" "wrong +$(named fence) is no fence from 1 to "
+        run -0 rlock list
+        assert_match "$output" "$KEY +free .* wrong: $(named fence) is no fence from 1 to "
+        run -0 rlock list --json
+        assert_match "$output" "\"wrong\":\"$(named fence) is no fence from 1 to "
+        run -78 rlock doctor
+        assert_match "$output" "locks: 1 of 1 can't be granted, .*$(named fence) is no fence "
+    done
+    [[ ! -e $DIR/ran ]]
+    redis_cli del "$(helper fence)" >/dev/null
+    run -0 rlock -k "$KEY" -- true
+}
+
+@test "the greatest fences: each grant has its own, and the one behind the last is none" {
+    local fences=() last each
+    for last in 9007194959773694 5; do
+        redis_cli set "$(helper fence)" "$last" >/dev/null
+        for each in 1 2 3; do
+            run --separate-stderr rlock -n -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
+            fences+=("$output")
+        done
+    done
+    # a release adds one, too
+    assert_eq "${fences[*]:0:3}" '9007194959773695 9007194959773697 ' 'fences'
+    assert_eq "$status" 0
+    ((fences[3] > 1700000000000000 && fences[4] > fences[3] && fences[5] > fences[4]))
+}
+
+@test "a quorum: a member whose last fence is poisoned grants nothing and stays as it is" {
+    local before
+    redis_cli set "$(helper fence)" 1e300 px 60000 >/dev/null
+    assert_match "$(acquire $mine 1)" '^FOREIGN '
+    redis_cli set "$KEY" "$mine v1 try=1 ttl=30000 pid=1 since=1" px 60000 >/dev/null
+    before=$(state)
+    assert_match "$(confirm $mine 1800000000000000)" '^FOREIGN '
+    assert_eq "$(state)" "$before"
+    release $mine 1800000000000000 >/dev/null
+    assert_eq "$(redis_cli get "$(helper fence)")" 1e300
+}
