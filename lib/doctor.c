@@ -153,31 +153,28 @@ static void add_refusal(char *text, size_t room, const char *which, const char *
 {
     size_t used = strlen(text);
 
-    snprintf(text + used, room - used, "%s%.200s (%.200s)", used > 0 ? "; " : "", which, why);
-}
-
-/* Denied, or not possible now: that it takes no writes is for the rights to say, too. */
-static bool is_refused(const struct checkup *checkup, enum rlock_status st)
-{
-    return st == RLOCK_E_SERVER || checkup_is_denied(checkup, st);
+    snprintf(text + used, room - used, "%s%.250s (%.200s)", used > 0 ? "; " : "", which, why);
 }
 
 /* A command that no script can try. RLOCK_OK also where it is denied: the text says so then. */
 static enum rlock_status try_alone(struct checkup *checkup, const struct request *request,
-                                   int64_t block_ms, char *text, size_t room)
+                                   int64_t block_ms, const char *which, char *text, size_t room)
 {
     const struct reply *reply = NULL;
     enum rlock_status st =
         quorum_ask_slowly(&checkup->one, request, block_ms, checkup->until, &reply, &checkup->err);
 
-    if (!is_refused(checkup, st))
+    if (st == RLOCK_E_SERVER) /* it can't be told now, and a lock would say so */
+        return RLOCK_OK;
+    if (!checkup_is_denied(checkup, st))
         return st;
     /* Redis 5 wants whole seconds, and says so: it has nothing against us */
     if (checkup->err.reason != RLOCK_REASON_WHOLE_SECONDS)
-        add_refusal(text, room, request->word[0], checkup->err.text);
+        add_refusal(text, room, which, checkup->err.text);
     return RLOCK_OK;
 }
 
+/* What is asked beside scripts, and by which option each is needed. */
 static enum rlock_status try_waiting(struct checkup *checkup, const struct lease *lease, char *text,
                                      size_t room)
 {
@@ -186,37 +183,107 @@ static enum rlock_status try_waiting(struct checkup *checkup, const struct lease
     enum rlock_status st;
 
     lease_ask_wake(lease, &request, &when);
-    st = try_alone(checkup, &request, BLOCK_MS, text, room);
+    st = try_alone(checkup, &request, BLOCK_MS, "BLPOP for waiting", text, room);
     request_begin(&request, "ASKING");
     if (st == RLOCK_OK && checkup->is_cluster)
-        st = try_alone(checkup, &request, 0, text, room);
+        st = try_alone(checkup, &request, 0, "ASKING for slots that move", text, room);
     if (st != RLOCK_OK || checkup->one.replicas == 0)
         return st;
     request_begin(&request, "WAIT");
     request_add(&request, "0");
     request_add(&request, "1");
-    return try_alone(checkup, &request, 0, text, room);
+    return try_alone(checkup, &request, 0, "WAIT for --replicas", text, room);
 }
 
-/* What the script found: three times which of a kind, and the first complaint about them. */
+/* Places in the report of the script: commands or keys, and behind each the first complaint. */
+enum { OF_ANY = 0, OF_WAITING = 2, OF_SEVERAL = 4, OF_LOOKING = 6, OF_KEYS = 8, OF_STATE = 10 };
+
+#define REPORT_TEXTS 12
+
 static bool is_report(const struct reply *reply)
 {
     size_t n;
     size_t i;
 
-    for (i = 0; i < 6; i++)
+    for (i = 0; i < REPORT_TEXTS; i++)
         if (reply_text(reply_at(reply, i), &n) == NULL)
             return false;
     return true;
 }
 
-static void add_refusals(char *text, size_t room, const struct reply *reply, size_t at)
+static void add_refusals(char *text, size_t room, const struct reply *reply, size_t at,
+                         const char *needed_for)
 {
     size_t n;
     const char *which = reply_text(reply_at(reply, at), &n);
+    char what[256];
 
-    if (*which != '\0')
-        add_refusal(text, room, which, reply_text(reply_at(reply, at + 1), &n));
+    if (*which == '\0')
+        return;
+    snprintf(what, sizeof what, "%.180s%s", which, needed_for);
+    add_refusal(text, room, what, reply_text(reply_at(reply, at + 1), &n));
+}
+
+/* The rule that opens all keys of a lock: that of its prefix, where its name has one. */
+static void tell_key_rule(struct checkup *checkup, const char *found)
+{
+    const char *key = checkup_key(checkup);
+    const char *colon = strrchr(key, ':');
+    char change[200];
+
+    if (colon != NULL)
+        snprintf(change, sizeof change, "allow the user ~%.*s* ~{%.*s*",
+                 (int)(colon - key < 60 ? colon - key + 1 : 60), key,
+                 (int)(colon - key < 60 ? colon - key + 1 : 60), key);
+    else
+        snprintf(change, sizeof change, "allow the user ~%.60s ~{%.60s}:rlock:*", key, key);
+    err_printable(change);
+    if (checkup->key == NULL)
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNKNOWN, "name a lock of this user by -k KEY",
+                     "not to the keys of %s", found);
+    else
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE, change, "not to the keys of %s", found);
+}
+
+struct rights {
+    char needed[900];  /* commands that are missed */
+    char looking[300]; /* the same, of those that only look */
+    char keys[400];
+    char state[300]; /* why the server writes nothing now */
+};
+
+static void read_report(struct rights *rights, const struct reply *reply)
+{
+    size_t n;
+
+    add_refusals(rights->needed, sizeof rights->needed, reply, OF_ANY, "");
+    add_refusals(rights->needed, sizeof rights->needed, reply, OF_WAITING,
+                 " for waiting, -s, --slots and --protocol timestamp");
+    add_refusals(rights->needed, sizeof rights->needed, reply, OF_SEVERAL, " for -s and --slots");
+    add_refusals(rights->keys, sizeof rights->keys, reply, OF_KEYS, "");
+    add_refusals(rights->looking, sizeof rights->looking, reply, OF_LOOKING, "");
+    snprintf(rights->state, sizeof rights->state, "%s", reply_text(reply_at(reply, OF_STATE), &n));
+}
+
+static void tell_what_is_missing(struct checkup *checkup, const struct rights *rights)
+{
+    if (*rights->needed != '\0')
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
+                     "let the user do what rlock(1) says under Rights", "not all: %s",
+                     rights->needed);
+    else if (*rights->state != '\0')
+        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
+                     "mend that first: until then no lock can be had, nor all rights be tried",
+                     "the server writes nothing now: %s", rights->state);
+    else if (*rights->keys != '\0')
+        tell_key_rule(checkup, rights->keys);
+    else if (*rights->looking != '\0')
+        checkup_tell(checkup, "rights", RLOCK_GRADE_WEAK,
+                     "allow these, too, to whoever shall use status, list or break",
+                     "enough for locks, not to look at them: %s", rights->looking);
+    else
+        checkup_tell(checkup, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
+                     checkup_key(checkup));
 }
 
 static enum rlock_status tell_rights(struct checkup *checkup)
@@ -224,9 +291,8 @@ static enum rlock_status tell_rights(struct checkup *checkup)
     const char *key = checkup_key(checkup);
     struct rlock_config config = {.keys = &key, .n_keys = 1};
     const struct reply *reply = NULL;
+    struct rights rights = {.needed = ""};
     struct request request;
-    char needed[500] = "";
-    char looking[250] = "";
     struct lease lease;
     enum rlock_status st;
     int i;
@@ -239,29 +305,21 @@ static enum rlock_status tell_rights(struct checkup *checkup)
         request_add(&request, lease.lock[0].key[i]);
     request_add(&request, lease.token);
     st = checkup_ask(checkup, &request, &reply);
-    if (is_refused(checkup, st)) {
-        add_refusal(needed, sizeof needed, key, checkup->err.text);
-        st = RLOCK_OK;
-    } else if (st == RLOCK_OK && !is_report(reply)) {
-        st = err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    if (st == RLOCK_OK && is_report(reply)) {
+        read_report(&rights, reply);
+        if (*rights.keys == '\0' && *rights.state == '\0')
+            st = try_waiting(checkup, &lease, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
-        add_refusals(needed, sizeof needed, reply, 0);
-        add_refusals(needed, sizeof needed, reply, 4);
-        add_refusals(looking, sizeof looking, reply, 2);
-        st = try_waiting(checkup, &lease, needed, sizeof needed);
+        st = err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    } else if (checkup_is_denied(checkup, st)) { /* scripts are allowed: it is for its keys */
+        add_refusal(rights.keys, sizeof rights.keys, key, checkup->err.text);
+        st = RLOCK_OK;
+    } else if (st == RLOCK_E_SERVER) {
+        snprintf(rights.state, sizeof rights.state, "%s", checkup->err.text);
+        st = RLOCK_OK;
     }
-    if (st != RLOCK_OK)
-        goto out;
-    if (*needed != '\0')
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
-                     "let the user do what rlock(1) says under Rights", "not all: %s", needed);
-    else if (*looking != '\0')
-        checkup_tell(checkup, "rights", RLOCK_GRADE_WEAK,
-                     "allow these, too, to whoever shall use status, list or break",
-                     "enough for locks, not to look at them: %s", looking);
-    else
-        checkup_tell(checkup, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
-                     key);
+    if (st == RLOCK_OK)
+        tell_what_is_missing(checkup, &rights);
 out:
     lease_close(&lease);
     return st;

@@ -15,6 +15,7 @@
 --         {3, now, ms left, value} done already
 -- with shared/clock.lua
 -- with shared/keys.lua
+-- with shared/needs.lua
 
 local token, attempt, card = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -54,6 +55,8 @@ if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' then
   local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
   if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.line) == 0 then
     local last, complaint = last_fence(lock)
+    complaint = complaint or attempt == 1 and not has_all_rights(lock, want) and
+      missing_right(lock, want, token)
     if complaint then
       return complaint
     end
@@ -77,7 +80,8 @@ local keeps_turns = not votes(' ' .. card)
 local greatest = 0
 for _, lock in ipairs(locks) do
   local last, complaint = last_fence(lock)
-  complaint = complaint or check_line(lock) or check_holders(lock)
+  complaint = complaint or check_line(lock) or check_holders(lock) or
+    attempt == 1 and not has_all_rights(lock, want) and missing_right(lock, want, token)
   if complaint then
     return complaint
   end

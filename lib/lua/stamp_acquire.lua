@@ -4,6 +4,7 @@
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
+-- with shared/needs.lua
 -- with shared/stamp.lua
 
 local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
@@ -16,7 +17,7 @@ if type(held) == 'table' then
   return held
 end
 local last, complaint = last_fence(locks[1])
-complaint = complaint or check_cards()
+complaint = complaint or check_cards() or missing_right(locks[1], 'x', token)
 if complaint then
   return complaint
 end

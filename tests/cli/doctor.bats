@@ -136,7 +136,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 0 weak rights 'enough for locks, not to look at them: .*TYPE.*SCAN'
     found 0 unknown eviction 'not told'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
-        hset hget hvals hdel rpush blpop; do
+        zscore hset hget hvals hdel rpush blpop; do
         redis_user "$command"
         redis_cli acl setuser "$command" "-$command" >/dev/null
         start "$command" timeout 60 "$RLOCK" doctor -k job:a \
@@ -148,20 +148,56 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
         found 78 unsafe rights "not all: ([A-Z ]* )?${command^^} .*; let the user do what rlock.1."
         n=$((n + 1))
     done
-    assert_eq "$n" 19
+    assert_eq "$n" 20
     assert_eq "$(redis_cli --scan)" ''
+    for command in zscore zrangebyscore hvals; do
+        finish_again "$command"
+        found 78 unsafe rights "not all: ${command^^} for -s and --slots "
+    done
+    finish_again blpop
+    found 78 unsafe rights 'not all: BLPOP for waiting '
+}
+
+# What a process that has ended has said.
+finish_again() { output=$(<"$DIR/$1.out") status=78; }
+
+@test "doctor: it leaves nothing, whatever it may not do" {
+    local taken
+    for taken in -del -pexpire '-del -pexpire' '-del -set'; do
+        redis_cli acl deluser some >/dev/null
+        # shellcheck disable=SC2086
+        redis_user some $taken
+        # shellcheck disable=SC2086
+        redis_cli acl setuser some $taken >/dev/null
+        RLOCK_URL=redis://some:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
+        assert_eq "$(redis_cli --scan)" '' "left without $taken"
+        found 78 unsafe rights "not all: .*$(sed 's/.*-//' <<<"${taken^^}")"
+    done
+}
+
+@test "doctor: a server that writes nothing for want of replicas isn't told as missing rights" {
+    redis_start other --min-replicas-to-write 1
+    here
+    doctor
+    found 78 unsafe rights 'the server writes nothing now: NOREPLICAS .*; mend that first: '
+    redis_cli config set min-replicas-to-write 0
+    doctor
+    found 78 good rights 'all that rlock uses' # it is the persistence that isn't
 }
 
 @test "doctor: rights to the lock's names; to WAIT where it is used; to scripts at all" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a
-    found 78 unsafe rights 'not all: other:a .*'
+    found 78 unsafe rights 'not to the keys of other:a .*; allow the user ~other:\* ~\{other:\*$'
     redis_cli acl setuser some resetkeys '~job:*' '%R~{job:*' '~{job:a}:rlock:wake:*' \
         >/dev/null 2>&1 ||
         redis_cli acl setuser some resetkeys '~job:*' '~{job:a}:rlock:wake:*' >/dev/null
     RLOCK_URL=redis://some:$at doctor -k job:a
-    found 78 unsafe rights 'not all: .*(\{job:a\}:rlock:fence|job:a)'
+    found 78 unsafe rights 'not to .*job:a.*; allow the user ~job:\* ~\{job:\*$'
+    # nor is it known which keys are this user's
+    RLOCK_URL=redis://some:$at doctor
+    found 0 unknown rights 'not to the keys of rlock-doctor .*; name a lock of this user by -k KEY$'
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k job:a --replicas 1
     found 78 unsafe rights 'WAIT .*NOPERM'

@@ -54,7 +54,7 @@ fill() { awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf text
     redis_cli set "e:uuid" "$TOKEN" ex 100
     redis_cli set "f:almost" "$TOKEN v1" ex 100
     redis_cli lpush "g:list" "$TOKEN $CARD"
-    redis_cli hset "{g}:rlock:fence" "$TOKEN" "$CARD"
+    redis_cli hset "{g}:rlock:holder-info" "$TOKEN" "$CARD"
     redis_cli set 'i:}odd' "$TOKEN $CARD" ex 100
     redis_cli set 'j:}odd' "foreign" ex 100
     eventually 5 eval '[[ $(redis_cli zcard "c:{tag}:foreign:rlock:queue") == 1 ]]'

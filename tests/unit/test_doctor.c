@@ -16,7 +16,8 @@
 #define SAYS(value) "*2\r\n$1\r\nn\r\n" value
 #define UNSET "*0\r\n"
 #define NOTHING "$0\r\n\r\n"
-#define ALL_RIGHT "*6\r\n" NOTHING NOTHING NOTHING NOTHING NOTHING NOTHING
+#define SIX NOTHING NOTHING NOTHING NOTHING NOTHING NOTHING
+#define ALL_RIGHT "*12\r\n" SIX SIX
 #define NOPERM "-NOPERM this user has no permissions\r\n"
 #define NO_LOCKS "*2\r\n:1700000000000\r\n$1\r\n0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
@@ -55,7 +56,7 @@ static const struct {
      "rights 0 "},
     {"a number for rights", {NOW, WELL, SETTINGS, ":1\r\n"}, RLOCK_E_PROTOCOL, "scripts 0 "},
     {"too little of rights",
-     {NOW, WELL, SETTINGS, "*5\r\n" NOTHING NOTHING NOTHING NOTHING NOTHING},
+     {NOW, WELL, SETTINGS, "*11\r\n" SIX NOTHING NOTHING NOTHING NOTHING NOTHING},
      RLOCK_E_PROTOCOL,
      "scripts 0 "},
     {"no time", {NOW, WELL, SETTINGS, ALL_RIGHT, "*0\r\n"}, RLOCK_E_PROTOCOL, "rights 0 "},

@@ -35,7 +35,7 @@ local function last_fence(lock)
 end
 
 local function leave(lock, token)
-  redis.call('ZREM', lock.line, token)
-  redis.call('HDEL', lock.waiters, token)
+  redis.pcall('ZREM', lock.line, token) -- of another type: there is no line to leave
+  redis.pcall('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)
 end

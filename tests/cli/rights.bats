@@ -1,0 +1,187 @@
+#!/usr/bin/env bats
+# rights: two applications on one server, each with the manual's rule for its own prefix.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    redis_cli flushall >/dev/null
+    redis_user job
+    redis_looker job
+    redis_user web '~web:*' '~{web:*' # beside job's rule, which it loses:
+    redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
+    redis_looker web
+}
+
+teardown() {
+    redis_cli acl deluser job web loose >/dev/null
+    common_teardown
+}
+
+url_of() { echo "redis://$1:SECRET@127.0.0.1:$REDIS_PORT"; }
+as() { redis_cli --no-auth-warning --user "$1" --pass SECRET "${@:2}"; }
+
+# The forms that the name of a lock can have, behind a prefix.
+FORMS=('a' '{t}a' 'a{b' 'a}:job:b' 'a}b{c' '}:web:')
+
+renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=[0-9]+ ]]; }
+waits_for() { [[ $(redis_cli zcard "{$1}:rlock:queue") == "$2" ]]; }
+
+# use_all PREFIX: every way to use a lock, each for a name of another form.
+use_all() {
+    local form token
+    for form in "${FORMS[@]}"; do
+        run -0 rlock -k "$1$form" -- true
+        run -0 rlock -s -k "$1$form" -- true
+        run -0 rlock --slots 2 -k "$1$form" -- true
+    done
+    run -0 rlock -k "$1{t}a" -k "$1{t}b" -- true
+    run -0 rlock --once 1m -k "$1once" -- true
+    run -0 rlock --min-hold 1m -k "$1rest" -- true
+    run -0 rlock --protocol timestamp --timestamp-unit ms -k "$1time" -- true
+    run -0 rlock --pass-credentials -k "$1a" -- "$RLOCK" -k "$1a" -- true
+    token=$(rlock acquire -k "$1verb")
+    RLOCK_TOKEN=$token run -0 rlock renew -k "$1verb"
+    RLOCK_TOKEN=$token run -0 rlock release -k "$1verb"
+    hold "${1%:}-held" -t 1 -k "$1held" # renewed by now
+    start "${1%:}-waits" "$RLOCK" -s -k "$1held" -- true
+    start "${1%:}-newest" "$RLOCK" --queue newest -k "$1held" -- true
+    eventually 10 waits_for "$1held" 2
+    run -75 rlock status -k "$1held"
+    assert_match "$output" 'waiting +2'
+    run -0 rlock list "$1*"
+    assert_match "$output" "$1held"
+    rlock doctor -k "$1held" >"$DIR/doctor" || :
+    assert_match "$(<"$DIR/doctor")" "good +rights: +all that rlock uses, for $1held"
+    eventually 10 renewed "$1held"
+    let_go "${1%:}-held"
+    assert_status 0
+    for form in waits newest; do
+        finish "${1%:}-$form"
+        assert_status 0
+    done
+    RLOCK_TOKEN='' run -0 rlock acquire -k "$1broken"
+    run -0 rlock break -k "$1broken" --yes
+}
+
+@test "rights: with the rule for its prefix every kind of lock and every verb works, for two" {
+    RLOCK_URL=$(url_of job) use_all job:
+    RLOCK_URL=$(url_of web) use_all web:
+}
+
+
+@test "rights: one that is missing is told before the command starts, or isn't missed" {
+    local command options commands
+    commands=(get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard
+        zscore hset hget hvals hdel rpush)
+    for command in "${commands[@]}"; do
+        redis_user "no-$command"
+        redis_cli acl setuser "no-$command" "-$command" >/dev/null
+    done
+    for options in '' '-s' '--slots 2' '--once 5' '--min-hold 1' \
+        '--protocol timestamp --timestamp-unit ms'; do
+        redis_cli flushall >/dev/null
+        rm -f "$DIR"/*.ran
+        for command in "${commands[@]}"; do
+            # it is renewed once
+            # shellcheck disable=SC2086
+            start "$command" "$RLOCK" -n -t 3 -k "job:$command" $options \
+                -u "redis://no-$command:SECRET@127.0.0.1:$REDIS_PORT" \
+                -- sh -c 'touch "$0"; sleep 1.3' "$DIR/$command.ran"
+        done
+        for command in "${commands[@]}"; do
+            finish "$command" 60
+            if [[ $status == 77 ]]; then
+                [[ ! -e $DIR/$command.ran ]] || fail "it ran $options without $command, then 77"
+                assert_match "$stderr" "no right|NOPERM|can't run"
+                assert_eq "$(redis_cli exists "job:$command")" 0 "left $options without $command"
+            else
+                assert_eq "$status" 0 "$options without $command: $stderr"
+            fi
+        done
+    done
+}
+
+# ---- what one can do to the other ----
+
+# Locks of web:, of each form, with every helper key that there is; sets victims.
+make_victims() {
+    local form each n=0 forms=(a 'a}:job:b')
+    [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=("${FORMS[@]}")
+    for form in "${forms[@]}"; do
+        n=$((n + 1))
+        RLOCK_URL=$(url_of web) hold "v$n" -s -t 10m -k "web:$form"
+        RLOCK_URL=$(url_of web) start "w$n" "$RLOCK" -t 10m -k "web:$form" -- true
+    done
+    eventually 10 eval "[[ \$(redis_cli --scan --pattern '*:queue' | wc -l) == $n ]]"
+    while read -r each; do
+        redis_cli rpush "${each%queue}wake:0123456789abcdef0123456789abcdef" turn >/dev/null
+    done < <(redis_cli --scan --pattern '*:queue')
+    redis_cli set web:plain x >/dev/null
+    mapfile -t victims < <(redis_cli --scan)
+    assert_eq "${#victims[@]}" $((n * 7 + 1)) 'keys of the other application'
+}
+
+# All of them as they are, other than what the first in line does each 300 ms.
+state() {
+    local each
+    for each in "${victims[@]}"; do
+        [[ $each == *:waiters ]] || echo "$each $(redis_cli dump "$each" | sha1sum)"
+        [[ $(redis_cli pttl "$each") -gt 1000 || $each == web:plain ]] || echo "$each ends"
+    done
+}
+
+# Each command of the server with one of these keys as argument, in all places where keys can be.
+# Left out is what would change the connection, where a rule has no say in it.
+attacks() {
+    local command key
+    redis_cli command list | tr -d '\r' |
+        grep -viE '^(quit|reset|multi|exec|hello|auth|monitor|psync|sync|shutdown|.*subscribe)$' |
+        while read -r command; do
+            for key; do
+                echo "$command $key"
+                echo "$command $key $key"
+                echo "$command $key $key $key"
+                echo "$command $key $key $key $key"
+                echo "$command $key $key $key $key $key"
+                echo "$command $key 1 $key"
+                echo "$command 1 $key"
+                echo "$command 1 $key left count 1"
+                echo "$command none 1 $key weights 1"
+                echo "$command none $key 1 1"
+            done
+        done
+}
+
+@test "rights: no command that one can send touches a key of the other's locks" {
+    local victims before told
+    make_victims
+    before=$(state)
+    attacks "${victims[@]}" >"$DIR/attacks"
+    assert_between "$(wc -l <"$DIR/attacks")" 30000 500000 'requests'
+
+    # with the manual's rule: each is refused, whatever it is
+    as job <"$DIR/attacks" >"$DIR/told"
+    told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
+    assert_eq "$told" '' 'answers that are no refusal'
+    assert_eq "$(state)" "$before" 'the keys'
+
+    # the same from a script, which the manual's rule lets one run
+    awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
+        grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
+    told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
+    assert_eq "$told" '' 'answers that are no refusal'
+    assert_eq "$(state)" "$before" 'the keys, after scripts'
+
+    # with all commands but those for operators it is the keys that decide
+    redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
+        '~job:*' '~{job:*' >/dev/null
+    as loose <"$DIR/attacks" >"$DIR/told"
+    assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 'refused for the key'
+    assert_eq "$(state)" "$before" 'the keys, after all commands'
+}
