@@ -36,6 +36,11 @@ static const struct {
     [RLOCK_SEEN_FOREIGN] = {"foreign", "held by another program", COLOUR_RED},
 };
 
+static const char *wrong_of(const struct rlock_view *view)
+{
+    return view->wrong == NULL ? "" : view->wrong;
+}
+
 static void show_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
 {
     if (left_ms < 0)
@@ -98,8 +103,8 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     }
     if (view->fence > 0)
         page_add(page, "    fence    %" PRIu64 "\n", view->fence);
-    if (*view->wrong != '\0') {
-        report_escape(wrong, sizeof wrong, view->wrong);
+    if (*wrong_of(view) != '\0') {
+        report_escape(wrong, sizeof wrong, wrong_of(view));
         page_add(page, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
@@ -131,8 +136,8 @@ void show_as_row(struct page *page, const struct rlock_view *view)
              holder == NULL ? "-" : holder->text);
     if (view->n_all > 1)
         page_add(page, ", and %zu more", view->n_all - 1);
-    if (*view->wrong != '\0') {
-        report_escape(wrong, sizeof wrong, view->wrong);
+    if (*wrong_of(view) != '\0') {
+        report_escape(wrong, sizeof wrong, wrong_of(view));
         page_add(page, "; wrong: %s", wrong);
     }
 }
@@ -175,7 +180,8 @@ static void party_as_json(struct page *page, const struct rlock_party *party, co
 static void lock_as_json(struct page *page, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
-    size_t room = (strlen(view->key) + strlen(value) + strlen(view->wrong)) * JSON_BYTES_EACH + 512;
+    size_t room =
+        (strlen(view->key) + strlen(value) + strlen(wrong_of(view))) * JSON_BYTES_EACH + 512;
     char *text = malloc(room);
     struct json json;
     size_t i;
@@ -193,7 +199,7 @@ static void lock_as_json(struct page *page, const struct rlock_view *view)
         json_unsigned(&json, "fence", view->fence);
     if (view->value != NULL)
         json_string(&json, "value", value);
-    text_if_known(&json, "wrong", view->wrong);
+    text_if_known(&json, "wrong", wrong_of(view));
     if (view->n_members > 1) {
         json_number(&json, "members", (int64_t)view->n_members);
         json_number(&json, "alike", (int64_t)view->n_alike);

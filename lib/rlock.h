@@ -440,7 +440,7 @@ struct rlock_view {
     size_t n_all;      /* who hold it, also those not shown */
     size_t n_members;  /* of the quorum; 1: one server */
     size_t n_alike;    /* members where it is so */
-    const char *wrong; /* helper keys that hold something else, any bytes; "": none */
+    const char *wrong; /* helper keys that hold something else, any bytes; "" or NULL: none */
 };
 
 /* Who is shown what; either may be NULL. Called by the thread that looks, during the call. */
