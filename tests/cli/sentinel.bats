@@ -6,6 +6,7 @@ load ../helpers/redis
 load ../helpers/hold
 load ../helpers/fake
 load ../helpers/sentinel
+load ../helpers/tls
 
 FIND=redis+sentinel://rlock:SECRET@
 
@@ -238,4 +239,112 @@ doctor() { # SENTINELS OPTION...
     doctor "$SENTINELS" -t 5m
     assert_status 78
     assert_match "$output" 'unsafe +sentinels: they name different primaries, one 127.0.0.1:1; wait'
+}
+
+# ---- Sentinels that want a password, or TLS ----
+
+# protected OPTION...: rlock by way of Sentinel s1 alone, in whose way we stand with these options.
+protected() {
+    redis_use s1
+    RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run --separate-stderr rlock -k "$KEY" -n "$@"
+}
+# Those that the Sentinels have among themselves stay.
+protect() {
+    redis_use s1
+    redis_cli acl setuser default resetpass ">$1" >/dev/null
+}
+as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
+
+@test "Sentinels that want a password: from each place; none, or a wrong one: 77, and how" {
+    local way
+    printf 'spass\n' >"$DIR/password"
+    printf 'wrong-spass\n' >"$DIR/wrong"
+    echo "sentinel-password-file = $DIR/password" >"$DIR/config"
+    protect spass
+    protected -- true
+    assert_status 77
+    assert_line 'NOAUTH.*; --sentinel-password-file names the file'
+    REDISCLI_AUTH=spass protected -- true
+    assert_status 77
+    protected --sentinel-password-file "$DIR/wrong" -- true
+    assert_status 77
+    assert_line 'WRONGPASS'
+    refute_match "$stderr" wrong-spass
+    for way in "env RLOCK_SENTINEL_PASSWORD=spass" "env RLOCK_CONFIG=$DIR/config" \
+        "env RLOCK_SENTINEL_PASSWORD_FILE=$DIR/password"; do
+        # shellcheck disable=SC2086 # words
+        RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run -0 --separate-stderr $way "$RLOCK" \
+            -k "$KEY" -n -- printenv RLOCK_TOKEN
+    done
+    protected --sentinel-password-file "$DIR/password" -- printenv RLOCK_SENTINEL_PASSWORD_FILE
+    assert_status 1
+    protected --sentinel-password-file "$DIR/none" -- true
+    assert_status 78
+    assert_line "sentinel password file $DIR/none: No such file"
+    as_admin spass acl setuser finder on '>fpass' '+sentinel|get-master-addr-by-name' \
+        '+sentinel|master'
+    printf 'fpass\n' >"$DIR/password"
+    protected --sentinel-password-file "$DIR/password" -- true
+    assert_status 77
+    protected --sentinel-password-file "$DIR/password" --sentinel-user finder -- true
+    assert_status 0
+    RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main RLOCK_SENTINEL_PASSWORD=fpass \
+        run --separate-stderr rlock doctor --sentinel-user finder
+    assert_match "$output" 'sentinels: (a primary is replaced|[0-9]+, which agree)'
+    as_admin spass acl setuser default nopass
+}
+
+@test "Sentinels whose password changes while one holds and another waits: nobody is lost" {
+    local turn url
+    printf 'p0\n' >"$DIR/password"
+    protect p0
+    export RLOCK_SENTINEL_PASSWORD_FILE=$DIR/password
+    url=${FIND}127.0.0.1:$REDIS_PORT/main
+    mkfifo "$DIR/go"
+    start holder env RLOCK_URL="$url" "$RLOCK" -t 3 -v -k "$KEY" -- sh -c \
+        'echo running; read -r _ <"$0"' "$DIR/go"
+    eventually 10 file_has "$DIR/holder.out" running
+    start waiter env RLOCK_URL="$url" "$RLOCK" -t 3 -k "$KEY" -- true
+    for turn in 1 2 3; do
+        as_admin "p$((turn - 1))" acl setuser default resetpass ">p$turn"
+        printf 'p%d\n' "$turn" >"$DIR/password.new"
+        mv "$DIR/password.new" "$DIR/password"
+        : >"$DIR/holder.err"
+        eventually 10 file_has "$DIR/holder.err" renewed
+    done
+    echo >"$DIR/go"
+    finish holder
+    assert_status 0
+    finish waiter
+    assert_status 0
+    as_admin p3 acl setuser default nopass
+}
+
+@test "rediss+sentinel: the Sentinels and the primary are asked by TLS, and both are verified" {
+    local tls primary sentinel
+    need openssl
+    "$RLOCK" --version | grep -q 'TLS yes' || skip 'built without TLS'
+    TLS=$DIR/tls
+    mkdir "$TLS"
+    tls_ca ca
+    tls_ca other
+    tls_certificate server ca IP:127.0.0.1
+    tls=(--tls-auth-clients no --tls-replication yes)
+    tls_redis primary server "${tls[@]}"
+    primary=$TLS_PORT
+    mkdir -p "$BATS_TEST_TMPDIR/server-tls"
+    echo "sentinel monitor main 127.0.0.1 $primary 1" \
+        >"$BATS_TEST_TMPDIR/server-tls/sentinel.conf"
+    REDIS_DIR=$BATS_TEST_TMPDIR/server-tls tls_redis tls server "${tls[@]}" --requirepass spass
+    sentinel=$TLS_PORT
+    export RLOCK_URL=rediss+sentinel://127.0.0.1:$sentinel/main RLOCK_SENTINEL_PASSWORD=spass
+    run -0 --separate-stderr rlock --tls-ca "$TLS/ca.crt" -k "$KEY" -n -- printenv RLOCK_KEY
+    assert_eq "$output" "$KEY"
+    run --separate-stderr rlock doctor --tls-ca "$TLS/ca.crt"
+    assert_match "$output" 'good +connection: TLS'
+    assert_match "$output" 'sentinels: [1a]' # it was asked
+    run -78 --separate-stderr rlock --tls-ca "$TLS/other.crt" -k "$KEY" -n -- true
+    assert_line 'main: 127.0.0.1:[0-9]*: .*certificate'
+    RLOCK_URL=redis+sentinel://127.0.0.1:$sentinel/main \
+        run -69 --separate-stderr rlock -k "$KEY" -n -- true
 }
