@@ -11,14 +11,19 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define KILL_AGAIN_MS 5
+#define HEAR_AGAIN_MS 5
+#define FATE_TRIES 20
 
 /* Whoever called exec on us may have left us children of its own. */
 static void note_others(struct guard *guard)
@@ -56,13 +61,67 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
     return failed;
 }
 
+/* How the guard ended, which stays to be reaped. False: it hasn't. */
+static bool has_ended(const struct guard *guard, siginfo_t *how)
+{
+    how->si_pid = 0;
+    return waitid(P_PID, (id_t)guard->pid, how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           how->si_pid != 0;
+}
+
+/* A socket that fails once is no sign of the guard's death. */
 int guard_hear(const struct guard *guard, struct ward_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
+    siginfo_t how;
 
     if (n == (ssize_t)sizeof *news)
         return 1;
-    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+    if (n >= 0 || errno == ECONNRESET)
+        return -1;
+    if (errno == EAGAIN || errno == EINTR)
+        return 0;
+    poll(NULL, 0, HEAR_AGAIN_MS);
+    return has_ended(guard, &how) ? -1 : 0;
+}
+
+static bool is_stopped(pid_t pid)
+{
+    char text[256];
+    char path[32];
+    const char *at;
+    ssize_t n = 0;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, text, sizeof text - 1);
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    at = strrchr(text, ')');
+    return at != NULL && (strncmp(at, ") T", 3) == 0 || strncmp(at, ") t", 3) == 0);
+}
+
+void guard_fate(const struct guard *guard, bool is_gone, char *text, size_t room)
+{
+    siginfo_t how;
+    int tries = 0;
+
+    /* a process closes its descriptors a moment before it has ended */
+    while (!has_ended(guard, &how) && is_gone && tries++ < FATE_TRIES)
+        poll(NULL, 0, HEAR_AGAIN_MS);
+    if (how.si_pid == 0)
+        snprintf(text, room, "%s",
+                 is_gone                  ? "can't be heard any more"
+                 : is_stopped(guard->pid) ? "does not answer: it is stopped"
+                                          : "did not answer in time");
+    else if (how.si_code == CLD_EXITED)
+        snprintf(text, room, "ended with status %d", how.si_status);
+    else
+        snprintf(text, room, "was ended by signal %d (%s)", how.si_status,
+                 strsignal(how.si_status));
 }
 
 /* A guard that doesn't read can't be told: then it doesn't agree, either. */

@@ -28,6 +28,12 @@ int guard_start(struct guard *guard, const struct ward_plan *plan, const struct 
 /* guard_hear: the next news. 1: there is; 0: not now; -1: the guard is gone without a word. */
 int guard_hear(const struct guard *guard, struct ward_news *news);
 
+/*
+ * guard_fate: what is known of a guard that fails, as words behind "the guard": how it was ended,
+ * or in which state it is silent. `is_gone` says that it can't be heard any more.
+ */
+void guard_fate(const struct guard *guard, bool is_gone, char *text, size_t room);
+
 /* guard_extend: the lease has a new end; the guard answers WARD_AGREES. */
 void guard_extend(const struct guard *guard, struct deadlines lease);
 

@@ -43,7 +43,8 @@ struct holding {
     int64_t answer_ms;       /* by when the guard of a frozen tree must answer; RLOCK_NEVER */
     struct ward_news last;   /* the guard's last word */
     bool is_over;
-    bool guard_failed; /* it was killed, or doesn't move */
+    bool guard_failed;  /* it was killed, or doesn't move */
+    bool guard_is_gone; /* of those: it was killed */
     bool is_lost;
     bool is_held_long; /* --max-hold ended the command */
     bool is_bereft;    /* the private server has ended, with all of its locks */
@@ -236,6 +237,7 @@ static void take_news(struct holding *h)
     while (!h->is_over && (heard = guard_hear(h->guard, &news)) != 0) {
         if (heard < 0) {
             h->guard_failed = true;
+            h->guard_is_gone = true;
             h->is_over = true;
         } else if (news.says == WARD_AGREES) {
             note_agreement(h, news.lease);
@@ -357,6 +359,18 @@ static int64_t earliest(const struct holding *h)
     return h->keep_ms < at ? h->keep_ms : at;
 }
 
+static void say_guard_lost(const struct holding *h)
+{
+    char fate[100];
+    char why[200];
+
+    guard_fate(h->guard, h->guard_is_gone, fate, sizeof fate);
+    snprintf(why, sizeof why, "the process that guards the command %s", fate);
+    report_say(
+        h->plan->report, REPORT_FAILURE,
+        (struct message){.what = "guard-lost", .why = why, .hint = "the command is being ended"});
+}
+
 static void supervise(struct holding *h)
 {
     struct pollfd watch[] = {{.fd = h->plan->signals->fd, .events = POLLIN},
@@ -388,8 +402,7 @@ static void supervise(struct holding *h)
             guard_dismiss(h->guard);
         return;
     }
-    say(h, REPORT_FAILURE, "guard-lost",
-        "the process that guards the command was killed or stopped, so the command is being ended");
+    say_guard_lost(h);
     guard_replace(h->guard);
 }
 
@@ -444,6 +457,8 @@ static enum verdict judge_end(struct holding *h)
 {
     if (h->last.says == WARD_DONE && (h->last.by_lease || h->last.still_ms >= h->end_ms))
         lose_by_time(h);
+    if (h->last.says == WARD_DONE && h->last.is_alone)
+        lose(h, "the guard took rlock for dead, and ended the command");
     if (h->is_lost)
         return VERDICT_LOST;
     if (h->guard_failed)

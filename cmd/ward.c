@@ -36,6 +36,7 @@ extern char **environ;
 
 struct ward {
     const struct ward_plan *plan;
+    pid_t program;
     int fd;
     int children; /* signalfd: SIGCHLD */
     int timer;
@@ -52,6 +53,7 @@ struct ward {
     bool is_termed;
     bool by_lease;
     bool is_alone;    /* the program is gone */
+    bool is_deaf;     /* the socket failed last time, and the program isn't gone */
     bool is_frozen;   /* or is being frozen */
     int64_t still_ms; /* since when all of it is, as the program is told; 0: it isn't */
     bool is_in_doubt; /* one of it has ended since it was looked at */
@@ -232,6 +234,11 @@ static void obey(struct ward *ward, const struct ward_word *word)
     }
 }
 
+/*
+ * A socket that fails once is no sign of the program's death, for which the tree would be killed:
+ * as long as the program is our parent we listen again. What it has to say meanwhile is late, and
+ * without word of a renewal the tree ends by the lease that we know.
+ */
 static void listen_to_program(struct ward *ward)
 {
     struct ward_word word;
@@ -239,7 +246,8 @@ static void listen_to_program(struct ward *ward)
 
     while ((n = recv(ward->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
         obey(ward, &word);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    ward->is_deaf = n < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNRESET;
+    if (n == 0 || (n < 0 && errno == ECONNRESET) || (ward->is_deaf && getppid() != ward->program))
         ward->is_alone = true;
 }
 
@@ -258,16 +266,17 @@ static int64_t earliest(const struct ward *ward)
         at = ward->lease.kill_ms;
     if (ward->kill_ms < at)
         at = ward->kill_ms;
-    if (ward->is_alone || at <= rlock_clock_ms() || is_unsettled(ward))
+    if (ward->is_alone || ward->is_deaf || at <= rlock_clock_ms() || is_unsettled(ward))
         at = rlock_clock_ms() + AGAIN_MS;
     return at;
 }
 
 static void wait_for_something(const struct ward *ward)
 {
-    struct pollfd watch[] = {{.fd = ward->is_alone ? -1 : ward->fd, .events = POLLIN},
-                             {.fd = ward->children, .events = POLLIN},
-                             {.fd = ward->timer, .events = POLLIN}};
+    struct pollfd watch[] = {
+        {.fd = ward->is_alone || ward->is_deaf ? -1 : ward->fd, .events = POLLIN},
+        {.fd = ward->children, .events = POLLIN},
+        {.fd = ward->timer, .events = POLLIN}};
 
     timer_set(ward->timer, earliest(ward));
     poll(watch, sizeof watch / sizeof watch[0], -1);
@@ -280,6 +289,8 @@ static void speak(const struct ward *ward)
 {
     struct pollfd program = {.fd = ward->fd, .events = POLLIN};
 
+    if (ward->is_alone && getppid() == ward->program)
+        return; /* it lives, and was told */
     if (ward->is_alone)
         report_say(ward->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
@@ -288,8 +299,8 @@ static void speak(const struct ward *ward)
     else if (ward->by_lease && poll(&program, 1, HEARD_WITHIN_MS) == 0)
         report_say(ward->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
-                                    .why = "rlock was stopped for too long, so the command was "
-                                           "ended before the lease"});
+                                    .why = "rlock was stopped for too long, or did not get to run, "
+                                           "so the command was ended before the lease"});
 }
 
 /*
@@ -325,9 +336,9 @@ static void wait_for_start(const struct ward *ward, struct ward_word *word)
 {
     ssize_t n;
 
-    do
-        n = recv(ward->fd, word, sizeof *word, 0);
-    while (n < 0 && errno == EINTR);
+    while ((n = recv(ward->fd, word, sizeof *word, 0)) < 0 && getppid() == ward->program)
+        if (errno != EINTR)
+            poll(NULL, 0, AGAIN_MS);
     if (n != (ssize_t)sizeof *word)
         _exit(0);
 }
@@ -373,7 +384,7 @@ static void wait_for_dismissal(const struct ward *ward)
 
 _Noreturn void ward_run(const struct ward_plan *plan, int fd)
 {
-    struct ward ward = {.plan = plan, .fd = fd, .kill_ms = RLOCK_NEVER};
+    struct ward ward = {.plan = plan, .program = getppid(), .fd = fd, .kill_ms = RLOCK_NEVER};
     struct ward_word word;
 
     settle(&ward);
@@ -392,6 +403,7 @@ _Noreturn void ward_run(const struct ward_plan *plan, int fd)
                                    .status = ward.status,
                                    .still_ms = ward.still_ms ? ward.still_ms : rlock_clock_ms(),
                                    .by_lease = ward.by_lease,
+                                   .is_alone = ward.is_alone,
                                    .refused = ward.refused});
     speak(&ward);
     wait_for_dismissal(&ward);

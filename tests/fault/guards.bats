@@ -94,3 +94,76 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     finish next
     assert_status 0
 }
+
+# ---- what the guard and the program hear of each other ----
+
+# deaf HOW PID: the next time that this process receives something, that happens instead; sets
+# `injector`. What it is attached to goes on when it has ended.
+deaf() {
+    strace -qq -o "$DIR/trace" -e trace=recvfrom -e "inject=recvfrom:$1:when=1" -p "$2" 3>&- &
+    injector=$!
+    echo "$injector" >"$DIR/pids/injector"
+    eventually 5 is_traced "$2"
+}
+is_traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$1/status"; }
+injected() { file_has "$DIR/trace" INJECTED; }
+
+# run_deaf HOW WHO OPTION...: a job that lasts for longer than its lease, of which WHO (program or
+# guard) receives that once.
+run_deaf() {
+    local how=$1 who=$2
+    shift 2
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 start job "$RLOCK" -k "$KEY" -t 1 "$@" -- \
+        sh -c 'echo runs; read -r _ <"$0"; exit 6' "$DIR/go"
+    eventually 5 file_has "$DIR/job.out" runs
+    [[ $who == program ]] && deaf "$how" "$pid" || deaf "$how" "$(guard_of "$pid")"
+}
+
+@test "one EIO where guard or program listens: nothing is lost by it, and nobody is ended" {
+    need strace
+    local who
+    mkfifo "$DIR/go"
+    for who in guard program; do
+        run_deaf error=EIO "$who"
+        eventually 5 injected
+        never 2 dead "$pid" # the lease is renewed over it
+        timeout 10 tee "$DIR/go" <<<'' >/dev/null
+        finish job
+        assert_status 6
+        assert_eq "$stderr" ''
+        rm "$DIR/trace"
+    done
+    assert_eq "$(marked)" '' 'processes that are left'
+}
+
+@test "a command that the guard killed is never told as one that ended by itself: 76, and why" {
+    need strace
+    mkfifo "$DIR/go"
+    run_deaf retval=0 guard --report "$DIR/report"
+    finish job
+    injected || fail 'nothing was injected'
+    assert_status 76
+    assert_line "^rlock: $KEY: lost: the guard took rlock for dead, and ended the command$"
+    assert_match "$(<"$DIR/report")" '^\{"verdict":"lost","status":76,'
+    gone "$KEY"
+}
+
+@test "what is said of a guard that fails is what is known: killed, stopped, or silent" {
+    local said="rlock: $KEY: guard-lost: the process that guards the command"
+    start job "$RLOCK" -k "$KEY" -- sleep 30
+    eventually 5 has_guard "$pid"
+    eventually 5 has_command "$pid"
+    kill -KILL "$(guard_of "$pid")"
+    finish job
+    assert_status 71
+    assert_match "$stderr" "$said was ended by signal 9 \(Killed\); the command is being ended"
+    start job "$RLOCK" -k "$KEY" -t 1 -- sleep 30
+    eventually 5 has_guard "$pid"
+    eventually 5 has_command "$pid"
+    kill -STOP "$(guard_of "$pid")"
+    finish job
+    assert_status 76
+    assert_match "$stderr" "$said does not answer: it is stopped; the command is being ended"
+    assert_eq "$(marked)" '' 'processes that are left'
+}
+has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
