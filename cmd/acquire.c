@@ -9,6 +9,7 @@
 #include "attend.h"
 #include "claim.h"
 #include "json.h"
+#include "outfile.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,10 +19,12 @@
 
 #define RELEASE_MS 2000 /* the longest a release may keep us */
 #define WORDS_BYTES 256
+#define SYSLOG_SOCKET "/dev/log" /* of syslog(3) */
 
 struct acquire {
     struct session session;
     struct bound bound;
+    struct attend_log log;
     struct rlock_grant grant;
     int64_t granted_ms;
 };
@@ -76,6 +79,30 @@ static enum verdict tell(struct acquire *a)
 
 /* ---- who keeps it ---- */
 
+/* Before the lock is asked for: who stays behind could tell nobody that it can't be written. */
+static enum verdict open_log(struct acquire *a)
+{
+    const char *path = a->session.options->log;
+    char why[300];
+    int failed = 0;
+
+    if (path == NULL)
+        return VERDICT_GRANTED;
+    if (strcmp(path, "-") == 0)
+        return fault(a, VERDICT_USAGE, "log: standard output is for the token: name a file", 0);
+    if (strcmp(path, "syslog") == 0) {
+        a->log.to = REPORT_TO_SYSLOG;
+        return access(SYSLOG_SOCKET, W_OK) == 0
+                   ? VERDICT_GRANTED
+                   : fault(a, VERDICT_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET, errno);
+    }
+    a->log.fd = outfile_open(path, &failed);
+    if (a->log.fd >= 0)
+        return VERDICT_GRANTED;
+    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
+    return fault(a, VERDICT_MISCONFIGURED, why, 0);
+}
+
 static enum verdict bind(struct acquire *a)
 {
     pid_t pid = (pid_t)a->session.options->bind_pid;
@@ -95,13 +122,13 @@ static enum verdict bind(struct acquire *a)
     failed = bound_open(&a->bound, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
         return fault(a, VERDICT_USAGE, why, failed);
-    return failed ? fault(a, VERDICT_SYSTEM, why, failed) : VERDICT_GRANTED;
+    return failed ? fault(a, VERDICT_SYSTEM, why, failed) : open_log(a);
 }
 
 static enum verdict tell_and_stay(struct acquire *a)
 {
     struct attendant attendant;
-    int failed = attend_start(&attendant, &a->session, &a->grant, &a->bound);
+    int failed = attend_start(&attendant, &a->session, &a->grant, &a->bound, &a->log);
     enum verdict verdict;
 
     if (failed)
@@ -171,13 +198,15 @@ static enum verdict acquire_all(struct acquire *a)
 
 int acquire_lock(const struct options *options)
 {
-    struct acquire a = {.bound = {.fd = -1}};
+    struct acquire a = {.bound = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
     enum verdict verdict;
 
     session_init(&a.session, options);
     verdict = acquire_all(&a);
     if (a.bound.fd >= 0)
         close(a.bound.fd);
+    if (a.log.fd >= 0)
+        close(a.log.fd);
     session_close(&a.session);
     if (verdict == VERDICT_INTERRUPTED)
         signals_yield(a.session.number);

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -34,6 +35,8 @@ struct attending {
     const struct session *session;
     struct local *local; /* of that session */
     const struct rlock_grant *grant;
+    struct report report;
+    const struct attend_log *log;
     struct bound bound;
     struct leash leash;
     int events; /* of the renewals; -1: there are none */
@@ -43,8 +46,15 @@ struct attending {
     bool is_over;
     bool is_lost;
     bool is_released;
-    bool is_bereft; /* the private server has ended, with all of its locks */
+    bool is_bereft;    /* the private server has ended, with all of its locks */
+    char trouble[256]; /* why the last renewal failed; "": it didn't */
 };
+
+static void say(const struct attending *a, enum report_level level, const char *what,
+                const char *why)
+{
+    report_say(&a->report, level, (struct message){.what = what, .why = why});
+}
 
 static struct leash_times times_of(const struct attending *a)
 {
@@ -55,29 +65,66 @@ static struct leash_times times_of(const struct attending *a)
 
 /* ---- the end of the lease ---- */
 
-/* The leash does it; where that doesn't, we do. */
-static void end_bound(struct attending *a)
+/* When it ends that is to end now. Why is said by us. */
+static struct leash_times times_of_end(const struct attending *a)
 {
-    int64_t now = rlock_clock_ms();
     struct leash_times times = times_of(a);
-    struct pollfd ended = {.fd = a->leash.fd, .events = POLLIN};
-    int64_t patience;
 
-    if (now + a->grant->timing.grace_ms < times.kill_ms)
-        times.kill_ms = now + a->grant->timing.grace_ms;
-    times.term_ms = now;
-    patience = times.kill_ms + a->grant->timing.margin_ms / 2 - now;
-    if (leash_set(&a->leash, times) && patience > 0)
-        poll(&ended, 1, (int)patience);
-    bound_end(&a->bound, times.kill_ms);
+    times.term_ms = rlock_clock_ms();
+    if (times.term_ms + a->grant->timing.grace_ms < times.kill_ms)
+        times.kill_ms = times.term_ms + a->grant->timing.grace_ms;
+    times.is_told = true;
+    return times;
 }
 
-static void lose(struct attending *a)
+static void say_lost(const struct attending *a, const char *why)
 {
+    char name[32];
+    char hint[160];
+
+    bound_name(a->bound.pid, name);
+    if (a->kills && name[0] != '\0')
+        snprintf(hint, sizeof hint, "process %d (%s) and all below it are being ended",
+                 (int)a->bound.pid, name);
+    else if (a->kills)
+        snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)a->bound.pid);
+    else
+        snprintf(hint, sizeof hint, "process %d goes on (--on-lost ignore)", (int)a->bound.pid);
+    report_say(&a->report, REPORT_FAILURE,
+               (struct message){.what = "lost", .why = why, .hint = hint});
+}
+
+/*
+ * The leash ends what is bound; where that doesn't, we do. What takes its time, such as a log that
+ * nobody empties, comes after that was begun.
+ */
+static void lose(struct attending *a, const char *why)
+{
+    struct pollfd ended = {.fd = a->leash.fd, .events = POLLIN};
+    struct leash_times times = times_of_end(a);
+    bool is_ending = a->kills && leash_set(&a->leash, times);
+    int64_t patience;
+
     a->is_lost = true;
     a->is_over = true;
+    if (is_ending || !a->kills)
+        say_lost(a, why);
+    patience = times.kill_ms + a->grant->timing.margin_ms / 2 - rlock_clock_ms();
+    if (is_ending && patience > 0)
+        poll(&ended, 1, (int)patience);
     if (a->kills)
-        end_bound(a);
+        bound_end(&a->bound, times.kill_ms);
+    if (a->kills && !is_ending)
+        say_lost(a, why);
+}
+
+static void lose_by_time(struct attending *a)
+{
+    char why[320];
+
+    snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
+             a->trouble[0] != '\0' ? ": " : "", a->trouble);
+    lose(a, why);
 }
 
 static void give_back(struct attending *a)
@@ -109,15 +156,25 @@ static void take_events(struct attending *a)
         case RLOCK_KEPT_RESTORED:
             a->end_ms = event.until_ms;
             leash_set(&a->leash, times_of(a));
+            if (event.kind == RLOCK_KEPT_RESTORED)
+                say(a, REPORT_NOTICE, "restored",
+                    "the key had vanished and was put back: it was granted to no other rlock "
+                    "since");
+            else
+                say(a, a->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
+            a->trouble[0] = '\0';
             break;
         case RLOCK_KEPT_RELEASED:
             a->is_released = true;
             a->is_over = true;
+            say(a, REPORT_STEP, "released", "by its token, from elsewhere");
             break;
         case RLOCK_KEPT_LOST:
-            lose(a);
+            lose(a, event.text);
             break;
         case RLOCK_KEPT_TROUBLE:
+            snprintf(a->trouble, sizeof a->trouble, "%s", event.text);
+            say(a, REPORT_NOTICE, "renewal-failed", event.text);
             break;
         }
 }
@@ -134,7 +191,9 @@ static void take_signals(const struct attending *a)
 
 static int start_leash(struct attending *a)
 {
-    return a->kills ? leash_start(&a->leash, &a->bound, times_of(a), a->session->local.fd) : 0;
+    return a->kills
+               ? leash_start(&a->leash, &a->bound, times_of(a), a->session->local.fd, &a->report)
+               : 0;
 }
 
 /* It was killed: there is to be one again. Nothing may fork beside a thread. */
@@ -157,6 +216,20 @@ static int64_t next_look(const struct attending *a)
     return a->kills ? times_of(a).term_ms : RLOCK_NEVER;
 }
 
+/* By itself, or by the leash because time is over, which that did before we came to it. */
+static void note_end(struct attending *a)
+{
+    char why[64];
+
+    a->is_over = true;
+    if (a->kills && rlock_clock_ms() >= times_of(a).term_ms) {
+        lose_by_time(a);
+        return;
+    }
+    snprintf(why, sizeof why, "process %d has ended", (int)a->bound.pid);
+    say(a, REPORT_STEP, "ended", why);
+}
+
 static void attend(struct attending *a)
 {
     struct pollfd watch[] = {
@@ -172,19 +245,19 @@ static void attend(struct attending *a)
         watch[5].fd = a->local->alive;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[0].revents != 0) {
-            a->is_over = true;
+            note_end(a);
             break;
         }
         if (watch[1].revents != 0)
             take_events(a);
         if (!a->is_over && watch[5].revents != 0 && local_has_ended(a->local)) {
             a->is_bereft = true;
-            lose(a);
+            lose(a, "the private server has ended");
         }
         if (watch[3].revents != 0)
             take_signals(a);
         if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
-            lose(a);
+            lose_by_time(a);
         if (!a->is_over && watch[2].revents != 0)
             replace_leash(a);
     }
@@ -193,18 +266,21 @@ static void attend(struct attending *a)
 /* ---- the process ---- */
 
 /* Nobody who waits for our end, or for the end of what we were started with, waits for this one. */
-static int detach(void)
+static int detach(const struct attend_log *log)
 {
+    int keeps = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int fd;
 
     prctl(PR_SET_NAME, "rlock-keeper");
     if (null < 0 || setsid() < 0 || chdir("/") != 0)
         return errno;
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (dup2(null, fd) < 0)
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps; fd++)
+        if (dup2(fd == STDERR_FILENO && log->fd >= 0 ? log->fd : null, fd) < 0)
             return errno;
     close(null);
+    if (log->fd >= 0)
+        close(log->fd);
     descriptors_drop_inherited();
     return 0;
 }
@@ -218,7 +294,7 @@ static void detach_helpers(const struct session *session)
 static _Noreturn void be_attendant(struct attending *a, int fd)
 {
     enum attend_word word = ATTEND_CANCEL;
-    int failed = detach();
+    int failed = detach(a->log);
     ssize_t heard;
 
     a->timer = timer_open();
@@ -238,11 +314,14 @@ static _Noreturn void be_attendant(struct attending *a, int fd)
 }
 
 int attend_start(struct attendant *attendant, struct session *session,
-                 const struct rlock_grant *grant, const struct bound *bound)
+                 const struct rlock_grant *grant, const struct bound *bound,
+                 const struct attend_log *log)
 {
     struct attending a = {.session = session,
                           .local = &session->local,
                           .grant = grant,
+                          .report = session->report,
+                          .log = log,
                           .bound = *bound,
                           .leash = {.fd = -1},
                           .events = -1,
@@ -253,6 +332,7 @@ int attend_start(struct attendant *attendant, struct session *session,
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
+    a.report.to = log->to;
     attendant->fd = pair[0];
     attendant->pid = fork();
     if (attendant->pid == 0) {

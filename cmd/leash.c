@@ -14,10 +14,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <rlock.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define HEARD_WITHIN_MS 1000
 
 struct leash_word {
     bool is_over; /* nothing is to be ended any more */
@@ -42,8 +45,29 @@ static bool listen_to_keeper(int *fd, struct leash_times *times)
     return true;
 }
 
+/*
+ * Only now, as to say something may take its time. The keeper may have come to the same end at the
+ * same time, and then tells more of it than we know.
+ */
+static void say_why(const struct bound *bound, const struct report *report, int *fd,
+                    struct leash_times *times)
+{
+    struct pollfd keeper = {.fd = *fd, .events = POLLIN};
+    const char *why = "the process that renews its lease is stopped, or did not get to run";
+    char hint[128];
+
+    if (*fd >= 0 && poll(&keeper, 1, HEARD_WITHIN_MS) > 0)
+        listen_to_keeper(fd, times);
+    if (times->is_told)
+        return;
+    if (*fd < 0)
+        why = "the process that renews its lease was killed";
+    snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)bound->pid);
+    report_say(report, REPORT_FAILURE, (struct message){.what = "lost", .why = why, .hint = hint});
+}
+
 static _Noreturn void be_leash(const struct bound *bound, struct leash_times times, int keep_fd,
-                               int fd)
+                               int fd, const struct report *report)
 {
     int timer = timer_open();
     struct pollfd watch[] = {{.fd = fd, .events = POLLIN},
@@ -57,6 +81,7 @@ static _Noreturn void be_leash(const struct bound *bound, struct leash_times tim
             break;
         if (rlock_clock_ms() >= times.term_ms) {
             bound_end(bound, times.kill_ms);
+            say_why(bound, report, &fd, &times);
             break;
         }
         timer_set(timer, times.term_ms);
@@ -67,7 +92,7 @@ static _Noreturn void be_leash(const struct bound *bound, struct leash_times tim
 }
 
 int leash_start(struct leash *leash, const struct bound *bound, struct leash_times times,
-                int keep_fd)
+                int keep_fd, const struct report *report)
 {
     struct bound mine = *bound;
     int pair[2];
@@ -80,7 +105,7 @@ int leash_start(struct leash *leash, const struct bound *bound, struct leash_tim
     leash->pid = fork();
     if (leash->pid == 0) {
         close(pair[0]);
-        be_leash(&mine, times, keep_fd, pair[1]);
+        be_leash(&mine, times, keep_fd, pair[1], report);
     }
     close(pair[1]);
     leash->fd = pair[0];

@@ -92,6 +92,8 @@ const struct option option_table[OPTION_COUNT] = {
      "at the end append a JSON object with its time to FILE, as one line"},
     {'\0', "bind-pid", "PID", OPTION_PID, AT(bind_pid), IN_ACQUIRE, true, NULL,
      "a process stays behind that renews the lock until PID ends"},
+    {'\0', "log", "FILE|syslog", OPTION_TEXT, AT(log), IN_ACQUIRE, true,
+     "stderr, if a file or terminal", "where that process tells why it ended PID, a line each"},
     {'\0', "token-file", "FILE", OPTION_TEXT, AT(token_file), IN_BY_TOKEN, true, NULL,
      "the token is its first line, and not in RLOCK_TOKEN"},
     {'\0', "quiet-if-gone", NULL, OPTION_FLAG, AT(quiet_if_gone), IN(VERB_RELEASE), true, NULL,

@@ -60,6 +60,7 @@ struct options {
     const char *report;
     const char *report_append;
     int64_t bind_pid; /* 0: none */
+    const char *log;  /* of who stays behind for that: a file, or "syslog"; NULL: stderr */
     const char *token_file;
     int64_t quiet_if_gone;
     int64_t watch;
@@ -108,7 +109,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 43
+#define OPTION_COUNT 44
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -19,11 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LINE_BYTES 2048 /* less than PIPE_BUF: whole, or not at all */
 #define KEY_BYTES 256
+#define CLOCK_BYTES 40
 #define PATIENCE_MS 200
 
 static void write_line(const char *line, size_t n)
@@ -32,6 +35,16 @@ static void write_line(const char *line, size_t n)
 
     if (poll(&room, 1, PATIENCE_MS) > 0)
         outfile_write(STDERR_FILENO, line, n);
+}
+
+static void write_syslog(enum report_level level, const char *line, size_t n)
+{
+    static const int priorities[] = {
+        [REPORT_FAILURE] = LOG_ERR, [REPORT_NOTICE] = LOG_NOTICE, [REPORT_STEP] = LOG_INFO};
+
+    openlog("rlock", LOG_PID, LOG_USER);
+    syslog(priorities[level], "%.*s", (int)n - 1, line);
+    closelog();
 }
 
 void report_draw(int terminal, const char *bytes, size_t n)
@@ -70,11 +83,43 @@ static int64_t elapsed_ms(const struct report *report)
     return rlock_clock_ms() - report->start_ms;
 }
 
+/* A time of day for programs: RFC 3339, in UTC. */
+static void put_time(struct json *json)
+{
+    struct timespec now;
+    char text[40] = "";
+    struct tm utc;
+    size_t n;
+
+    timespec_get(&now, TIME_UTC);
+    if (gmtime_r(&now.tv_sec, &utc) == NULL)
+        return;
+    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
+    json_string(json, "time", text);
+}
+
+/* The same for people, by their clock. */
+static void put_clock(char text[CLOCK_BYTES])
+{
+    char zone[8] = "";
+    time_t now = time(NULL);
+    struct tm here;
+    size_t n;
+
+    if (localtime_r(&now, &here) == NULL)
+        return;
+    n = strftime(text, CLOCK_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
+    strftime(zone, sizeof zone, "%z", &here); /* +hhmm, but RFC 3339 has a colon in it */
+    snprintf(text + n, CLOCK_BYTES - n, "%.3s:%.2s ", zone, strlen(zone) > 3 ? zone + 3 : "00");
+}
+
 static size_t as_text(const struct report *report, const struct message *message, char *line)
 {
     char key[KEY_BYTES] = "";
     char why[768];
     char hint[512];
+    char clock[CLOCK_BYTES] = "";
     char time[32] = "";
     int n;
 
@@ -82,10 +127,13 @@ static size_t as_text(const struct report *report, const struct message *message
         report_escape(key, sizeof key, report->key);
     escape_text(why, sizeof why, message->why);
     escape_text(hint, sizeof hint, message->hint);
+    if (report->to == REPORT_TO_LOG)
+        put_clock(clock);
     if (report->level == REPORT_STEP)
         snprintf(time, sizeof time, " (%" PRId64 ".%03d s)", elapsed_ms(report) / 1000,
                  (int)(elapsed_ms(report) % 1000));
-    n = snprintf(line, LINE_BYTES, "rlock: %s%s%s%s%s%s%s%s\n", key, *key ? ": " : "",
+    n = snprintf(line, LINE_BYTES, "%s%s%s%s%s%s%s%s%s%s\n", clock,
+                 report->to == REPORT_TO_SYSLOG ? "" : "rlock: ", key, *key ? ": " : "",
                  message->what, *why ? ": " : "", why, *hint ? "; " : "", hint, time);
     return n < 0 ? 0 : (size_t)n;
 }
@@ -110,6 +158,8 @@ static size_t as_json(const struct report *report, const struct message *message
     if (message->at_ms != 0)
         json_number(&json, "at_ms", message->at_ms);
     json_number(&json, "elapsed_ms", elapsed_ms(report));
+    if (report->to == REPORT_TO_LOG)
+        put_time(&json);
     json_end(&json);
     return json.used;
 }
@@ -122,7 +172,18 @@ void report_say(const struct report *report, enum report_level level, struct mes
     if (level > report->level)
         return;
     n = (report->json ? as_json : as_text)(report, &message, line);
-    write_line(line, n);
+    if (report->to == REPORT_TO_SYSLOG)
+        write_syslog(level, line, n);
+    else
+        write_line(line, n);
+}
+
+bool report_keeps_stderr(void)
+{
+    struct stat file;
+
+    return fstat(STDERR_FILENO, &file) == 0 &&
+           (S_ISREG(file.st_mode) || isatty(STDERR_FILENO) != 0);
 }
 
 enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
@@ -134,22 +195,6 @@ enum verdict report_fault(const struct report *report, enum verdict verdict, con
     report_say(report, REPORT_FAILURE,
                (struct message){.what = verdict_row(verdict)->name, .why = text});
     return verdict;
-}
-
-/* A time of day for programs: RFC 3339, in UTC. */
-static void put_time(struct json *json)
-{
-    struct timespec now;
-    char text[40] = "";
-    struct tm utc;
-    size_t n;
-
-    timespec_get(&now, TIME_UTC);
-    if (gmtime_r(&now.tv_sec, &utc) == NULL)
-        return;
-    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
-    json_string(json, "time", text);
 }
 
 static void put_summary(struct json *json, const struct summary *summary, const char *key)

@@ -13,9 +13,17 @@ enum report_level {
     REPORT_STEP     /* only with --verbose */
 };
 
+/* Where it is said. */
+enum report_to {
+    REPORT_TO_STDERR,
+    REPORT_TO_LOG,   /* the same, and each line begins with the time of day */
+    REPORT_TO_SYSLOG /* as syslog(3) */
+};
+
 struct report {
     enum report_level level; /* what is said, up to this */
     bool json;
+    enum report_to to;
     const char *key; /* NULL: not known yet */
     int64_t start_ms;
 };
@@ -31,7 +39,8 @@ struct message {
 
 /*
  * report_say: one line to stderr. Never fails, never blocks for long, and
- * allocates nothing: where nobody reads, the line is dropped.
+ * allocates nothing: where nobody reads, the line is dropped. To syslog it may
+ * block, as syslog(3) does.
  */
 void report_say(const struct report *report, enum report_level level, struct message message);
 
@@ -44,6 +53,12 @@ void report_draw(int terminal, const char *bytes, size_t n);
 
 /* report_escape: printable ASCII of any bytes, \xNN for the rest, cut to `room`. */
 void report_escape(char *out, size_t room, const char *bytes);
+
+/*
+ * report_keeps_stderr: is stderr something that a process may keep open that stays behind? A file
+ * or a terminal is; whoever reads from a pipe would wait for its end.
+ */
+bool report_keeps_stderr(void);
 
 /* How it ended, for --report. */
 struct summary {

@@ -42,6 +42,7 @@ _rlock_options='-k --key                KEY
 -  --report-append      FILE
 -h --help               -
 -  --bind-pid           PID
+-  --log                FILE|syslog
 -  --token-file         FILE
 -  --quiet-if-gone      -
 -  --watch              -
@@ -50,7 +51,7 @@ _rlock_options='-k --key                KEY
 
 # verb options    "-": without a verb
 _rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
-acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,bind-pid,help,version
+acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,bind-pid,log,help,version
 renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,help,version
 release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version
 status key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,watch,help,version
@@ -145,7 +146,7 @@ _rlock_keys() {
 _rlock_value() {
     case $argument in
         KEY) _rlock_reply "$1" "$(_rlock_keys)" ;;
-        FILE)
+        FILE | 'FILE|syslog')
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$1")
             ;;

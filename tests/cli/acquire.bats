@@ -355,6 +355,142 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
     eventually 5 rlock -u local: -k "$KEY" -n -- true
 }
 
+# ---- what the process that stays behind says ----
+
+# told FILE REGEX: exactly one line, which begins with the time of day and then matches.
+told() {
+    eventually 5 test -s "$1"
+    eventually 5 alone
+    assert_eq "$(wc -l <"$1")" 1 "lines, $(<"$1")"
+    assert_match "$(<"$1")" "^20[0-9-]{8}T[0-9:]{8}[+-][0-9]{2}:[0-9]{2} rlock: $KEY: $2$"
+}
+
+@test "--log: why the work was ended, with the lock and the process, in one line with its time" {
+    local why=$DIR/why.log its_pid
+    shell sh -t 1 --log "$why"
+    its_pid=$(<"$DIR/pids/sh")
+    redis_cli set "$KEY" other PX 60000
+    told "$why" \
+        "lost: it is held by .*other.*; process $its_pid \(bash\) and all below it are being ended"
+    finish sh
+    assert_status 143
+    assert_eq "$stderr" ''
+    redis_cli del "$KEY"
+    # it is appended to, and nothing is said of a lock that is given back or whose process ends
+    shell sh2 -t 1 --log "$why"
+    tell sh2 '"$RLOCK" release -k "$KEY"'
+    eventually 5 alone
+    shell sh3 -t 1 --log "$why"
+    kill -KILL "$(<"$DIR/pids/sh3")"
+    told "$why" lost.*
+    rm "$why"
+    shell sh4 -t 1 --log "$why" --on-lost ignore
+    redis_cli set "$KEY" other PX 60000
+    told "$why" "lost: .*; process $(<"$DIR/pids/sh4") goes on \(--on-lost ignore\)"
+}
+
+@test "--log: no renewal in time, and a keeper that was killed or stopped" {
+    local why=$DIR/why.log ended
+    redis_start own
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    shell sh -t 1 --log "$why"
+    redis_crash
+    eventually 5 alone
+    assert_match "$(<"$why")" "rlock: $KEY: renewal-failed: "
+    assert_match "$(<"$why")" \
+        "rlock: $KEY: lost: no renewal was confirmed in time: .*; process $(<"$DIR/pids/sh") "
+    assert_eq "$(grep -c ': lost: ' "$why")" 1
+    redis_use redis
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    rm "$why"
+    shell sh2 -t 1 --log "$why"
+    ended="process $(<"$DIR/pids/sh2") and all below it were ended"
+    kill -KILL "$(keeper)"
+    told "$why" "lost: the process that renews its lease was killed; $ended"
+    rm "$why"
+    eventually 5 gone "$KEY"
+    shell sh3 -t 1 --log "$why"
+    ended="process $(<"$DIR/pids/sh3") and all below it were ended"
+    kill -STOP "$(keeper)"
+    eventually 10 test -s "$why"
+    kill -CONT "$(keeper)"
+    eventually 5 alone
+    assert_match "$(head -1 "$why")" \
+        "lost: the process that renews its lease is stopped, or did not get to run; $ended$"
+}
+
+@test "--log syslog: the same to syslog(3), and 78 where there is none" {
+    need python3
+    unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
+    # shellcheck disable=SC2016
+    run -78 --separate-stderr unshare -rm bash -c 'mount -t tmpfs none /dev
+        "$RLOCK" acquire -k "$KEY" --log syslog --bind-pid $$; exit $?'
+    assert_line 'misconfigured: log: syslog: /dev/log: No such file'
+    gone "$KEY"
+    # shellcheck disable=SC2016
+    start sh unshare -rm bash -c '
+        touch "$DIR/null"; mount --bind /dev/null "$DIR/null"
+        mount -t tmpfs none /dev; touch /dev/null; mount --bind "$DIR/null" /dev/null
+        python3 -c "import os, socket
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind(\"/dev/log\")
+open(os.environ[\"DIR\"] + \"/ready\", \"w\").close()
+line = log.recv(4096)
+open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
+        while [[ ! -e $DIR/ready ]]; do :; done
+        bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" -t 1 --bind-pid \$\$ --log syslog \\
+                >\"\$DIR/token\"
+            echo \$\$ >\"\$DIR/bound\"; sleep 30; :"
+        wait'
+    eventually 10 test -s "$DIR/bound"
+    redis_cli set "$KEY" other PX 60000
+    eventually 5 test -s "$DIR/logged"
+    assert_match "$(<"$DIR/logged")" "^<11>.* rlock\[[0-9]+\]: $KEY: lost: it is held by .*"
+    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) and all below it are "
+    finish sh
+}
+
+@test "without --log: to stderr, if that is a file or a terminal" {
+    load ../helpers/pty
+    shell sh -t 1
+    redis_cli set "$KEY" other PX 60000
+    told "$DIR/sh.err" "lost: it is held by .*; process $(<"$DIR/pids/sh") .*"
+    redis_cli del "$KEY"
+    pty_start
+    pty_type 'bash -c '"'"'"$RLOCK" acquire -k "$KEY" -t 1 --bind-pid $$; exec sleep 30'"'"
+    pty_expect 5 '[0-9a-f]{32}'
+    eventually 5 exists "$KEY"
+    redis_cli set "$KEY" other PX 60000
+    pty_expect 5 "T[0-9:]{8}[+-][0-9:]{5} rlock: $KEY: lost: it is held .*; process [0-9]+ \(sleep"
+    pty_prompt
+    pty_end
+}
+
+@test "a log that can't be written is told before the lock is asked for" {
+    redis_cli config resetstat
+    run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR/no/log"
+    assert_line "misconfigured: log: $DIR/no/log: No such file or directory"
+    run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR"
+    assert_line "misconfigured: log: $DIR: Is a directory"
+    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log -
+    refute_match "$(redis_cli info commandstats)" cmdstat_eval
+}
+
+@test "--log with --json and -v: each step as an object on a line, with its time" {
+    need python3
+    shell sh -t 1 --log "$DIR/log" --json -v
+    eventually 5 file_has "$DIR/log" '"event":"renewed"'
+    kill -KILL "$(<"$DIR/pids/sh")"
+    eventually 5 alone
+    assert_eq "$(python3 -c 'import json, re, sys
+for line in open(sys.argv[1]):
+    o = json.loads(line)
+    assert list(o)[0] == "event" and o["key"] == sys.argv[2], o
+    assert re.match(r"20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z$", o["time"]), o
+    print(o["event"], o.get("why", "-"))' "$DIR/log" "$KEY" | uniq | xargs)" \
+        "renewed - ended process $(<"$DIR/pids/sh") has ended"
+}
+
 # ---- the examples of the manual, as their runners would run them ----
 
 # example AFTER BEFORE: the lines of an example, between two lines of the manual.

@@ -355,6 +355,14 @@ probe_bind_pid() {
     kill "$pid"
     eventually 5 gone "$KEY"
 }
+probe_log() {
+    start bound sleep 20
+    from "$1" log "$DIR/bound.log" acquire -k "$KEY" --bind-pid "$pid" -v
+    kill "$pid"
+    eventually 5 file_has "$DIR/bound.log" "rlock: $KEY: ended: process $pid has ended"
+    rm "$DIR/bound.log"
+    eventually 5 gone "$KEY"
+}
 probe_token_file() {
     rlock acquire -k "$KEY" >"$DIR/token"
     from "$1" token-file "$DIR/token" release -k "$KEY"
