@@ -64,6 +64,11 @@ enum verdict claim(struct session *session, struct rlock_grant *grant, int64_t *
     *granted_ms = rlock_clock_ms();
     if (st == RLOCK_OK)
         return VERDICT_GRANTED;
+    if (st == RLOCK_LOST)
+        return report_fault(&session->report, VERDICT_LOST,
+                            "no outer lock holds it, as --nested wants: the lock of RLOCK_TOKEN is "
+                            "gone, or another one",
+                            0);
     if (st == RLOCK_STOPPED)
         return VERDICT_INTERRUPTED;
     if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)

@@ -53,6 +53,23 @@ void outer_fini(struct outer *outer)
     *outer = (struct outer){.n = 0};
 }
 
+/* RLOCK_KEY has each key on a line of its own. */
+enum outer_says environment_says(char *const *inherited, const char *key)
+{
+    const char *keys = value_of(inherited, "RLOCK_KEY");
+    const char *at;
+    size_t n = strlen(key);
+
+    if (*value_of(inherited, "RLOCK_TOKEN") == '\0')
+        return OUTER_SAYS_NO;
+    if (*keys == '\0')
+        return OUTER_SAYS_TOKEN;
+    for (at = keys; (at = strstr(at, key)) != NULL; at++)
+        if ((at == keys || at[-1] == '\n') && (at[n] == '\0' || at[n] == '\n'))
+            return OUTER_SAYS_YES;
+    return OUTER_SAYS_NO;
+}
+
 /* Variables by which others give a password as it is. */
 static bool is_password(const char *entry)
 {

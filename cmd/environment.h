@@ -17,6 +17,14 @@ struct outer {
 struct outer environment_outer(char *const *inherited);
 void outer_fini(struct outer *outer);
 
+/* Does an environment say that we are under a lock on that key already? */
+enum outer_says {
+    OUTER_SAYS_NO,
+    OUTER_SAYS_YES,  /* RLOCK_KEY names it, and there is a token */
+    OUTER_SAYS_TOKEN /* there is a token, and nothing says of which keys */
+};
+enum outer_says environment_says(char *const *inherited, const char *key);
+
 /*
  * environment_hide: what holds a password is moved out of sight: everybody of
  * the same user may read the environment that a process was started with. All

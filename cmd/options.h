@@ -65,6 +65,7 @@ struct options {
     int64_t quiet_if_gone;
     int64_t watch;
     int64_t yes;
+    int64_t nested;
 
     enum verb verb;
     enum asked asked;
@@ -109,7 +110,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 44
+#define OPTION_COUNT 45
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "claim.h"
+#include "environment.h"
 #include "hold.h"
 #include "outfile.h"
 #include "secret.h"
@@ -17,6 +18,8 @@
 #define STACK_BYTES 40960 /* more than a request takes from where we see that we wait */
 #define PAGE_BYTES 4096
 
+extern char **environ;
+
 struct run {
     const struct options *options;
     struct session session;
@@ -29,6 +32,7 @@ struct run {
     struct guard guard;
     bool has_prepared;
     bool has_waited;
+    bool has_warned;          /* that the lock which the environment speaks of is gone */
     struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
 };
 
@@ -156,12 +160,49 @@ static void get_ready(struct run *run)
     own_stack();
 }
 
+/*
+ * The environment says that we run under a lock which the server doesn't know: it was lost, or
+ * given back. What it kept apart it doesn't keep apart any more, and what we run then goes on
+ * under a lock of our own.
+ */
+static void warn_of_stale(struct run *run, size_t key)
+{
+    const struct options *options = run->options;
+    enum outer_says says = environment_says(environ, options->keys[key]);
+    char name[100];
+    char why[200];
+
+    if (says == OUTER_SAYS_NO || run->has_warned || options->is_time)
+        return;
+    run->has_warned = true;
+    report_escape(name, sizeof name, options->keys[key]);
+    snprintf(why, sizeof why,
+             says == OUTER_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
+                                    : "RLOCK_TOKEN holds no lock on %s, or none any more",
+             name);
+    report_say(&run->session.report, REPORT_NOTICE,
+               (struct message){.what = "warning",
+                                .why = why,
+                                .hint = "a lock of its own is taken; --nested would end with 76"});
+}
+
+static void warn_of_grant(struct run *run)
+{
+    size_t i;
+
+    for (i = 0; i < run->options->n_keys; i++)
+        if ((run->grant.outer_keys >> i & 1) == 0)
+            warn_of_stale(run, i);
+}
+
 /* Who is far from its turn needs no guard yet. */
 static void see(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
 
     run->has_waited = run->has_waited || obstacle != NULL;
+    if (obstacle != NULL && obstacle->key < run->options->n_keys)
+        warn_of_stale(run, obstacle->key);
     if (run->shown.see != NULL)
         run->shown.see(run->shown.context, obstacle);
     if (obstacle != NULL && obstacle->is_next)
@@ -202,6 +243,15 @@ static void end_alike(const struct run *run, enum verdict verdict)
         signals_yield(run->held.from_terminal);
 }
 
+static bool is_under_any(void)
+{
+    struct outer outer = environment_outer(environ);
+    bool is_under = outer.n > 0;
+
+    outer_fini(&outer);
+    return is_under;
+}
+
 static enum verdict run_all(struct run *run)
 {
     struct session *session = &run->session;
@@ -228,9 +278,14 @@ static enum verdict run_all(struct run *run)
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
     plan_ward(run);
+    if (run->options->nested && !is_under_any())
+        return report_fault(&session->report, VERDICT_LOST,
+                            "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
     verdict = claim(session, &run->grant, &run->granted_ms);
-    if (verdict == VERDICT_GRANTED)
+    if (verdict == VERDICT_GRANTED) {
+        warn_of_grant(run);
         return run_command(run);
+    }
     guard_reap(&run->guard);
     return verdict;
 }

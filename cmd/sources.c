@@ -504,6 +504,8 @@ static bool check_mode(struct reading *reading)
     else if (options->is_time && (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 ||
                                   options->once_ms > 0 || options->queue == RLOCK_QUEUE_NEWEST))
         why = "protocol timestamp: such a lock is one key, held alone, without a line or a mark";
+    else if (options->is_time && options->nested)
+        why = "nested: a lock of --protocol timestamp has no token, so nothing is under it";
     else if (options->is_time && options->verb == VERB_ACQUIRE)
         why = "protocol timestamp: such a lock has no token";
     else if (options->on_lost == ON_LOST_PAUSE && options->bind_pid > 0)

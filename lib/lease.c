@@ -155,6 +155,7 @@ enum rlock_status lease_open(struct lease *lease, const struct rlock_config *con
     *lease = (struct lease){.ttl_ms = config->timing.ttl_ms,
                             .queue = config->queue,
                             .is_kept = config->holder.is_kept,
+                            .only_outer = config->only_outer,
                             .unless_done = config->unless_done};
     st = set_mode(lease, config, err);
     if (st == RLOCK_OK)
@@ -229,6 +230,16 @@ bool lease_has_outer(const struct lease *lease)
     return false;
 }
 
+uint32_t lease_outer_keys(const struct lease *lease)
+{
+    uint32_t keys = 0;
+    size_t i;
+
+    for (i = 0; i < lease->n && i < RLOCK_KEYS_MAX; i++)
+        keys |= (uint32_t)(lease->lock[i].outer > 0) << i;
+    return keys;
+}
+
 const char *lease_token(const struct lease *lease)
 {
     return lease_is_ours(lease) ? lease->token : lease->outer[lease->lock[0].outer - 1];
@@ -250,6 +261,8 @@ static const char *way_to_wait(const struct lease *lease)
     static const char *const ways[] = {
         [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
 
+    if (lease->only_outer)
+        return "outer";
     return lease->is_once && lease->queue != RLOCK_QUEUE_NONE ? "try" : ways[lease->queue];
 }
 

@@ -28,6 +28,7 @@ struct lease {
     bool is_voted;   /* a majority of several servers decides on it */
     char (*outer)[RLOCK_TOKEN_BYTES + 1];
     size_t n_outer;
+    bool only_outer; /* it is had under these alone */
     char card[CARD_BYTES];
     char wanted
         [8];      /* how, in the words of the scripts: x, s, a number of slots; or s, ms: of time */
@@ -59,6 +60,9 @@ bool lease_is_ours(const struct lease *lease);
 
 /* lease_has_outer: is any of it the lease of a lock that we are under? */
 bool lease_has_outer(const struct lease *lease);
+
+/* lease_outer_keys: which of the keys are: bit i is that of the i-th. */
+uint32_t lease_outer_keys(const struct lease *lease);
 
 /* lease_token: that under which it is held: ours, or the outer one that holds all of it. */
 const char *lease_token(const struct lease *lease);

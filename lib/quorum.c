@@ -55,6 +55,7 @@ static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
                                   .slot = lease->slot,
                                   .is_outer = !lease_is_ours(lease),
                                   .has_outer = lease_has_outer(lease),
+                                  .outer_keys = lease_outer_keys(lease),
                                   .timing = quorum->timing};
     memcpy(grant->token, lease_token(lease), sizeof grant->token);
     /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
@@ -143,6 +144,8 @@ static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
     if (tally->other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
+    if (lease->only_outer && tally->gone > quorum->n - quorum->need)
+        return RLOCK_LOST;
     if (tally->done > 0) {
         *obstacle = tally->held_by.obstacle;
         return RLOCK_DONE;

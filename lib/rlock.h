@@ -227,7 +227,8 @@ struct rlock_config {
     bool unless_done;         /* RLOCK_DONE where a mark says so, instead of waiting for its end */
     const char *const *outer; /* tokens of locks that we are under; borrowed during rlock_open */
     size_t n_outer;           /* 0 .. RLOCK_OUTER_MAX */
-    const char *token;        /* of a lease to go on with; NULL: it is to be acquired */
+    bool only_outer;   /* nothing else is wanted: RLOCK_LOST where they don't hold all keys */
+    const char *token; /* of a lease to go on with; NULL: it is to be acquired */
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time for a connection to stand; > 0 */
@@ -244,6 +245,7 @@ struct rlock_grant {
     int64_t slot;     /* of RLOCK_SLOTS, 0 .. n_slots - 1 */
     bool is_outer;  /* all of it is the lease of a lock that we are under: nothing is given back */
     bool has_outer; /* some of it is */
+    uint32_t outer_keys;        /* of which keys: bit i is that of keys[i] */
     struct rlock_timing timing; /* that asked for, or shorter: that of the lock we are under */
 };
 
@@ -336,7 +338,11 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * outer lock's lease, which the keeper extends as well, and rlock_release()
  * leaves alone.
  *
+ * With `only_outer` that is all that is had: where one of the keys isn't held by
+ * one of these tokens, nothing is taken or waited for.
+ *
  * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_SUPERSEDED,
+ *          RLOCK_LOST (with `only_outer`: one of the keys isn't held so),
  *          RLOCK_DONE (`obstacle` says by whom), RLOCK_STOPPED, or a fault;
  *          RLOCK_E_USAGE where an outer lock is held in another mode,
  *          RLOCK_E_REPLICAS where too few replicas had it in time.

@@ -1,7 +1,8 @@
 -- acquire: take locks for one owner, all or none, or stand in line for them, or say who holds one.
 -- ARGV: 1 token, 2 attempt, 3 card, 4 ttl in ms
 --       5 not-after in ms of server time (0: not known)
---       6 how to wait: fifo, newest, none (take it when it is free), try (the same, after the line)
+--       6 how to wait: fifo, newest, none (take it when it is free), try (that, after the line),
+--         outer (not at all: it is had only under rlocks that we run under)
 --       7 ticket from an earlier attempt ('': none)
 --       8 what is wanted: x (alone), s (shared), or a number of slots
 --       9 1: not at all, if it was done already
@@ -9,6 +10,7 @@
 -- returns {1, now, fence} granted, and behind that where there is more to say: slot,
 --             for each lock "OUTER:FENCE:TTL" (which of the tokens holds it; 0: ours)
 --         {0, now, ms left, value, ms to block, ticket, place, which lock} held, or another's turn
+--         {-1, now} by "outer": none of those rlocks holds one of the locks
 --         {-2, now} this request comes too late: it was given up, or a later one was served
 --         {-3, now} a newer waiter came
 --         {-4, now, which lock} an rlock that we run under has it in another way
@@ -49,7 +51,7 @@ end
 
 -- Most who are granted a lock want one for themselves, and find it free or kept for them. It would
 -- cost the server more to define the functions that this doesn't need than it costs.
-if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' then
+if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' and waits ~= 'outer' then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
   local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
@@ -117,6 +119,10 @@ for i, lock in ipairs(locks) do
       return {3, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
     end
   end
+end
+
+if waits == 'outer' and #ours > 0 then
+  return {-1, now}
 end
 
 -- A ticket is the moment of its first attempt, and later than all in line. Its owner keeps it, so

@@ -134,6 +134,7 @@ manual_variables() {
 read_variables() {
     grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*.c | cut -d'"' -f2
     echo PATH           # by execvpe
+    echo RLOCK_KEY      # as RLOCK_TOKEN of the environment that was inherited
     echo RLOCK_STRIPPED # by a name of its own
     dump_column options 4 | grep -v '^-$'
 }

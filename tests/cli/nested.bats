@@ -110,6 +110,76 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
 }
 
+@test "an outer lock that is gone is warned of before the command runs under a lock of its own" {
+    local gone="warning: the outer lock on $KEY is gone, which RLOCK_TOKEN stood for; "
+    gone+='a lock of its own'
+    # shellcheck disable=SC2016
+    run -76 --separate-stderr rlock -k "$KEY" --on-lost ignore -t 60 -- sh -c "
+        $(asking) del '$KEY' >/dev/null
+        \"\$RLOCK\" -k '$KEY' -- sh -c 'echo ran >&2'"
+    assert_match "$stderr" "^rlock: $KEY: $gone is taken; --nested would end with 76.ran"
+    # of several keys, the one; and a key that nobody said to be held is none to warn of
+    run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -k "$KEY:2" -- true
+    assert_eq "$stderr" ''
+    run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
+        '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
+    assert_match "$stderr" "warning: the outer lock on $KEY:b is gone, which"
+    # a token alone doesn't say of which lock it is
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    run -0 --separate-stderr rlock -k "$KEY" -- true
+    assert_eq "$stderr" ''
+    rlock release -k "$KEY"
+    run -0 --separate-stderr rlock -k "$KEY" -- true
+    assert_line "^rlock: $KEY: warning: RLOCK_TOKEN holds no lock on $KEY, or none any more; "
+    RLOCK_KEY=$KEY run -0 --separate-stderr rlock -k "$KEY:2" -- true
+    assert_eq "$stderr" ''
+    # also before it waits
+    hold other -k "$KEY"
+    RLOCK_KEY=$KEY start waiter "$RLOCK" -k "$KEY" -- true
+    eventually 5 file_has "$DIR/waiter.err" "$gone"
+    let_go other
+    finish waiter
+    assert_status 0
+    assert_line "$gone"
+}
+
+@test "--nested: under an outer lock, or 76 without running anything or taking a lock" {
+    local token
+    run -7 rlock -k "$KEY" -k "$KEY:2" -s -- "$RLOCK" --nested -k "$KEY" -s -- \
+        "$RLOCK" --nested -k "$KEY:2" -s -- sh -c 'exit 7'
+    redis_cli flushall
+    run -76 --separate-stderr rlock --nested -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: lost: there is no outer lock, as --nested wants: RLOCK_TOKEN is not"
+    assert_eq "$(redis_cli dbsize)" 0
+    token=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN=$token
+    run -0 --separate-stderr rlock --nested -k "$KEY" -- true
+    assert_eq "$stderr" ''
+    run -76 --separate-stderr rlock --nested -k "$KEY" -k "$KEY:2" -- touch "$DIR/ran"
+    gone "$KEY:2"
+    redis_cli flushall
+    for RLOCK_TOKEN in "$token" x ''; do
+        run -76 --separate-stderr rlock --nested -k "$KEY" -- touch "$DIR/ran"
+        assert_line "^rlock: $KEY: lost: "
+        assert_eq "$(redis_cli dbsize)" 0
+    done
+    export RLOCK_TOKEN=$token
+    redis_cli set "$KEY" other PX 60000
+    run -76 --separate-stderr timeout -k 1 20 "$RLOCK" --nested -k "$KEY" -- touch "$DIR/ran"
+    assert_line "^rlock: $KEY: lost: no outer lock holds it, as --nested wants: "
+    run -64 --separate-stderr rlock --nested --protocol timestamp -k "$KEY" -- touch "$DIR/ran"
+    [[ ! -e $DIR/ran ]]
+}
+
+@test "--nested in a quorum: a majority has to hold the outer lock" {
+    load ../helpers/quorum
+    quorum_start 3
+    run -7 rlock -k "$KEY" -- "$RLOCK" --nested -k "$KEY" -- sh -c 'exit 7'
+    RLOCK_TOKEN=$(printf '%032d' 1) run -76 rlock --nested -k "$KEY" -- touch "$DIR/ran"
+    [[ ! -e $DIR/ran ]]
+}
+
 @test "of several keys the outer ones are had, the others are taken and given back" {
     # shellcheck disable=SC2016
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -- sh -c '

@@ -239,6 +239,10 @@ probe_slots() {
     from "$1" slots 2 -k "$KEY" -- printenv RLOCK_SLOT
     assert_eq "$output" 0
 }
+probe_nested() {
+    from "$1" nested yes -k "$KEY" -- true
+    assert_status 76
+}
 probe_replicas() {
     from "$1" replicas 1 -n -k "$KEY" -- true
     assert_status 69
