@@ -252,7 +252,7 @@ static void attend(struct attending *a)
             take_events(a);
         if (!a->is_over && watch[5].revents != 0 && local_has_ended(a->local)) {
             a->is_bereft = true;
-            lose(a, "the private server has ended");
+            lose(a, "the private server has ended, and with it the lock");
         }
         if (watch[3].revents != 0)
             take_signals(a);
