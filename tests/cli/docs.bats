@@ -211,7 +211,7 @@ manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
         "for _ in 1 2; do '$RLOCK' -u local: -k '$KEY' --once 1m --json -- true; done" \
         2>>"$DIR/json"
     start bound sleep 30
-    "$RLOCK" acquire -u local: -k "$KEY" --bind-pid "$pid" --log "$DIR/log" --json -v 2>&1 \
+    "$RLOCK" acquire -u local: -k "$KEY:3" --bind-pid "$pid" --log "$DIR/log" --json -v 2>&1 \
         >"$DIR/token" 3>&-
     kill "$pid"
     eventually 5 test -s "$DIR/log"
