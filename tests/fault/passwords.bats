@@ -16,7 +16,7 @@ setup() {
     redis_cli acl setuser job on '>first' '~*' '&*' +@all >/dev/null
     redis_cli acl setuser default '>first' >/dev/null
     mkfifo "$DIR/go"
-    LINE="rlock:line:{$KEY}:$KEY"
+    LINE="{$KEY}:rlock:queue"
     export RLOCK_URL=redis://job@127.0.0.1:$REDIS_PORT
 }
 teardown() { common_teardown; }
