@@ -2,13 +2,10 @@
 /*
  * bound: the process that a lease is bound to, which is not our child, with all below it.
  *
- * Nobody gives us the children of those that end, so each process that was
- * once seen in the tree is remembered by a descriptor of its own: it is found
- * after its parent has ended, and its number can't become another's.
+ * Nobody gives us the children of those that end: each process that was once seen in the tree is
+ * remembered (tree.c), so that it is found after its parent has ended.
  */
 #include "bound.h"
-
-#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +17,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PREY_MAX 512
 #define LOOK_AGAIN_MS 20
+#define KILL_AT_ONCE_MS 20
 #define GIVE_UP_MS 2000 /* after KILL: what is left can't be ended */
-
-struct prey {
-    const struct bound *bound;
-    struct pollfd seen[PREY_MAX];
-    pid_t pid[PREY_MAX];
-    size_t n;
-};
 
 static int open_process(pid_t pid)
 {
@@ -46,7 +36,7 @@ int bound_open(struct bound *bound, pid_t pid)
     *bound = (struct bound){.pid = pid, .fd = open_process(pid)};
     if (bound->fd < 0 || signal_process(bound->fd, 0) != 0)
         return errno;
-    return bound_has_ended(bound) ? ESRCH : 0;
+    return bound_has_ended(bound) ? ESRCH : tree_reserve(&bound->tree);
 }
 
 void bound_name(pid_t pid, char name[32])
@@ -111,91 +101,36 @@ void bound_signal(const struct bound *bound, int number)
     signal_process(bound->fd, number);
 }
 
-static bool is_known(const struct prey *prey, pid_t pid)
+/* Before the process is signalled: it could leave those below it behind. */
+static void end_once(struct bound *bound, int number)
 {
-    size_t i;
-
-    for (i = 0; i < BOUND_SPARED; i++)
-        if (prey->bound->spared[i] == pid)
-            return true;
-    for (i = 0; i < prey->n; i++)
-        if (prey->pid[i] == pid)
-            return true;
-    return pid == getpid();
+    if (number == SIGTERM)
+        tree_term(&bound->tree);
+    else
+        tree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
 
-static void add(struct prey *prey, pid_t pid, int fd, int number)
+void bound_end(struct bound *bound, int64_t kill_ms)
 {
-    if (fd < 0) { /* too many are open: it can't be remembered */
-        kill(pid, number);
-        return;
-    }
-    signal_process(fd, number);
-    prey->pid[prey->n] = pid;
-    prey->seen[prey->n++] = (struct pollfd){.fd = fd, .events = POLLIN};
-}
-
-/* The children of all that are known; they are found among these later in the same turn. */
-static void gather(struct prey *prey, int number)
-{
-    pid_t child[TREE_CHILDREN_MAX];
-    size_t i;
-    size_t j;
-    size_t n;
-
-    for (i = 0; i < prey->n; i++) {
-        n = tree_children(prey->pid[i], child, TREE_CHILDREN_MAX);
-        for (j = 0; j < n && prey->n < PREY_MAX; j++)
-            if (!is_known(prey, child[j]))
-                add(prey, child[j], open_process(child[j]), number);
-    }
-}
-
-/* Looks at all that are known for a moment, and forgets those that have ended. Is any left? */
-static bool is_any_left(struct prey *prey)
-{
-    size_t left = 0;
-    size_t i;
-
-    if (poll(prey->seen, prey->n, 0) == 0)
-        poll(NULL, 0, LOOK_AGAIN_MS);
-    for (i = 0; i < prey->n; i++) {
-        if (prey->seen[i].revents != 0) {
-            close(prey->seen[i].fd);
-            continue;
-        }
-        prey->pid[left] = prey->pid[i];
-        prey->seen[left++] = prey->seen[i];
-    }
-    prey->n = left;
-    return left > 0;
-}
-
-static void kill_all(const struct prey *prey)
-{
-    size_t i;
-
-    for (i = 0; i < prey->n; i++)
-        signal_process(prey->seen[i].fd, SIGKILL);
-}
-
-void bound_end(const struct bound *bound, int64_t kill_ms)
-{
-    struct prey prey = {.bound = bound};
     int number = SIGTERM;
 
+    tree_set_root(&bound->tree, bound->pid);
+    tree_spare(&bound->tree, getpid());
+    if (getppid() == bound->keeper)
+        tree_spare(&bound->tree, bound->keeper);
     if (bound_has_ended(bound)) /* then its number may be another's */
         return;
-    add(&prey, bound->pid, fcntl(bound->fd, F_DUPFD_CLOEXEC, 0), 0);
-    gather(&prey, SIGTERM); /* before their parent can leave them behind */
+    end_once(bound, SIGTERM);
     signal_process(bound->fd, SIGTERM);
-    while (is_any_left(&prey)) {
+    while (tree_look(&bound->tree) > 0 || !bound_has_ended(bound)) {
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
             break;
         if (rlock_clock_ms() >= kill_ms) {
             number = SIGKILL;
-            kill_all(&prey);
+            signal_process(bound->fd, SIGKILL);
+        } else {
+            poll(NULL, 0, LOOK_AGAIN_MS);
         }
-        gather(&prey, number);
+        end_once(bound, number);
     }
 }

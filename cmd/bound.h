@@ -3,16 +3,13 @@
 #ifndef BOUND_H
 #define BOUND_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#define BOUND_SPARED 2
+#include "tree.h"
 
 struct bound {
     pid_t pid;
-    int fd;                     /* of the process, whoever gets its number later; -1: none */
-    pid_t spared[BOUND_SPARED]; /* those of ours that may be below it; 0: none */
+    int fd;       /* of the process, whoever gets its number later; -1: none */
+    pid_t keeper; /* whose leash we are: left alone, as long as it is our parent; 0: nobody */
+    struct tree tree;
 };
 
 /* bound_open: a process that is the caller's own to end. 0, or an errno; ESRCH: it has ended. */
@@ -30,10 +27,9 @@ bool bound_has_ended(const struct bound *bound);
 void bound_signal(const struct bound *bound, int number);
 
 /*
- * bound_end: TERM to the process and all that is below it, and to what comes
- * to be there; KILL at `kill_ms`, until none of them runs. Blocks until then,
- * but not for those that not even KILL ends.
+ * bound_end: TERM to the process and all that is below it; KILL at `kill_ms`, until none of them
+ * runs. Blocks until then, but not for those that not even KILL ends. This process is left alone.
  */
-void bound_end(const struct bound *bound, int64_t kill_ms);
+void bound_end(struct bound *bound, int64_t kill_ms);
 
 #endif

@@ -14,8 +14,6 @@
  */
 #include "freeze.h"
 
-#include "tree.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -121,12 +119,12 @@ static void stop(pid_t thread, void *context)
         judge_ours(pass, thread);
 }
 
-static struct pass look(void)
+static struct pass look(struct tree *tree)
 {
     struct pass pass = {.is_still = true};
 
-    if (!tree_each_thread(getpid(), false, stop, &pass))
-        pass = (struct pass){.refused = ELOOP};
+    if (!tree_each_thread(tree, false, stop, &pass))
+        pass = (struct pass){.refused = ENOMEM};
     return pass;
 }
 
@@ -134,15 +132,15 @@ static struct pass look(void)
  * What a process leaves when it ends comes to us, perhaps after we looked
  * there: so two looks, and nobody may have ended in between.
  */
-bool freeze_tree(int *refused)
+bool freeze_tree(struct tree *tree, int *refused)
 {
-    struct pass first = look();
+    struct pass first = look(tree);
     struct pass second;
 
     *refused = first.refused;
     if (!first.is_still)
         return false;
-    second = look();
+    second = look(tree);
     *refused = second.refused;
     return second.is_still && second.n_dead == first.n_dead;
 }
@@ -178,22 +176,22 @@ void freeze_release_one(pid_t thread, int64_t not_after_ms)
 }
 
 /* Parents last: while they are held, nobody below changes its place. */
-void freeze_release(int64_t not_after_ms)
+void freeze_release(struct tree *tree, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
 
     do {
         release.n = 0;
-        tree_each_thread(getpid(), true, let_go, &release);
+        tree_each_thread(tree, true, let_go, &release);
     } while (release.n > 0); /* unless somebody killed a parent just then */
 }
 
-void freeze_end(void)
+void freeze_end(struct tree *tree)
 {
     int refused;
     int i;
 
-    for (i = 0; i < END_ROUNDS && !freeze_tree(&refused) && refused == 0; i++)
+    for (i = 0; i < END_ROUNDS && !freeze_tree(tree, &refused) && refused == 0; i++)
         poll(NULL, 0, END_ROUND_MS);
-    freeze_release(RLOCK_NEVER);
+    freeze_release(tree, RLOCK_NEVER);
 }

@@ -8,8 +8,6 @@
  */
 #include "guard.h"
 
-#include "tree.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,15 +22,30 @@
 #define KILL_AGAIN_MS 5
 #define HEAR_AGAIN_MS 5
 #define FATE_TRIES 20
+#define KILL_FAST_MS 2000 /* what lives after so long of KILL can't be ended, or not yet */
 
-/* Whoever called exec on us may have left us children of its own. */
-static void note_others(struct guard *guard)
+/*
+ * Whoever called exec on us may have left us children of its own: none of ours to end. They are not
+ * reaped, so that their numbers stay theirs.
+ */
+static int note_others(struct guard *guard)
 {
     siginfo_t any;
 
-    guard->n_others = 0;
-    if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0)
-        guard->n_others = tree_children(getpid(), guard->other, GUARD_OTHERS);
+    if (guard->tree.place == NULL) {
+        int failed = tree_reserve(&guard->tree);
+
+        if (failed)
+            return failed;
+    }
+    if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0) {
+        if (guard->tree.children >= 0)
+            close(guard->tree.children);
+        tree_set_root(&guard->tree, getpid());
+        if (!tree_spare_children(&guard->tree))
+            return ENOMEM;
+    }
+    return 0;
 }
 
 int guard_prepare(struct guard *guard, const struct ward_plan *plan)
@@ -42,14 +55,16 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
 
     if (guard->pid != 0)
         return 0;
-    note_others(guard);
+    failed = note_others(guard);
+    if (failed)
+        return failed;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->pid = fork();
     if (guard->pid == 0) {
         close(pair[0]);
-        ward_run(plan, pair[1]);
+        ward_run(plan, &guard->tree, pair[1]);
     }
     failed = guard->pid < 0 ? errno : 0;
     close(pair[1]);
@@ -58,6 +73,8 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
         guard->pid = 0;
         close(pair[0]);
     }
+    if (guard->tree.root == 0)
+        tree_set_root(&guard->tree, getpid());
     return failed;
 }
 
@@ -173,48 +190,28 @@ void guard_reap(struct guard *guard)
     if (guard->pid == 0)
         return;
     guard_dismiss(guard);
-    kill(guard->pid, SIGKILL);
+    kill(guard->pid, SIGKILL); /* nobody but this function and note_end() reaps it */
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     guard->pid = 0;
 }
 
-static bool is_other(const struct guard *guard, pid_t pid)
+static void note_end(pid_t pid, int status, void *context)
 {
-    size_t i;
+    struct guard *guard = context;
 
-    for (i = 0; i < guard->n_others; i++)
-        if (guard->other[i] == pid)
-            return true;
-    return false;
-}
-
-/*
- * Reap what has ended. Was anything of the tree left? One that has just ended
- * counts: what it leaves behind is a child of ours only from now on.
- */
-static bool is_left(const struct guard *guard)
-{
-    pid_t child[TREE_CHILDREN_MAX];
-    size_t n = tree_children(getpid(), child, TREE_CHILDREN_MAX);
-    bool left = false;
-    size_t i;
-
-    for (i = 0; i < n; i++)
-        if (!is_other(guard, child[i])) {
-            waitpid(child[i], NULL, WNOHANG);
-            left = true;
-        }
-    return left;
+    (void)status;
+    if (pid == guard->pid)
+        guard->pid = 0; /* the number may be another's from now on */
 }
 
 void guard_replace(struct guard *guard)
 {
+    int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
+
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
     guard_dismiss(guard);
-    do {
-        tree_signal(getpid(), SIGKILL, guard->other, guard->n_others);
+    while (tree_kill(&guard->tree, fast_ms, note_end, guard))
         poll(NULL, 0, KILL_AGAIN_MS);
-    } while (is_left(guard));
     guard_reap(guard);
 }

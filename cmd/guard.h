@@ -3,16 +3,12 @@
 #ifndef GUARD_H
 #define GUARD_H
 
-#include "tree.h"
 #include "ward.h"
 
-#define GUARD_OTHERS TREE_CHILDREN_MAX
-
 struct guard {
-    pid_t pid;                 /* 0: none */
-    int fd;                    /* readable when there is news */
-    pid_t other[GUARD_OTHERS]; /* children this process had before: none of ours to end */
-    size_t n_others;
+    pid_t pid;        /* 0: none, or it was reaped */
+    int fd;           /* readable when there is news */
+    struct tree tree; /* of this process, to be ended where the guard can't */
 };
 
 /*

@@ -66,8 +66,8 @@ static void say_why(const struct bound *bound, const struct report *report, int 
     report_say(report, REPORT_FAILURE, (struct message){.what = "lost", .why = why, .hint = hint});
 }
 
-static _Noreturn void be_leash(const struct bound *bound, struct leash_times times, int keep_fd,
-                               int fd, const struct report *report)
+static _Noreturn void be_leash(struct bound *bound, struct leash_times times, int keep_fd, int fd,
+                               const struct report *report)
 {
     int timer = timer_open();
     struct pollfd watch[] = {{.fd = fd, .events = POLLIN},
@@ -101,7 +101,7 @@ int leash_start(struct leash *leash, const struct bound *bound, struct leash_tim
     *leash = (struct leash){.fd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
-    mine.spared[0] = getpid();
+    mine.keeper = getpid();
     leash->pid = fork();
     if (leash->pid == 0) {
         close(pair[0]);

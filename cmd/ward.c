@@ -19,7 +19,6 @@
 #include "freeze.h"
 #include "secret.h"
 #include "timer.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -31,12 +30,15 @@
 
 extern char **environ;
 
-#define AGAIN_MS 5 /* for those that were forked while the others were killed or frozen */
+#define AGAIN_MS 5         /* for those that were forked while the others were frozen */
+#define KILL_AT_ONCE_MS 20 /* without a look at what the program says */
+#define KILL_FAST_MS 2000  /* what lives after so long of KILL can't be ended, or not yet */
 #define HEARD_WITHIN_MS 1000
 
 struct ward {
     const struct ward_plan *plan;
     pid_t program;
+    struct tree *tree;
     int fd;
     int children; /* signalfd: SIGCHLD */
     int timer;
@@ -49,7 +51,8 @@ struct ward {
     bool childless;
     struct deadlines lease;
     int64_t grace_ms;
-    int64_t kill_ms; /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
+    int64_t kill_ms;   /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
+    int64_t killed_ms; /* since when; 0: it isn't */
     bool is_termed;
     bool by_lease;
     bool is_alone;    /* the program is gone */
@@ -70,7 +73,7 @@ static void tell(const struct ward *ward, struct ward_news news)
 /* Everything below us; without /proc it is the command that is known. */
 static void signal_tree(const struct ward *ward, int number)
 {
-    if (tree_signal(getpid(), number, NULL, 0) == 0 && !ward->has_ended)
+    if (tree_signal(ward->tree, number) == 0 && !ward->has_ended)
         kill(ward->command, number);
 }
 
@@ -79,7 +82,8 @@ static void term(struct ward *ward)
     if (ward->is_termed)
         return;
     ward->is_termed = true;
-    signal_tree(ward, SIGTERM);
+    if (tree_term(ward->tree) == 0 && !ward->has_ended)
+        kill(ward->command, SIGTERM);
 }
 
 static void end_by(struct ward *ward, int64_t kill_ms)
@@ -101,6 +105,18 @@ static bool is_done(const struct ward *ward)
     return ward->has_ended && (ward->childless || !must_drain(ward));
 }
 
+/* A child of ours, the command or an orphan of its tree. */
+static void note_end(pid_t pid, int status, void *context)
+{
+    struct ward *ward = context;
+
+    ward->is_in_doubt = true;
+    if (pid != ward->command)
+        return;
+    ward->status = status;
+    ward->has_ended = true;
+}
+
 static void reap(struct ward *ward)
 {
     struct signalfd_siginfo seen;
@@ -115,11 +131,7 @@ static void reap(struct ward *ward)
                 freeze_release_one(pid, ward->lease.term_ms);
             continue;
         }
-        ward->is_in_doubt = true;
-        if (pid != ward->command)
-            continue; /* an orphan of the tree */
-        ward->status = status;
-        ward->has_ended = true;
+        note_end(pid, status, ward);
     }
     ward->childless = pid < 0;
     /* what a signal ended did not leave the rest of its tree behind on purpose */
@@ -134,7 +146,7 @@ static void freeze(struct ward *ward)
     ward->is_frozen = true;
     if (ward->still_ms != 0 && !ward->is_in_doubt)
         return;
-    if (!freeze_tree(&refused)) {
+    if (!freeze_tree(ward->tree, &refused)) {
         if (refused != 0)
             ward->refused = refused;
         return;
@@ -165,6 +177,16 @@ static bool is_overdue(const struct ward *ward)
     return ward->still_ms == 0 && rlock_clock_ms() >= ward->lease.kill_ms;
 }
 
+static void end_tree(struct ward *ward)
+{
+    ward->is_termed = true;
+    if (ward->killed_ms == 0)
+        ward->killed_ms = rlock_clock_ms();
+    if (!ward->has_ended)
+        kill(ward->command, SIGKILL); /* all that is known where there is no /proc */
+    tree_kill(ward->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, ward);
+}
+
 static void judge(struct ward *ward)
 {
     int64_t now = rlock_clock_ms();
@@ -172,15 +194,13 @@ static void judge(struct ward *ward)
     if (now >= ward->lease.term_ms) {
         lapse(ward);
     } else if (ward->is_frozen && !ward->is_termed) {
-        freeze_release(ward->lease.term_ms);
+        freeze_release(ward->tree, ward->lease.term_ms);
         ward->is_frozen = false;
     }
     if (is_overdue(ward))
         ward->by_lease = true;
-    if (ward->is_alone || is_overdue(ward) || now >= ward->kill_ms) {
-        ward->is_termed = true;
-        signal_tree(ward, SIGKILL);
-    }
+    if (ward->is_alone || is_overdue(ward) || now >= ward->kill_ms)
+        end_tree(ward);
 }
 
 /* ---- what the program says ---- */
@@ -266,6 +286,8 @@ static int64_t earliest(const struct ward *ward)
         at = ward->lease.kill_ms;
     if (ward->kill_ms < at)
         at = ward->kill_ms;
+    if (ward->killed_ms != 0 && rlock_clock_ms() < ward->killed_ms + KILL_FAST_MS)
+        return 0;
     if (ward->is_alone || ward->is_deaf || at <= rlock_clock_ms() || is_unsettled(ward))
         at = rlock_clock_ms() + AGAIN_MS;
     return at;
@@ -278,8 +300,10 @@ static void wait_for_something(const struct ward *ward)
         {.fd = ward->children, .events = POLLIN},
         {.fd = ward->timer, .events = POLLIN}};
 
-    timer_set(ward->timer, earliest(ward));
-    poll(watch, sizeof watch / sizeof watch[0], -1);
+    int64_t at = earliest(ward);
+
+    timer_set(ward->timer, at);
+    poll(watch, sizeof watch / sizeof watch[0], at == 0 ? 0 : -1);
 }
 
 /* ---- the life of a guard ---- */
@@ -318,6 +342,7 @@ static void settle(struct ward *ward)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     descriptors_drop_ours((int[]){ward->fd, plan->keep_fd}, 2);
+    tree_set_root(ward->tree, getpid());
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     ward->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -364,7 +389,8 @@ static void start(struct ward *ward, const struct ward_word *word)
         tell(ward, news);
         _exit(0);
     }
-    descriptors_keep((int[]){ward->fd, plan->keep_fd, ward->children, ward->timer}, 4);
+    descriptors_keep(
+        (int[]){ward->fd, plan->keep_fd, ward->children, ward->timer, ward->tree->children}, 5);
     /*
      * Out of the job: a KILL for the whole process group leaves someone to clean up. And out of
      * the session, or the group would have had a link to it in us, and with the command lose it:
@@ -382,9 +408,10 @@ static void wait_for_dismissal(const struct ward *ward)
         continue;
 }
 
-_Noreturn void ward_run(const struct ward_plan *plan, int fd)
+_Noreturn void ward_run(const struct ward_plan *plan, struct tree *tree, int fd)
 {
-    struct ward ward = {.plan = plan, .program = getppid(), .fd = fd, .kill_ms = RLOCK_NEVER};
+    struct ward ward = {
+        .plan = plan, .program = getppid(), .tree = tree, .fd = fd, .kill_ms = RLOCK_NEVER};
     struct ward_word word;
 
     settle(&ward);
@@ -398,7 +425,7 @@ _Noreturn void ward_run(const struct ward_plan *plan, int fd)
             judge(&ward);
     }
     if (ward.is_frozen)
-        freeze_end(); /* what the command left behind on purpose */
+        freeze_end(tree); /* what the command left behind on purpose */
     tell(&ward, (struct ward_news){.says = WARD_DONE,
                                    .status = ward.status,
                                    .still_ms = ward.still_ms ? ward.still_ms : rlock_clock_ms(),

@@ -6,6 +6,7 @@
 #include "environment.h"
 #include "report.h"
 #include "spawn.h"
+#include "tree.h"
 
 /*
  * When the tree gets TERM, or is frozen, and when KILL, if it isn't frozen by
@@ -61,9 +62,9 @@ struct ward_news {
 };
 
 /*
- * ward_run: be the guard, with the program at the other end of `fd`. It waits
- * for its start, and ends if the program does before.
+ * ward_run: be the guard, with the program at the other end of `fd`, and memory for the tree that
+ * was reserved before. It waits for its start, and ends if the program does before.
  */
-_Noreturn void ward_run(const struct ward_plan *plan, int fd);
+_Noreturn void ward_run(const struct ward_plan *plan, struct tree *tree, int fd);
 
 #endif

@@ -2,8 +2,6 @@
 /* test_cmd_freeze: what is frozen doesn't run, whoever wants it to, and then goes on as it was. */
 #include "freeze.h"
 #include "tap.h"
-#include "tree.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,8 +19,8 @@
 #define PATIENCE_MS 20000
 #define LOOK_MS 100
 #define COUNTERS 8
-#define HELD 9                          /* for those who have come: they are held */
-#define CROWD (TREE_CHILDREN_MAX + 100) /* more than are looked at in one go */
+#define HELD 9    /* for those who have come: they are held */
+#define CROWD 600 /* more than are read at once */
 
 #ifdef __SANITIZE_THREAD__
 #define COUNTS_SIGNALS false /* ThreadSanitizer keeps one of a kind until it has time for it */
@@ -36,6 +34,8 @@ static struct {
     atomic_int signals;
     atomic_int here; /* those who have come so far */
 } * seen;
+
+static struct tree tree;
 
 static bool have_come(int n)
 {
@@ -75,9 +75,9 @@ static bool freeze_all(void)
     int64_t end = rlock_clock_ms() + PATIENCE_MS;
     int refused = 0;
 
-    while (!freeze_tree(&refused) && rlock_clock_ms() < end)
+    while (!freeze_tree(&tree, &refused) && rlock_clock_ms() < end)
         poll(NULL, 0, 1);
-    return refused == 0 && freeze_tree(&refused);
+    return refused == 0 && freeze_tree(&tree, &refused);
 }
 
 /* As the guard does: one that stopped late is let go now. */
@@ -93,7 +93,7 @@ static void reap_stops(void)
 
 static void release_all(void)
 {
-    freeze_release(RLOCK_NEVER);
+    freeze_release(&tree, RLOCK_NEVER);
     reap_stops();
 }
 
@@ -126,12 +126,9 @@ static bool all_move(unsigned wanted)
 
 static void end_all(void)
 {
-    pid_t child[TREE_CHILDREN_MAX];
-
-    tree_signal(getpid(), SIGKILL, NULL, 0);
-    while (waitpid(-1, NULL, __WALL) > 0)
-        tree_signal(getpid(), SIGKILL, NULL, 0);
-    is_int((int64_t)tree_children(getpid(), child, 1), 0, "nothing is left");
+    while (tree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL))
+        continue;
+    is_int((int64_t)tree_look(&tree), 0, "nothing is left");
     atomic_store(&seen->here, 0);
 }
 
@@ -139,7 +136,7 @@ static void end_all(void)
 
 static void to_all(int number)
 {
-    tree_signal(getpid(), number, NULL, 0);
+    tree_signal(&tree, number);
 }
 
 /* One whose first thread has ended, while another runs. */
@@ -170,7 +167,7 @@ static void test_threads(void)
     to_all(SIGCONT);
     is_int(moving(), 0, "nor does one that is told to go on by a signal");
     ok(freeze_all(), "all are still frozen");
-    freeze_release(rlock_clock_ms());
+    freeze_release(&tree, rlock_clock_ms());
     is_int(moving(), 0, "nor is one let go when it is too late");
     release_all();
     ok(all_move(all), "they go on when they are let go");
@@ -259,10 +256,10 @@ static void test_signals(void)
         int refused;
 
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
-        freeze_tree(&refused); /* it may be met by the signal, or by us */
+        freeze_tree(&tree, &refused); /* it may be met by the signal, or by us */
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
         if (i % 2 == 0)
-            freeze_tree(&refused);
+            freeze_tree(&tree, &refused);
         release_all();
     }
     for (i = 0; i < PATIENCE_MS && atomic_load(&seen->signals) < sent; i++) {
@@ -313,6 +310,7 @@ static void test_vfork(void)
 /* Another process that holds all below it, once so many have come; and that it does. */
 static _Noreturn void hold_all(int n)
 {
+    tree_set_root(&tree, getpid());
     if (have_come(n) && freeze_all())
         atomic_store(&seen->here, HELD);
     for (;;)
@@ -398,8 +396,8 @@ static void test_end(void)
     if (fork() == 0)
         run_threads(0, 2);
     wait_for_come(2);
-    freeze_tree(&refused);
-    freeze_end();
+    freeze_tree(&tree, &refused);
+    freeze_end(&tree);
     ok(all_move(0x3), "at the end all are let go, also those that had yet to stop");
     ok(waitpid(-1, NULL, WNOHANG | __WALL) == 0, "none is held any more");
     end_all();
@@ -413,6 +411,8 @@ int main(void)
     if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
         return done_testing();
     seen = shared;
+    is_int(tree_reserve(&tree), 0, "room for all");
+    tree_set_root(&tree, getpid());
     test_threads();
     test_stopped_before();
     test_crowd();

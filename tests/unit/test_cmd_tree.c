@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
+#include <rlock.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,18 +21,31 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 40000 /* a loaded machine starts processes slowly */
-#define PROCESSES 400
-#define DEEP 270 /* deeper than tree.c goes at once */
+#define PROCESSES 1100
+#define DEEP 300
+#define CROWD 1000 /* more than are read at once */
 
 /* Who is there, written by each process itself; 0: reaped. */
 static struct {
     atomic_int next;
     atomic_int n;
+    atomic_int terms;
+    bool forks_at_term;
+    atomic_int wanted;   /* a number that somebody is to get */
+    atomic_int stranger; /* who has it; -1: that is not allowed */
     pid_t pid[PROCESSES];
 } * there;
 
+static struct tree tree;
+
 /* A kernel without the files that list children (CONFIG_PROC_CHILDREN). */
 static bool hides_lists;
+
+/* Whose number is given to somebody else when so a file is opened for so many times. */
+static char replaced_at[64];
+static pid_t replaced;
+static int replaced_time;
+static void replace(pid_t pid);
 
 int open(const char *path, int flags, ...)
 {
@@ -43,6 +58,10 @@ int open(const char *path, int flags, ...)
     if (hides_lists && strstr(path, "/children") != NULL) {
         errno = ENOENT;
         return -1;
+    }
+    if (replaced != 0 && strcmp(path, replaced_at) == 0 && --replaced_time == 0) {
+        replace(replaced);
+        replaced = 0;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
@@ -123,20 +142,6 @@ static bool reap_one(int flags)
     return pid > 0;
 }
 
-/* As we are the subreaper all that were started come to us in the end: waits for so many. */
-static bool reap(int n)
-{
-    int i;
-
-    for (i = 0; i < PATIENCE_MS && n > 0; i++) {
-        while (reap_one(WNOHANG))
-            n--;
-        if (n > 0)
-            poll(NULL, 0, 1);
-    }
-    return n == 0;
-}
-
 /* By their numbers, as what finds them is under test. A number that was reaped is another's. */
 static void end_all(void)
 {
@@ -151,24 +156,26 @@ static void end_all(void)
     atomic_store(&there->next, 0);
 }
 
-/* ---- children ---- */
+/* ---- who is found ---- */
 
 static int compare(const void *a, const void *b)
 {
     return *(const pid_t *)a < *(const pid_t *)b ? -1 : *(const pid_t *)a > *(const pid_t *)b;
 }
 
-static bool are_children(const pid_t *wanted, size_t n)
+/* All that have come, and nobody else. */
+static bool are_found(int n)
 {
-    pid_t got[TREE_CHILDREN_MAX];
     pid_t sorted[PROCESSES];
+    pid_t got[PROCESSES];
 
-    memcpy(sorted, wanted, n * sizeof *wanted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    if (tree_children(getpid(), got, TREE_CHILDREN_MAX) != n)
+    if ((int)tree_look(&tree) != n)
         return false;
-    qsort(got, n, sizeof *got, compare);
-    return memcmp(got, sorted, n * sizeof *got) == 0;
+    memcpy(sorted, there->pid, (size_t)n * sizeof *sorted);
+    memcpy(got, tree.list, (size_t)n * sizeof *got);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare);
+    qsort(got, (size_t)n, sizeof *got, compare);
+    return memcmp(got, sorted, (size_t)n * sizeof *got) == 0;
 }
 
 static atomic_int of_thread;
@@ -181,40 +188,48 @@ static void *thread(void *arg)
     return arg;
 }
 
-static void test_children(const char *how)
+static void test_found(const char *how)
 {
-    pid_t child[4] = {0};
-    pid_t room[3] = {0, 0, -1};
-    siginfo_t info;
     pthread_t id;
+    siginfo_t info;
+    pid_t dead;
 
-    okf(are_children(child, 0), "no children (%s)", how);
-    child[0] = start(with_child);
-    child[1] = start(with_odd_name);
+    okf(are_found(0), "nobody (%s)", how);
+    start(with_child);
+    start(with_odd_name);
     atomic_store(&of_thread, 0);
     if (pipe(may_end) != 0 || pthread_create(&id, NULL, thread, NULL) != 0)
         return;
-    okf(await(4), "children, one of them a thread's, and a grandchild");
-    while ((child[2] = atomic_load(&of_thread)) == 0)
-        poll(NULL, 0, 1);
-    child[3] = fork();
-    if (child[3] == 0)
+    ok(await(4), "children, one of them a thread's, and a grandchild");
+    dead = fork();
+    if (dead == 0)
         _exit(0);
-    waitid(P_PID, (id_t)child[3], &info, WEXITED | WNOWAIT);
-    okf(are_children(child, 4), "all children are told, one that is dead as well (%s)", how);
-    is_int((int64_t)tree_children(getpid(), room, 2), 2, "no more than there is room for");
-    is_int(room[2], -1, "and not behind it");
-    is_int((int64_t)tree_children(child[1], room, 2), 0, "those of one that has none");
+    waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
+    okf(are_found(4), "all are found, but nobody who is dead (%s)", how);
+    okf(are_found(4), "and again (%s)", how);
     ok(write(may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0, "the thread ends");
     close(may_end[0]);
     close(may_end[1]);
     end_all();
-    is_int((int64_t)tree_children(child[0], room, 2), 0, "those of one that isn't there");
+    okf(are_found(0), "and nobody is left (%s)", how);
 }
 
 /* ---- signals ---- */
 
-static void test_signal(const char *how)
+static bool kill_all(void)
+{
+    return !tree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL);
+}
+
+static void forget(void)
+{
+    close(tree.children);
+    tree_set_root(&tree, getpid());
+    atomic_store(&there->n, 0);
+    atomic_store(&there->next, 0);
+}
+
+static void test_kill(const char *how)
 {
     pid_t spared[2];
     int alive = 0;
@@ -223,43 +238,165 @@ static void test_signal(const char *how)
     spared[0] = start(with_child);
     spared[1] = start(NULL);
     ok(await(3), "two branches to spare");
+    ok(tree_spare_children(&tree), "which are noted");
     start(with_child);
     start(with_daemon);
     ok(await(8), "two more, with children and a daemon that has one");
-    tree_signal(getpid(), SIGKILL, spared, 2);
-    okf(reap(6), "a signal reaches all descendants, in other sessions too (%s)", how);
-    for (i = 0; i < 3; i++)
-        alive += kill(there->pid[i], 0) == 0;
+    okf(kill_all(), "KILL ends all descendants, in other sessions too (%s)", how);
+    for (i = 0; i < 8; i++)
+        alive += tree_state(there->pid[i]) == 'S';
     is_int(alive, 3, "but none of the branches to spare");
-    ok(!reap_one(WNOHANG), "as is seen");
-    tree_signal(getpid(), SIGKILL, NULL, 0);
-    okf(reap(3), "with none to spare these end as well (%s)", how);
-    end_all();
+    ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0, "as is seen");
+    close(tree.children);
+    tree_set_root(&tree, getpid());
+    okf(kill_all(), "with none to spare these end as well (%s)", how);
+    ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "and all are reaped");
+    forget();
 }
 
-static void test_deep(void)
+static void test_many(void)
 {
-    int left = DEEP;
     int i;
-
-    chain_left = 20;
-    start(with_chain);
-    ok(await(20), "twenty, each the child of the one before");
-    tree_signal(getpid(), SIGKILL, NULL, 0);
-    ok(reap(20), "are reached at once");
-    end_all();
 
     chain_left = DEEP;
     start(with_chain);
     ok(await(DEEP), "many, each the child of the one before");
-    for (i = 0; i < PATIENCE_MS && left > 0; i++) {
-        tree_signal(getpid(), SIGKILL, NULL, 0);
-        while (reap_one(WNOHANG))
-            left--;
+    ok(are_found(DEEP), "are all found at once");
+    ok(kill_all(), "and ended");
+    forget();
+    for (i = 0; i < CROWD; i++) /* zombies, which take no room from those that live */
+        if (fork() == 0)
+            _exit(0);
+    for (i = 0; i < CROWD; i++)
+        start(NULL);
+    ok(await(CROWD), "many children, behind as many that are dead");
+    ok(are_found(CROWD), "are all found");
+    ok(kill_all(), "and ended");
+    forget();
+}
+
+/* ---- TERM ---- */
+
+static void on_term(int number)
+{
+    atomic_fetch_add(&there->terms, number > 0);
+    if (there->forks_at_term && fork() == 0)
+        stay();
+}
+
+static void counting(void)
+{
+    struct sigaction action = {.sa_handler = on_term};
+
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void counting_with_child(void)
+{
+    counting();
+    start(counting);
+}
+
+static bool await_terms(int n)
+{
+    int i;
+
+    for (i = 0; i < PATIENCE_MS && atomic_load(&there->terms) < n; i++)
         poll(NULL, 0, 1);
+    return atomic_load(&there->terms) == n;
+}
+
+/* What a handler starts to tidy up is not ended by the TERM that it was started for. */
+static void test_term(void)
+{
+    there->forks_at_term = true;
+    start(counting_with_child);
+    start(counting);
+    ok(await(3), "three that count their TERMs, and start one more at each");
+    poll(NULL, 0, 20); /* start times are counted in ticks: what comes is of a later one */
+    tree_term(&tree);
+    ok(await_terms(3) && await(6), "each gets one");
+    poll(NULL, 0, 20);
+    tree_term(&tree);
+    tree_term(&tree);
+    poll(NULL, 0, 50);
+    is_int(atomic_load(&there->terms), 3, "and no other, nor do those that came later");
+    ok(kill_all(), "KILL ends them all");
+    there->forks_at_term = false;
+    forget();
+}
+
+/* ---- numbers of others ---- */
+
+static void with_reaped_child(void)
+{
+    signal(SIGCHLD, SIG_IGN); /* so it is reaped at once */
+    signal(SIGUSR1, SIG_IGN); /* which ends whoever has its number later */
+    start(NULL);
+}
+
+/* A process outside of the tree, which starts one with a number that it is told. */
+static void provide(void)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD, .set_tid_size = 1};
+    pid_t wanted;
+    long pid;
+
+    alarm(100);
+    atomic_fetch_add(&there->n, 1);
+    while ((wanted = atomic_load(&there->wanted)) == 0)
+        poll(NULL, 0, 1);
+    args.set_tid = (uintptr_t)&wanted;
+    do
+        pid = syscall(SYS_clone3, &args, sizeof args);
+    while (pid < 0 && errno == EEXIST);
+    atomic_store(&there->stranger, pid < 0 ? -1 : 1);
+    alarm(100);
+    for (;;)
+        pause();
+}
+
+/* 1. C was found. 2. It ends, and is reaped. 3. Somebody else gets its number. 4. We signal it. */
+static void replace(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    atomic_store(&there->wanted, pid);
+    while (atomic_load(&there->stranger) == 0)
+        poll(NULL, 0, 1);
+}
+
+static void test_reused(const char *file, int time)
+{
+    pid_t provider = fork();
+    pid_t parent;
+    pid_t pid;
+
+    if (provider == 0)
+        provide();
+    ok(await(1) && tree_spare(&tree, provider), "somebody outside of the tree");
+    atomic_store(&there->n, 0);
+    parent = start(with_reaped_child);
+    ok(await(2), "a child, and its child");
+    pid = there->pid[0] == parent ? there->pid[1] : there->pid[0];
+    snprintf(replaced_at, sizeof replaced_at, file, (int)pid, (int)pid);
+    replaced = pid;
+    replaced_time = time;
+    tree_signal(&tree, SIGUSR1);
+    is_int(replaced, 0, "that one's number was given to somebody else meanwhile");
+    if (atomic_load(&there->stranger) < 0) {
+        okf(true, "# SKIP no right to choose a number");
+    } else {
+        poll(NULL, 0, 20);
+        okf(tree_state(pid) == 'S', "who was not signalled (%s, %d)", file, time);
+        kill(pid, SIGKILL);
     }
-    is_int(left, 0, "are all reached, again and again until nothing is left");
-    end_all();
+    kill(provider, SIGKILL);
+    kill(parent, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    atomic_store(&there->wanted, 0);
+    atomic_store(&there->stranger, 0);
+    forget();
 }
 
 int main(void)
@@ -270,11 +407,18 @@ int main(void)
     if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
         return done_testing();
     there = shared;
-    test_children("by the lists of the kernel");
-    test_signal("by the lists of the kernel");
-    test_deep();
+    is_int(tree_reserve(&tree), 0, "room for all");
+    tree_set_root(&tree, getpid());
+    test_found("by the lists of the kernel");
+    test_kill("by the lists of the kernel");
+    test_many();
+    test_term();
+    test_reused("/proc/%d/task/%d/children", 1); /* after it was found */
+    test_reused("/proc/%d/stat", 1);             /* after it was listed */
+    test_reused("/proc/%d/stat", 2);             /* when we have a descriptor of it */
     hides_lists = true;
-    test_children("by a search of /proc");
-    test_signal("by a search of /proc");
+    forget();
+    test_found("by a search of /proc");
+    test_kill("by a search of /proc");
     return done_testing();
 }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crowd: many processes that only wait, and count the TERMs they get.
+ *
+ * usage: crowd FILE ZOMBIES CHILDREN DEPTH [COMMAND...]
+ *        crowd states FILE
+ *        crowd terms FILE
+ *
+ * Starts so many children that end at once and are never reaped, so many that wait, and a chain
+ * of so many that wait, each the child of the one before. All that wait are in FILE, and end by
+ * KILL or after LIFE_S seconds. When all are there, FILE.ready is made; then this process waits as
+ * well, or becomes COMMAND, whose children they are.
+ *
+ * `states` tells of those in FILE that are there: "PROCESSES STATE", a line for each state but
+ * those of the dead, as proc(5) has it. `terms`: "PROCESSES TERMS" for each number of TERMs.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PLACES = 20000, LIFE_S = 120, TERMS_SHOWN = 10 };
+
+struct place {
+    pid_t pid;
+    atomic_int terms;
+};
+
+static struct {
+    atomic_int taken;
+    atomic_int here;
+    struct place place[PLACES];
+} * crowd;
+
+static struct place *mine;
+
+static void count(int number)
+{
+    atomic_fetch_add(&mine->terms, number > 0);
+}
+
+static void map(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC, 0666);
+    void *shared;
+
+    if (fd < 0 || ((flags & O_CREAT) != 0 && ftruncate(fd, sizeof *crowd) != 0))
+        err(2, "%s", path);
+    shared = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        err(2, "%s", path);
+    close(fd);
+    crowd = shared;
+}
+
+static void take_place(void)
+{
+    struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+    int at = atomic_fetch_add(&crowd->taken, 1);
+
+    if (at >= PLACES)
+        errx(2, "more than %d", PLACES);
+    mine = &crowd->place[at];
+    mine->pid = getpid();
+    alarm(LIFE_S); /* whatever becomes of the test */
+    sigaction(SIGTERM, &action, NULL);
+    atomic_fetch_add(&crowd->here, 1);
+}
+
+static _Noreturn void stay(void)
+{
+    for (;;)
+        pause();
+}
+
+static pid_t start(void)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        err(2, "fork");
+    return pid;
+}
+
+/* Each link is this program anew: a fork of a fork of a fork takes the kernel ever longer. */
+static void become_link(char *file, int depth)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", depth);
+    execv("/proc/self/exe", (char *[]){"crowd", "link", file, text, NULL});
+    err(2, "exec");
+}
+
+static _Noreturn void be_link(char *file, int depth)
+{
+    take_place();
+    if (depth > 1 && start() == 0)
+        become_link(file, depth - 1);
+    stay();
+}
+
+static void fill(char *file, int zombies, int children, int depth)
+{
+    int i;
+
+    for (i = 0; i < zombies; i++)
+        if (start() == 0)
+            _exit(0);
+    for (i = 0; i < children; i++)
+        if (start() == 0) {
+            take_place();
+            stay();
+        }
+    if (depth > 0 && start() == 0)
+        become_link(file, depth);
+    while (atomic_load(&crowd->here) < children + depth)
+        poll(NULL, 0, 1);
+}
+
+static void say_ready(const char *file)
+{
+    char path[4096];
+    int fd;
+
+    snprintf(path, sizeof path, "%s.ready", file);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 || write(fd, "ready\n", 6) != 6)
+        err(2, "%s", path);
+    close(fd);
+}
+
+/* A number that was given to another since would count; it isn't within a test. */
+static void show_states(void)
+{
+    int in_state[128] = {0};
+    char path[64];
+    char text[256];
+    const char *name_end;
+    ssize_t n;
+    int fd;
+    int i;
+
+    for (i = 0; i < crowd->taken; i++) {
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)crowd->place[i].pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        n = read(fd, text, sizeof text - 1);
+        close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        name_end = strrchr(text, ')');
+        if (name_end != NULL)
+            in_state[name_end[2] & 127]++;
+    }
+    for (i = 'A'; i <= 'z'; i++)
+        if (in_state[i] > 0 && i != 'Z' && i != 'X')
+            printf("%d %c\n", in_state[i], i);
+}
+
+static void show_terms(void)
+{
+    int with[TERMS_SHOWN] = {0};
+    int terms;
+    int i;
+
+    for (i = 0; i < crowd->taken; i++) {
+        terms = crowd->place[i].terms;
+        with[terms < TERMS_SHOWN ? terms : TERMS_SHOWN - 1]++;
+    }
+    for (i = 0; i < TERMS_SHOWN; i++)
+        if (with[i] > 0)
+            printf("%d %d\n", with[i], i);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3) {
+        map(argv[2], O_RDWR);
+        if (strcmp(argv[1], "states") == 0)
+            show_states();
+        else
+            show_terms();
+        return 0;
+    }
+    if (argc == 4 && strcmp(argv[1], "link") == 0) {
+        map(argv[2], O_RDWR);
+        be_link(argv[2], atoi(argv[3]));
+    }
+    if (argc < 5)
+        errx(2, "usage: crowd FILE ZOMBIES CHILDREN DEPTH [COMMAND...]");
+    map(argv[1], O_RDWR | O_CREAT | O_TRUNC);
+    fill(argv[1], atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+    if (argc == 5)
+        take_place();
+    say_ready(argv[1]);
+    if (argc == 5)
+        stay();
+    execvp(argv[5], argv + 5);
+    err(2, "%s", argv[5]);
+}
