@@ -19,10 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define KILL_AT_ONCE_MS 20
 #define KILL_AGAIN_MS 5
 #define HEAR_AGAIN_MS 5
 #define FATE_TRIES 20
-#define KILL_FAST_MS 2000 /* what lives after so long of KILL can't be ended, or not yet */
+#define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
+#define KILL_FAST_MS 2000    /* what lives after so long of KILL can't be ended, or not yet */
 
 /*
  * Whoever called exec on us may have left us children of its own: none of ours to end. They are not
@@ -205,13 +207,24 @@ static void note_end(pid_t pid, int status, void *context)
         guard->pid = 0; /* the number may be another's from now on */
 }
 
-void guard_replace(struct guard *guard)
+static int64_t at_once_ms(int64_t fast_ms)
+{
+    int64_t at_ms = rlock_clock_ms() + KILL_AT_ONCE_MS;
+
+    return at_ms < fast_ms ? at_ms : fast_ms;
+}
+
+void guard_replace(struct guard *guard, guard_refused *refused, void *context)
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
     guard_dismiss(guard);
-    while (tree_kill(&guard->tree, fast_ms, note_end, guard))
-        poll(NULL, 0, KILL_AGAIN_MS);
+    while (tree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
+        if (guard->tree.refused != 0)
+            refused(context, guard->tree.refused);
+        if (rlock_clock_ms() >= fast_ms)
+            poll(NULL, 0, guard->tree.refused != 0 ? AGAIN_REFUSED_MS : KILL_AGAIN_MS);
+    }
     guard_reap(guard);
 }

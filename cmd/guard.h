@@ -49,8 +49,10 @@ void guard_reap(struct guard *guard);
 
 /*
  * guard_replace: the guard is dead or doesn't move: kill it, and what is left
- * of the tree, here. Back when nothing of it runs any more.
+ * of the tree, here. Back when nothing of it runs any more. `refused` is told, again and again,
+ * of one that we have no right to end.
  */
-void guard_replace(struct guard *guard);
+typedef void guard_refused(void *context, pid_t pid);
+void guard_replace(struct guard *guard, guard_refused *refused, void *context);
 
 #endif

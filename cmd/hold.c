@@ -48,6 +48,8 @@ struct holding {
     bool is_lost;
     bool is_held_long; /* --max-hold ended the command */
     bool is_bereft;    /* the private server has ended, with all of its locks */
+    pid_t refused;     /* one of the tree that may not be signalled; 0: none */
+    bool is_unending;  /* it should have been killed */
     char trouble[256]; /* why the last renewal failed; "": it didn't */
 };
 
@@ -175,6 +177,31 @@ static void note_agreement(struct holding *h, struct deadlines agreed)
     say(h, REPORT_NOTICE, "resumed", why);
 }
 
+/* ---- a command that can't be ended ---- */
+
+static void keep(struct holding *h);
+
+/* As long as it runs it is to have the lock, if that is ours still: we wait for it, and renew. */
+static void note_refused(struct holding *h, pid_t pid)
+{
+    if (h->refused == pid)
+        return;
+    h->refused = pid;
+    ward_say_refused(h->plan->report, pid,
+                     h->is_lost ? "it runs on without the lock"
+                                : "the lock is kept as long as it runs");
+}
+
+static void replace_refused(void *context, pid_t pid)
+{
+    struct holding *h = context;
+
+    h->is_unending = true;
+    note_refused(h, pid);
+    if (rlock_clock_ms() >= h->keep_ms)
+        keep(h);
+}
+
 /* ---- what the others say ---- */
 
 /* An end that comes late is told, too: the guard decides whether it still serves. */
@@ -243,6 +270,9 @@ static void take_news(struct holding *h)
             note_agreement(h, news.lease);
         } else if (news.says == WARD_PAUSED) {
             note_pause(h, news.still_ms);
+        } else if (news.says == WARD_REFUSED) {
+            h->is_unending = h->is_unending || news.was_kill;
+            note_refused(h, news.pid);
         } else {
             h->last = news;
             h->is_over = true;
@@ -287,6 +317,8 @@ static void take_signals(struct holding *h)
 /* Until when the guard may be silent: a little longer than it may let the tree live. */
 static int64_t guard_limit_ms(const struct holding *h)
 {
+    if (h->is_unending)
+        return RLOCK_NEVER; /* it does what can be done */
     if (h->paused_ms != 0)
         return h->answer_ms;
     return h->agreed.kill_ms == RLOCK_NEVER
@@ -403,7 +435,7 @@ static void supervise(struct holding *h)
         return;
     }
     say_guard_lost(h);
-    guard_replace(h->guard);
+    guard_replace(h->guard, replace_refused, h);
 }
 
 /* ---- before and after the command ---- */
@@ -460,6 +492,8 @@ static enum verdict judge_end(struct holding *h)
     if (h->last.says == WARD_DONE && h->last.is_alone)
         lose(h, "the guard took rlock for dead, and ended the command");
     if (h->is_lost)
+        return VERDICT_LOST;
+    if (h->is_unending)
         return VERDICT_LOST;
     if (h->guard_failed)
         return VERDICT_SYSTEM;

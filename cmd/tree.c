@@ -623,8 +623,10 @@ static void end_child(struct tree *tree, pid_t pid, void *context)
         return;
     killing->is_any = true;
     if (place->pid != pid || !place->is_killed) {
-        if (kill(pid, SIGKILL) != 0 && errno == EPERM)
+        if (kill(pid, SIGKILL) != 0 && errno == EPERM) {
             tree->refused = pid;
+            return;
+        }
         if (getsid(pid) != tree->session)
             kill(-pid, SIGKILL);
         killing->is_new = true;

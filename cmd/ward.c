@@ -15,6 +15,7 @@
  */
 #include "ward.h"
 
+#include "bound.h"
 #include "descriptors.h"
 #include "freeze.h"
 #include "secret.h"
@@ -22,6 +23,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -30,9 +33,10 @@
 
 extern char **environ;
 
-#define AGAIN_MS 5         /* for those that were forked while the others were frozen */
-#define KILL_AT_ONCE_MS 20 /* without a look at what the program says */
-#define KILL_FAST_MS 2000  /* what lives after so long of KILL can't be ended, or not yet */
+#define AGAIN_MS 5           /* for those that were forked while the others were frozen */
+#define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
+#define KILL_AT_ONCE_MS 20   /* without a look at what the program says */
+#define KILL_FAST_MS 2000    /* what lives after so long of KILL can't be ended, or not yet */
 #define HEARD_WITHIN_MS 1000
 
 struct ward {
@@ -55,17 +59,47 @@ struct ward {
     int64_t killed_ms; /* since when; 0: it isn't */
     bool is_termed;
     bool by_lease;
-    bool is_alone;    /* the program is gone */
-    bool is_deaf;     /* the socket failed last time, and the program isn't gone */
-    bool is_frozen;   /* or is being frozen */
-    int64_t still_ms; /* since when all of it is, as the program is told; 0: it isn't */
-    bool is_in_doubt; /* one of it has ended since it was looked at */
-    int refused;      /* the errno of one that can't be frozen; 0: none */
+    bool is_alone;     /* the program is gone */
+    bool is_deaf;      /* the socket failed last time, and the program isn't gone */
+    bool is_frozen;    /* or is being frozen */
+    int64_t still_ms;  /* since when all of it is, as the program is told; 0: it isn't */
+    bool is_in_doubt;  /* one of it has ended since it was looked at */
+    int refused;       /* the errno of one that can't be frozen; 0: none */
+    pid_t refused_pid; /* one that can't be ended, as was told; 0: none */
+    bool refused_kill;
 };
 
 static void tell(const struct ward *ward, struct ward_news news)
 {
     (void)!send(ward->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* ---- who can't be ended ---- */
+
+void ward_say_refused(const struct report *report, pid_t pid, const char *hint)
+{
+    char name[32];
+    char why[128];
+
+    bound_name(pid, name);
+    snprintf(why, sizeof why, "pid %d (%s): %s", (int)pid, name, strerror(EPERM));
+    report_say(report, REPORT_FAILURE,
+               (struct message){.what = "can't be ended", .why = why, .hint = hint});
+}
+
+/* Once for each; and once more when it comes to KILL, as the program waits for no end then. */
+static void tell_refused(struct ward *ward, bool was_kill)
+{
+    pid_t pid = ward->tree->refused;
+
+    if (pid == 0 || (pid == ward->refused_pid && was_kill == ward->refused_kill))
+        return;
+    ward->refused_pid = pid;
+    ward->refused_kill = was_kill;
+    if (ward->is_alone)
+        ward_say_refused(ward->plan->report, pid, "the lock is free when its ttl ends");
+    else
+        tell(ward, (struct ward_news){.says = WARD_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
 /* ---- what must end ---- */
@@ -84,6 +118,7 @@ static void term(struct ward *ward)
     ward->is_termed = true;
     if (tree_term(ward->tree) == 0 && !ward->has_ended)
         kill(ward->command, SIGTERM);
+    tell_refused(ward, false);
 }
 
 static void end_by(struct ward *ward, int64_t kill_ms)
@@ -185,6 +220,7 @@ static void end_tree(struct ward *ward)
     if (!ward->has_ended)
         kill(ward->command, SIGKILL); /* all that is known where there is no /proc */
     tree_kill(ward->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, ward);
+    tell_refused(ward, true);
 }
 
 static void judge(struct ward *ward)
@@ -233,8 +269,10 @@ static void pass_on(struct ward *ward, const struct ward_word *word)
         return; /* the command was of the job by then, and has it */
     if (ward->has_ended)
         signal_tree(ward, word->signal);
-    else
-        kill(ward->command, word->signal); /* not reaped yet, so still its pid */
+    else if (kill(ward->command, word->signal) != 0 && errno == EPERM) /* not reaped yet: its pid */
+        ward->tree->refused = ward->command;
+    if (asks_for_the_end(word->signal))
+        tell_refused(ward, false);
 }
 
 static void obey(struct ward *ward, const struct ward_word *word)
@@ -289,7 +327,7 @@ static int64_t earliest(const struct ward *ward)
     if (ward->killed_ms != 0 && rlock_clock_ms() < ward->killed_ms + KILL_FAST_MS)
         return 0;
     if (ward->is_alone || ward->is_deaf || at <= rlock_clock_ms() || is_unsettled(ward))
-        at = rlock_clock_ms() + AGAIN_MS;
+        at = rlock_clock_ms() + (ward->refused_kill ? AGAIN_REFUSED_MS : AGAIN_MS);
     return at;
 }
 
@@ -318,7 +356,9 @@ static void speak(const struct ward *ward)
     if (ward->is_alone)
         report_say(ward->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
-                                    .why = "rlock was killed, so the command was ended",
+                                    .why = ward->refused_kill
+                                               ? "rlock was killed while the command ran"
+                                               : "rlock was killed, so the command was ended",
                                     .hint = "the lock is free when its ttl ends"});
     else if (ward->by_lease && poll(&program, 1, HEARD_WITHIN_MS) == 0)
         report_say(ward->plan->report, REPORT_FAILURE,

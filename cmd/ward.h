@@ -43,10 +43,11 @@ struct ward_word {
 
 /* From the guard to the program. */
 enum ward_says {
-    WARD_FAILED, /* the command was not started; the guard has ended */
-    WARD_AGREES, /* to a WARD_EXTEND; a tree that was frozen goes on */
-    WARD_PAUSED, /* the tree is frozen; also the answer to a WARD_EXTEND that came too late */
-    WARD_DONE    /* of the tree has ended what has to; the guard waits to be dismissed */
+    WARD_FAILED,  /* the command was not started; the guard has ended */
+    WARD_AGREES,  /* to a WARD_EXTEND; a tree that was frozen goes on */
+    WARD_PAUSED,  /* the tree is frozen; also the answer to a WARD_EXTEND that came too late */
+    WARD_REFUSED, /* one of the tree was to end, and may not be signalled */
+    WARD_DONE     /* of the tree has ended what has to; the guard waits to be dismissed */
 };
 
 struct ward_news {
@@ -59,7 +60,12 @@ struct ward_news {
     bool by_lease;          /* WARD_DONE: the lease's end came first */
     bool is_alone;          /* WARD_DONE: the program was taken for dead, so the tree was killed */
     int refused;            /* WARD_DONE: an errno, why the tree could not be frozen */
+    pid_t pid;              /* WARD_REFUSED: who */
+    bool was_kill;          /* WARD_REFUSED: so that the guard can't end it whatever happens */
 };
+
+/* ward_say_refused: who can't be ended, as it has other rights than ours. */
+void ward_say_refused(const struct report *report, pid_t pid, const char *hint);
 
 /*
  * ward_run: be the guard, with the program at the other end of `fd`, and memory for the tree that

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# rights: a command that has other rights than rlock, as by sudo, can't be ended; that is said.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/hold
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+# Somebody who isn't root, in a directory of its own, with a copy of what it needs there.
+setup() {
+    common_setup
+    [[ $(id -u) == 0 ]] || skip 'only root can make a program that becomes root'
+    need setpriv
+    PLACE=$(mktemp -d /tmp/rlock-rights.XXXXXX)
+    chmod 755 "$PLACE"
+    cp "$RLOCK" "$TOOLS/untouchable" "$PLACE"
+    chmod 4755 "$PLACE/untouchable"
+    ! findmnt -no OPTIONS -T "$PLACE" | grep -qw nosuid || skip 'nosuid'
+    export HOME=$PLACE RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+}
+teardown() {
+    [[ -z ${PLACE:-} ]] || touch "$PLACE/end"
+    common_teardown
+    [[ -z ${PLACE:-} ]] || rm -rf "$PLACE"
+}
+
+# start_command OPTION...: sets pid and guard.
+start_command() {
+    start command setpriv --reuid 65534 --regid 65534 --clear-groups \
+        "$PLACE/rlock" -k "$KEY" "$@" -- "$PLACE/untouchable" "$PLACE/end"
+    eventually 10 file_has "$DIR/command.out" running
+    guard=$(guard_of "$pid")
+}
+
+why="can't be ended: pid [0-9]+ \\(untouchable\\): Operation not permitted"
+said() { file_has "$DIR/command.err" "rlock: $KEY: $why; $1"; }
+
+let_end() {
+    touch "$PLACE/end"
+    finish command
+    refute_match "$stderr" 'guard-lost'
+}
+
+is_kept_beyond() { # MS: the lock is, for longer than its TTL
+    local end=$(($(now_ms) + $1))
+    while (($(now_ms) < end)); do
+        exists "$KEY" || fail 'the lock is free while the command runs' || return 1
+        sleep 0.05
+    done
+}
+
+@test "another has the lock: that it runs on is said, and 76" {
+    start_command -t 2
+    redis_cli set "$KEY" other XX
+    eventually 5 said 'it runs on without the lock'
+    alive "$pid"
+    let_end
+    assert_status 76
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "--max-hold is over: said, the lock is kept until it has ended, and 76" {
+    start_command -t 1 --max-hold 1
+    eventually 5 said 'the lock is kept as long as it runs'
+    is_kept_beyond 2500
+    alive "$pid"
+    let_end
+    assert_status 76
+    gone "$KEY"
+}
+
+@test "the guard is killed: said, the lock is kept until it has ended, and 76" {
+    start_command -t 1
+    kill -KILL "$guard"
+    eventually 5 said 'the lock is kept as long as it runs'
+    is_kept_beyond 2500
+    alive "$pid"
+    touch "$PLACE/end"
+    finish command
+    assert_status 76
+    gone "$KEY"
+}
+
+@test "rlock is told to end: said, the lock is kept, and the status is the command's" {
+    start_command -t 1
+    kill -TERM "$pid"
+    eventually 5 said 'the lock is kept as long as it runs'
+    is_kept_beyond 2500
+    let_end
+    assert_status 7
+    gone "$KEY"
+}
+
+@test "rlock is killed: the guard says it, and when the lock is free" {
+    start_command -t 1
+    kill -KILL "$pid"
+    eventually 5 said 'the lock is free when its ttl ends'
+    touch "$PLACE/end"
+    eventually 5 dead "$guard"
+    refute_match "$(<"$DIR/command.err")" 'the command was ended'
+}
