@@ -44,7 +44,7 @@ static int note_others(struct guard *guard)
         if (guard->tree.children >= 0)
             close(guard->tree.children);
         tree_set_root(&guard->tree, getpid());
-        if (!tree_spare_children(&guard->tree))
+        if (!tree_spare_children(&guard->tree, true))
             return ENOMEM;
     }
     return 0;
@@ -220,6 +220,8 @@ void guard_replace(struct guard *guard, guard_refused *refused, void *context)
 
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
     guard_dismiss(guard);
+    if (guard->tree.has_spared)
+        tree_spare_children(&guard->tree, false); /* before they leave anything to us */
     while (tree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
         if (guard->tree.refused != 0)
             refused(context, guard->tree.refused);

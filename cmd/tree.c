@@ -65,7 +65,7 @@
 #define REAPED_AT_ONCE 4096
 #define MOMENT_NS 50000
 #define WALK_EVERY 32 /* looks at our own children, then one at the whole tree */
-#define WALK_MASK 0x0fffffffU
+#define WALK_MASK 0x07ffffffU
 #define LIST_BYTES 4096 /* of a list of children, read at once */
 
 /* Of each process number; where there is little memory several numbers share one. */
@@ -73,8 +73,9 @@ struct tree_place {
     pid_t pid;
     pid_t parent;
     uint32_t started;   /* in ticks of the system's clock; the lower bits */
-    unsigned walk : 28; /* that found it last */
+    unsigned walk : 27; /* that found it last */
     unsigned is_spared : 1;
+    unsigned is_kin : 1; /* is spared as it was below a child of ours that is */
     unsigned is_termed : 1;
     unsigned is_killed : 1; /* a child of ours that has got KILL */
     unsigned has_threads : 1;
@@ -233,7 +234,7 @@ static bool is_ours(const struct tree *tree)
     return tree->root == getpid();
 }
 
-/* Whoever is to be left alone keeps its number where it is our child, as we don't reap it. */
+/* A child of ours that is to be left alone keeps its number, as we don't reap it. */
 static bool is_spared(const struct tree *tree, pid_t pid)
 {
     const struct tree_place *place = place_of(tree, pid);
@@ -241,7 +242,9 @@ static bool is_spared(const struct tree *tree, pid_t pid)
 
     if (!place->is_spared || place->pid != pid)
         return false;
-    return is_ours(tree) || !process_read(&process, pid) || process.started == place->started;
+    if (is_ours(tree) && !place->is_kin)
+        return true;
+    return !process_read(&process, pid) || process.started == place->started;
 }
 
 static bool was_found(const struct tree *tree, pid_t pid)
@@ -273,11 +276,29 @@ static bool note(struct tree *tree, const struct process *process)
     return true;
 }
 
+static bool note_spared(struct tree *tree, const struct process *process, bool is_kin)
+{
+    struct tree_place *place = place_of(tree, process->pid);
+
+    if (tree->n == tree->room || (place->is_spared && place->pid != process->pid))
+        return false;
+    *place = (struct tree_place){.pid = process->pid,
+                                 .parent = process->parent,
+                                 .started = process->started,
+                                 .is_spared = true,
+                                 .is_kin = is_kin,
+                                 .has_threads = process->has_threads};
+    tree->list[tree->n++] = process->pid;
+    tree->has_spared = true;
+    return true;
+}
+
 /* ---- a walk ---- */
 
 struct walk {
     struct tree *tree;
     bool finds_all; /* zombies, too, and the children of each thread for certain */
+    bool spares;    /* who is found is left alone from now on */
     bool is_whole;
     tree_see *see; /* NULL: no thread is shown */
     void *context;
@@ -302,7 +323,9 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
         return;
     if (!process_read(&process, pid) || (process.is_dead && !walk->finds_all))
         return;
-    if (was_listed(walk->tree, &process, parent, listed) && !note(walk->tree, &process))
+    if (!was_listed(walk->tree, &process, parent, listed))
+        return;
+    if (walk->spares ? !note_spared(walk->tree, &process, true) : !note(walk->tree, &process))
         walk->is_whole = false;
 }
 
@@ -727,34 +750,44 @@ void tree_free(struct tree *tree)
 
 bool tree_spare(struct tree *tree, pid_t child)
 {
-    struct tree_place *place = place_of(tree, child);
     struct process process;
+    bool has_room = !process_read(&process, child) || note_spared(tree, &process, false);
 
-    if (!process_read(&process, child))
-        return true;
-    if (place->is_spared && place->pid != child)
-        return false;
-    *place = (struct tree_place){.pid = child, .started = process.started, .is_spared = true};
-    tree->has_spared = true;
-    return true;
+    tree->n = 0; /* it isn't one of the tree */
+    return has_room;
 }
 
 struct sparing {
+    bool is_first;
     bool is_whole;
 };
 
 static void spare(struct tree *tree, pid_t pid, void *context)
 {
     struct sparing *sparing = context;
+    struct process process;
 
-    if (!tree_spare(tree, pid))
+    if (!sparing->is_first && !is_spared(tree, pid))
+        return;
+    if (process_read(&process, pid) &&
+        !note_spared(tree, &process, place_of(tree, pid)->is_spared && place_of(tree, pid)->is_kin))
         sparing->is_whole = false;
 }
 
-bool tree_spare_children(struct tree *tree)
+/*
+ * What is below them is noted by itself: when one of them ends, the processes that it leaves
+ * behind become children of ours as those of the command's tree do.
+ */
+bool tree_spare_children(struct tree *tree, bool is_first)
 {
-    struct sparing sparing = {true};
+    struct sparing sparing = {is_first, true};
+    struct walk walk = {.tree = tree, .spares = true, .is_whole = true};
+    size_t at;
 
+    tree->n = 0;
     each_child(tree, spare, &sparing);
-    return sparing.is_whole;
+    for (at = 0; at < tree->n && tree->has_lists; at++)
+        each_thread(&walk, tree->list[at], true);
+    tree->n = 0;
+    return sparing.is_whole && walk.is_whole;
 }
