@@ -19,7 +19,11 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
 teardown() {
+    local file
     redis_continue # whatever went wrong while it was stopped
+    for file in "$DIR/ours" "$DIR/others"; do
+        [[ ! -s $file ]] || "$TOOLS/crowd" end "$file"
+    done
     common_teardown
 }
 

@@ -5,6 +5,7 @@
  * usage: crowd FILE ZOMBIES CHILDREN DEPTH [COMMAND...]
  *        crowd states FILE
  *        crowd terms FILE
+ *        crowd end FILE
  *
  * Starts so many children that end at once and are never reaped, so many that wait, and a chain
  * of so many that wait, each the child of the one before. All that wait are in FILE, and end by
@@ -13,6 +14,7 @@
  *
  * `states` tells of those in FILE that are there: "PROCESSES STATE", a line for each state but
  * those of the dead, as proc(5) has it. `terms`: "PROCESSES TERMS" for each number of TERMs.
+ * `end` kills them.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -136,32 +138,47 @@ static void say_ready(const char *file)
     close(fd);
 }
 
-/* A number that was given to another since would count; it isn't within a test. */
-static void show_states(void)
+/* What proc(5) says of the state of one that is there, and has one of our names; 0: it isn't. */
+static char state_of(pid_t pid)
 {
-    int in_state[128] = {0};
     char path[64];
     char text[256];
     const char *name_end;
     ssize_t n;
     int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    if (strstr(text, "(crowd)") == NULL && strstr(text, "(exe)") == NULL)
+        return 0;
+    name_end = strrchr(text, ')');
+    return strchr("ZX", name_end[2]) != NULL ? 0 : name_end[2];
+}
+
+static void show_states(void)
+{
+    int in_state[128] = {0};
     int i;
 
-    for (i = 0; i < crowd->taken; i++) {
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)crowd->place[i].pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        n = read(fd, text, sizeof text - 1);
-        close(fd);
-        text[n > 0 ? n : 0] = '\0';
-        name_end = strrchr(text, ')');
-        if (name_end != NULL)
-            in_state[name_end[2] & 127]++;
-    }
+    for (i = 0; i < crowd->taken; i++)
+        in_state[state_of(crowd->place[i].pid) & 127]++;
     for (i = 'A'; i <= 'z'; i++)
-        if (in_state[i] > 0 && i != 'Z' && i != 'X')
+        if (in_state[i] > 0)
             printf("%d %c\n", in_state[i], i);
+}
+
+static void end_all(void)
+{
+    int i;
+
+    for (i = 0; i < crowd->taken; i++)
+        if (state_of(crowd->place[i].pid) != 0)
+            kill(crowd->place[i].pid, SIGKILL);
 }
 
 static void show_terms(void)
@@ -185,8 +202,10 @@ int main(int argc, char **argv)
         map(argv[2], O_RDWR);
         if (strcmp(argv[1], "states") == 0)
             show_states();
-        else
+        else if (strcmp(argv[1], "terms") == 0)
             show_terms();
+        else
+            end_all();
         return 0;
     }
     if (argc == 4 && strcmp(argv[1], "link") == 0) {
