@@ -120,8 +120,10 @@ void bound_end(struct bound *bound, int64_t kill_ms)
         tree_spare(&bound->tree, bound->keeper);
     if (bound_has_ended(bound)) /* then its number may be another's */
         return;
-    end_once(bound, SIGTERM);
-    signal_process(bound->fd, SIGTERM);
+    if (rlock_clock_ms() < kill_ms) { /* else another of ours has sent TERM, and is too late */
+        end_once(bound, SIGTERM);
+        signal_process(bound->fd, SIGTERM);
+    }
     while (tree_look(&bound->tree) > 0 || !bound_has_ended(bound)) {
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
             break;
