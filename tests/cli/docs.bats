@@ -224,7 +224,7 @@ program_events() {
     dump_column exits 2
 }
 manual_events() {
-    section 'JSON messages' Ss | sed -nE 's/^\.It Cm ([a-z, -]*)( No .*)?$/\1/p'
+    section 'JSON messages' Ss | sed -nE "s/^\.It Cm ([a-z', -]*)( No .*)?\$/\1/p"
     manual_verdicts | cut -d' ' -f1
 }
 
