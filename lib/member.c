@@ -80,9 +80,6 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     node_init(&member->aside->node, &member->aside->url, NULL);
     cluster_open(&member->cluster, &member->url);
     st = url_parse(&member->url, url, err);
-    if (st == RLOCK_OK && member->url.user != NULL && member->url.password == NULL &&
-        password == NULL && !login_has_source(login)) /* the default user would lock */
-        st = err_set(err, RLOCK_E_CONFIG, 0, "%s: a user, but no password", member->url.shown);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_open(&member->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
@@ -322,6 +319,9 @@ static enum rlock_status refused(struct member *member)
     if (st != RLOCK_OK)
         return st;
     st = refusal_meaning(reply, said, &member->err);
+    if (member->err.reason == RLOCK_REASON_LOGIN && node->url->user != NULL &&
+        node_password(node) == NULL)
+        err_suffix(&member->err, "no password was given for this user");
     if (node->phase != NODE_READY || member->err.reason == RLOCK_REASON_LOGIN)
         node_abandon(node, NULL);
     if (is_to_relog(member, st))

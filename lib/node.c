@@ -113,11 +113,11 @@ static enum rlock_status write_greeting(struct node *node, struct rlock_error *e
     struct request request;
 
     node->greetings = 0;
-    if (node_password(node) != NULL) {
+    if (node_password(node) != NULL || node->url->user != NULL) {
         request_begin(&request, "AUTH");
         if (node->url->user != NULL)
             request_add(&request, node->url->user);
-        request_add(&request, node_password(node));
+        request_add(&request, node_password(node) != NULL ? node_password(node) : "");
         st = codec_encode(&request, &node->greeting, &node->greeting_bytes, err);
         node->greetings++;
     }

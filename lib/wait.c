@@ -47,11 +47,25 @@ static bool has_line(const struct asking *asking)
     return !asking->lease->is_once && asking->lease->queue != RLOCK_QUEUE_NONE;
 }
 
-/* Outcomes and faults that may pass by themselves. */
-static bool may_pass(enum rlock_status st)
+static bool has_any_answered(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].home->node.has_heard || quorum->member[i].aside->node.has_heard)
+            return true;
+    return false;
+}
+
+/*
+ * Outcomes and faults that may pass by themselves. A certificate that is wrong is one of them
+ * where it was right before: it is being replaced, and that takes a moment or two.
+ */
+static bool may_pass(const struct quorum *quorum, enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
-           st == RLOCK_BUSY || st == RLOCK_PENDING;
+           st == RLOCK_BUSY || st == RLOCK_PENDING ||
+           (st == RLOCK_E_CONFIG && has_any_answered(quorum));
 }
 
 /*
@@ -74,9 +88,9 @@ static bool may_relog(const struct quorum *quorum, enum rlock_status st)
 }
 
 /* What a wait outlasts. Who renews has granted already what its replicas are to have. */
-static bool may_pass_in_line(enum rlock_status st)
+static bool may_pass_in_line(const struct quorum *quorum, enum rlock_status st)
 {
-    return may_pass(st) || st == RLOCK_E_REPLICAS;
+    return may_pass(quorum, st) || st == RLOCK_E_REPLICAS;
 }
 
 /* Asking once is over with any answer; a request that got none is asked again. */
@@ -210,7 +224,7 @@ static void note_trouble(struct asking *asking, enum rlock_status st, const stru
     struct rlock_obstacle *obstacle = asking->obstacle;
     bool is_young = asking->quorum->is_young;
 
-    if (st >= RLOCK_E_USAGE && may_pass_in_line(st) && !is_young) {
+    if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !is_young) {
         begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
         if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
             watch_see(asking->quorum->told, obstacle);
@@ -253,10 +267,10 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
 
         st = attempt(asking, grant, &block_ms, err);
         note_trouble(asking, st, err, began_ms);
-        if ((!may_pass_in_line(st) && !may_relog(asking->quorum, st)) ||
+        if ((!may_pass_in_line(asking->quorum, st) && !may_relog(asking->quorum, st)) ||
             (asking->lease->is_once && is_answered(asking, st)))
             return st;
-        if (!may_pass_in_line(st))
+        if (!may_pass_in_line(asking->quorum, st))
             warn_of_login(asking);
         if (st == RLOCK_E_UNREACHABLE)
             watch_unreached(asking->quorum->told);
@@ -326,7 +340,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || round_unanswered(quorum);
-    } while ((may_pass(st) || may_relog(quorum, st)) &&
+    } while ((may_pass(quorum, st) || may_relog(quorum, st)) &&
              clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
     if (st == RLOCK_OK && quorum->is_passed_on)
@@ -345,7 +359,8 @@ enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
         st = quorum_renew(quorum, lease, until, end_ms, &restored, err);
         if (st == RLOCK_OK)
             st = replicas_have(quorum, until, err);
-    } while (may_pass(st) && clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+    } while (may_pass(quorum, st) &&
+             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
              !until_over(until));
     return st;
 }

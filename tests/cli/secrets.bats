@@ -114,9 +114,22 @@ assert_unseen() { # SECRET...
     given file "job-$SECRET" accepted
     given RLOCK_PASSWORD "$SECRET" refused
     refused -u "redis://nobody:job-$SECRET@$AT"
-    # without a password it would be the default user's lock
-    run -78 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_line "^rlock: $KEY: misconfigured: .*user.*password"
+    # without a password it is still not the default user's lock
+    run -77 --separate-stderr rlock -n -k "$KEY" -- true
+    assert_line "^rlock: $KEY: refused: .*WRONGPASS.*; no password was given for this user"
+}
+
+@test "a user of the server's who needs no password is named without one" {
+    local url
+    admin acl setuser open on nopass '~*' '&*' +@all
+    for url in "redis://open@$AT" "redis://open:@$AT"; do
+        run -0 --separate-stderr rlock -n -k "$KEY" -u "$url" -- echo held
+        assert_eq "$output|$stderr" 'held|' "$url"
+    done
+    admin acl setuser open resetkeys '~elsewhere:*'
+    run -77 --separate-stderr rlock -n -k "$KEY" -u "redis://open@$AT" -- true
+    assert_line "refused: .*permission"
+    admin acl deluser open
 }
 
 @test "the nearest password counts; in one place the URL's, then the file's, then the variable's" {

@@ -318,6 +318,24 @@ END
     gone "$KEY"
 }
 
+@test "a certificate that is wrong for a while ends nobody who waits; who comes meanwhile ends" {
+    tls_redis rotated right --tls-auth-clients no
+    line_start "$TLS_PORT"
+    hold holder -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
+    start waiter "$RLOCK" -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -- echo had
+    eventually 5 waiting 1
+    redis_cli config set tls-cert-file "$TLS/elsewhere.crt" tls-key-file "$TLS/elsewhere.key"
+    line reset
+    refused 78 'certificate is not for' -u "rediss://127.0.0.1:$TLS_PORT"
+    never 2 dead "$(<"$DIR/pids/waiter")"
+    redis_cli config set tls-cert-file "$TLS/right.crt" tls-key-file "$TLS/right.key"
+    eventually 5 waiting 1
+    let_go holder
+    finish waiter
+    assert_status 0
+    assert_eq "$output" had
+}
+
 @test "a server that dies in the middle: the command is ended in time" {
     tls_redis mortal right --tls-auth-clients no
     hold job -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" -t 1

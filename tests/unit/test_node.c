@@ -111,6 +111,25 @@ static void test_greeting(void)
     close_node(&node, &url, fd);
 }
 
+/* Who is named is who asks, also without a password: else it would be the default user. */
+static void test_no_password(void)
+{
+    const struct reply *reply = NULL;
+    char text[128];
+    struct node node;
+    struct url url;
+    int fd;
+
+    snprintf(text, sizeof text, "redis://us@%s", peer_address + strlen("redis://"));
+    open_node(&node, &url, text, NULL);
+    is_int(ask(&node, "PING"), RLOCK_PENDING, "a node with a user and no password");
+    fd = peer_accept();
+    is_int(step(&node, &reply, A_WHILE_MS), RLOCK_PENDING, "greets as that user");
+    ok(peer_hears(fd, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$0\r\n\r\n") && peer_hears_nothing(fd),
+       "with an empty one");
+    close_node(&node, &url, fd);
+}
+
 static void test_bad_greeting(void)
 {
     static const struct {
@@ -379,6 +398,7 @@ int main(void)
     if (!ok(peer_open(), "a place to listen"))
         return done_testing();
     test_greeting();
+    test_no_password();
     test_bad_greeting();
     test_pieces();
     test_endings();
