@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000 /* the longest a release may take */
+#define RELEASE_MS 10000 /* the longest a release is tried: nobody waits for it */
 
 /* From the program to the attendant; the other way it is an errno. */
 enum attend_word { ATTEND_BEGIN, ATTEND_CANCEL };
@@ -132,6 +132,8 @@ static void give_back(struct attending *a)
     struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
 
     rlock_unkeep(a->session->lock);
+    if (a->end_ms < until.at_ms)
+        until.at_ms = a->end_ms;
     if (a->is_lost)
         until.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
     if (!a->is_released && !a->is_bereft)

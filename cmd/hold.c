@@ -13,18 +13,23 @@
  */
 #include "hold.h"
 
+#include "descriptors.h"
 #include "secret.h"
 #include "timer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define RELEASE_MS 2000 /* the longest a release may keep us */
+#define LATER_MS 10000  /* the longest that it is tried after our end */
 #define KEEP_PART 2     /* of the time to the first renewal, the part without a keeper at most */
 #define KEEP_AFTER_MS \
     100 /* it is to know the other nodes of a Cluster before the first one fails */
@@ -516,6 +521,54 @@ static enum rlock_ending ending_of(const struct holding *h, enum verdict verdict
     return options->min_hold_ms > 0 && rest_ms > 0 ? RLOCK_ENDS_REST : RLOCK_ENDS_FREE;
 }
 
+/*
+ * A server that is busy, say with a script that runs for long, takes the release later. Nobody is
+ * to wait for that but a process of its own, which has none of the job's descriptors: who reads
+ * what the job writes, or waits for rlock, isn't held up. It ends with the lease at the latest.
+ * The keeper has ended by now, so it is no thread of ours that is missing there; a name that is
+ * being resolved is given up with its thread.
+ */
+static bool release_later(const struct holding *h, enum rlock_ending ending, int64_t stay_ms,
+                          int64_t until_ms)
+{
+    pid_t pid = fork();
+    int fd;
+
+    if (pid != 0)
+        return pid > 0;
+    prctl(PR_SET_NAME, "rlock-release");
+    setsid(); /* it is no part of the job: nothing that is typed reaches it */
+    (void)!chdir("/");
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &h->plan->signals->inherited, NULL);
+    descriptors_drop_inherited();
+    if (h->guard->pid > 0)
+        close(h->guard->fd); /* the guard ends with us, not with it */
+    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int each = 0; each <= 2 && fd >= 0; each++)
+        dup2(fd, each);
+    (void)!rlock_release(h->plan->lock, (struct rlock_until){until_ms, -1}, ending, stay_ms, NULL);
+    _exit(0);
+}
+
+/* It isn't released: is that tried on, and for how long? */
+static void say_not_released(const struct holding *h, enum rlock_ending ending, int64_t stay_ms,
+                             const struct rlock_error *err)
+{
+    int64_t now = rlock_clock_ms();
+    int64_t until = now + LATER_MS < h->end_ms ? now + LATER_MS : h->end_ms;
+    bool may_pass = err->status == RLOCK_E_UNREACHABLE || err->status == RLOCK_E_SERVER ||
+                    err->status == RLOCK_E_NO_QUORUM;
+    char hint[120] = "the lock is free when its ttl ends";
+
+    if (!h->is_lost && may_pass && until > now && release_later(h, ending, stay_ms, until))
+        snprintf(hint, sizeof hint,
+                 "the lock is free when its ttl ends, or sooner: rlock tries on for %d s",
+                 (int)((until - now + 999) / 1000));
+    report_say(h->plan->report, REPORT_NOTICE,
+               (struct message){.what = "not-released", .why = err->text, .hint = hint});
+}
+
 /* Last, when nothing runs any more. A lock that turns out not to be ours was not proven. */
 static enum verdict release(struct holding *h, enum verdict verdict)
 {
@@ -541,10 +594,7 @@ static enum verdict release(struct holding *h, enum verdict verdict)
     if (st != RLOCK_OK && !is_gone && local_has_ended(h->plan->local))
         return verdict; /* the server ended after the command did, and the lock with it */
     if (st != RLOCK_OK && !is_gone)
-        report_say(h->plan->report, REPORT_NOTICE,
-                   (struct message){.what = "not-released",
-                                    .why = err.text,
-                                    .hint = "the lock is free when its ttl ends"});
+        say_not_released(h, ending, stay_ms, &err);
     else if (st == RLOCK_OK)
         say(h, REPORT_STEP, "released", NULL);
     return verdict;

@@ -391,6 +391,28 @@ is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
     assert_match "$stderr" ': renewed'
 }
 
+@test "a server that is busy when the command ends: rlock ends, and the lock is released later" {
+    local before
+    redis_start redis --lua-time-limit 50
+    mkfifo "$DIR/go"
+    # shellcheck disable=SC2016
+    start job bash -c '"$@" 2>&1 | cat' "$0" "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" \
+        -k "$KEY" -t 60 -- sh -c 'echo held; read -r go <"$0"' "$DIR/go"
+    eventually 5 has_key "$KEY"
+    start script redis_cli eval 'while true do end' 0
+    eventually 5 is_busy
+    before=$(now_ms)
+    echo >"$DIR/go"
+    finish job 8 # also who reads what it says has heard its end
+    assert_status 0
+    is_sanitized || assert_between $(($(now_ms) - before)) 0 5000 'time'
+    assert_match "$output" 'not-released: .*; the lock is free when its ttl ends, or sooner'
+    redis_cli script kill
+    eventually 10 hasnt_key "$KEY"
+}
+is_busy() { [[ $(redis_cli ping 2>&1) == *BUSY* ]]; }
+hasnt_key() { ! has_key "$1"; }
+
 has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
 
 @test "a server that accepts and never answers is 69 within the deadline, whatever the wait" {
