@@ -537,6 +537,13 @@ void member_abandon(struct member *member, const struct request *undo)
         turn_away(member);
 }
 
+void member_discard(struct member *member)
+{
+    member->state =
+        err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
+                "%s: it answered an earlier request too late to be asked again", member->url.shown);
+}
+
 /* ---- time ---- */
 
 size_t member_watch(const struct member *member, struct pollfd *watch)

@@ -121,6 +121,12 @@ int64_t member_deadline_ms(const struct member *member);
 /* member_step: go on with a pending request. */
 void member_step(struct member *member);
 
+/*
+ * member_discard: what it has answered is to an earlier request than the one that it was to be
+ * asked: to that it has given no answer.
+ */
+void member_discard(struct member *member);
+
 /* member_abandon: give a pending request up, with its undo behind it (node_abandon). */
 void member_abandon(struct member *member, const struct request *undo);
 

@@ -128,7 +128,9 @@ static void step_pending(struct quorum *quorum, const struct round *round, bool 
         if (member->state != RLOCK_PENDING || is_skipped(round, i))
             continue;
         member_step(member);
-        if (member->state != RLOCK_PENDING && member->is_behind && !over)
+        if (member->state != RLOCK_PENDING && member->is_behind && over)
+            member_discard(member); /* or a grant would count as a fence that was noted */
+        else if (member->state != RLOCK_PENDING && member->is_behind)
             ask_one(quorum, round, i, until);
         else if (member->state == RLOCK_PENDING && member->is_behind &&
                  now >= member_deadline_ms(member))

@@ -5,6 +5,11 @@
 #include "server.h"
 #include "tap.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+
 static const char *const the_key = "k";
 
 #define CONNECT_MS 1000
@@ -383,6 +388,62 @@ static void test_votes(void)
         test_vote(i);
 }
 
+#define STOPPED_FROM_MS 200
+#define STOPPED_UNTIL_MS 700
+
+/* Stands for a process that is stopped, from one system call to the next. */
+static void be_stopped(int number)
+{
+    struct timespec rest = {.tv_nsec = (STOPPED_UNTIL_MS - STOPPED_FROM_MS) * 1000000L};
+
+    (void)number;
+    while (nanosleep(&rest, &rest) != 0)
+        continue;
+}
+
+/*
+ * 1. Two of three members grant, with different fences; the third one's answer is on its way. 2. Of
+ * the two one notes the greater fence, the other refuses. 3. We are stopped; meanwhile the time is
+ * over, and the third member's answer to the first round comes. That member has noted no fence.
+ */
+static void test_answer_to_an_earlier_round(void)
+{
+    static const char *const late[] = {AFTER(400, GRANT), NULL};
+    static const char *const grant[] = {GRANT, NULL};
+    static const char *const greater[] = {GRANT_OF("1700000000000005"), NULL};
+    static const char *const noted[] = {NOTED, NULL};
+    static const char *const refused[] = {LOADING, NULL};
+    static const char *const released[] = {RELEASED, NULL};
+    static const char *const *const first[] = {grant, greater, late};
+    static struct several several;
+    struct itimerval alarm = {.it_value = {.tv_usec = STOPPED_FROM_MS * 1000}};
+    struct sigaction action = {.sa_handler = be_stopped};
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant of = {.fence = 0};
+    struct rlock_error err = {.text = ""};
+    int64_t block_ms = 0;
+    sigset_t alarms;
+    int i;
+
+    several = (struct several){.lease = {.n = 0}};
+    for (i = 0; i < MEMBERS; i++)
+        several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
+                                                        [ASKED_CONFIRM] = i == 0 ? noted : refused,
+                                                        [ASKED_UNDO] = released}};
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigaction(SIGALRM, &action, NULL);
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* in the servers */
+    if (!ok(open_several(&several), "three servers, one of which answers late"))
+        return;
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    setitimer(ITIMER_REAL, &alarm, NULL);
+    ok(quorum_acquire(&several.quorum, &several.lease, in(300), &of, &obstacle, &block_ms, &err) !=
+           RLOCK_OK,
+       "a late answer to the first round notes no fence");
+    close_several(&several);
+}
+
 #define NOT_OURS ":0\r\n"
 #define NOT_THERE ":-1\r\n"
 
@@ -462,6 +523,7 @@ int main(void)
     test_undo();
     test_stop();
     test_votes();
+    test_answer_to_an_earlier_round();
     test_returns();
     test_lists();
     test_open();
