@@ -199,7 +199,7 @@ export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
-bats    = $(Q)env --default-signal $(tested) bats $(BATSFLAGS) $(1)
+bats    = $(Q)env --default-signal $(tested) tests/tools/run_bats.sh $(1)
 
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need

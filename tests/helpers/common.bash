@@ -27,6 +27,11 @@ common_setup() {
     for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH; do
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
+    # A sanitizer's report goes to the folder of the test that it is about: others run at the same
+    # time. Of two log_path the last one counts.
+    for name in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
+        export "$name=${!name:-}:log_path=$DIR/sanitizer"
+    done
     export HOME=$DIR XDG_RUNTIME_DIR=$DIR XDG_CONFIG_HOME=$DIR/.config
     export RLOCK_LOCAL_DIR=$DIR/rlock # the private server is the test's own
 }
@@ -217,7 +222,7 @@ end_all() {
 # A report of any process of rlock's is a failure, also if nobody looks at its status.
 show_sanitizer_reports() {
     local report found=0
-    for report in "${TOOLS%/tools}"/report.*; do
+    for report in "$DIR"/sanitizer.*; do
         [[ -e $report ]] || continue
         cat "$report" >&2
         rm -f "$report"

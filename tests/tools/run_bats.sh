@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# run_bats: runs bats files side by side, and prints their results as one TAP stream.
+#
+#     run_bats.sh FILE_OR_FOLDER...
+#
+#   JOBS       how many files run at the same time; default: 3 for each processor
+#   BATSFLAGS  for each bats, say `-f 'a name'` or --timing
+#
+# Tests wait more than they work, so more files than processors run at once. A file's tests run in
+# their order, and its results are shown when it has ended. The files that took longest the last
+# time start first, so that none of them is left over at the end; how long each took is kept in
+# build/bats/ (before the first run the longest text counts as the slowest).
+
+set -uo pipefail
+
+jobs=${JOBS:-$((3 * $(nproc)))}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
+times=build/bats/${RLOCK_TEST_FLAVOUR:-plain}
+mkdir -p "$times"
+
+# name_of FILE: tests/cli/main.bats as cli_main.
+name_of() {
+    local name=${1#tests/}
+    name=${name%.bats}
+    echo "${name//\//_}"
+}
+
+# slowest_first: reads names of files, a line each, and sorts them.
+slowest_first() {
+    local file seconds
+    while read -r file; do
+        seconds=$(cat "$times/$(name_of "$file")" 2>/dev/null) || seconds=$(($(wc -l <"$file") / 10))
+        printf '%d %s\n' "$seconds" "$file"
+    done | sort -k1,1rn -k2 | cut -d ' ' -f 2
+}
+
+# run FILE: its results go to a file of their own. A bats that says nothing of a failure fails, too.
+run() {
+    local name out from=$SECONDS
+    name=$(name_of "$1")
+    out=$work/$name
+    # shellcheck disable=SC2086
+    bats --tap ${BATSFLAGS:-} "$1" >"$out" 2>&1 </dev/null || grep -q '^not ok ' "$out" ||
+        echo "not ok 0 $1: bats ended with a failure" >>"$out"
+    echo $((SECONDS - from)) >"$times/$name"
+    mv "$out" "$out.done"
+}
+
+n=0
+n_failed=0
+
+# show_ended: prints what has ended and was not shown yet, numbered on, with the file's name.
+show_ended() {
+    local out name
+    for out in "$work"/*.done; do
+        [[ -e $out ]] || continue
+        name=${out##*/}
+        name=${name%.done}
+        awk -v n="$n" -v name="${name/_//}" '
+            /^1\.\./ { next }
+            /^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n " " name ":") }
+            { print }' "$out"
+        n=$((n + $(grep -cE '^(not )?ok ' "$out")))
+        n_failed=$((n_failed + $(grep -c '^not ok ' "$out")))
+        rm -f "$out"
+    done
+}
+
+mapfile -t files < <(for place; do
+    if [[ -d $place ]]; then printf '%s\n' "$place"/*.bats; else echo "$place"; fi
+done | slowest_first)
+
+running=0
+for file in "${files[@]}"; do
+    while ((running >= jobs)); do
+        wait -n
+        running=$((running - 1))
+        show_ended
+    done
+    run "$file" &
+    running=$((running + 1))
+done
+while ((running > 0)); do
+    wait -n
+    running=$((running - 1))
+    show_ended
+done
+echo "1..$n"
+((n > 0 && n_failed == 0))
