@@ -9,6 +9,7 @@
 #   HARDENING=no                 without what makes errors in memory harder to exploit
 #   TLS=no                       without rediss://, and so without OpenSSL's headers
 #   FLAVOUR=plain|asan|tsan|...  each builds in build/FLAVOUR; any other name is a plain build too
+#   JOBS=N                       so many files of tests run side by side; 2 for each processor
 
 PREFIX  ?= /usr/local
 CFLAGS  ?= -O2 -g
@@ -199,7 +200,8 @@ export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
-bats    = $(Q)env --default-signal $(tested) tests/tools/run_bats.sh $(1)
+bats    = $(Q)env --default-signal $(tested) BATSFLAGS="$(BATSFLAGS) $(2)" \
+          tests/tools/run_bats.sh $(1)
 
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
@@ -215,7 +217,7 @@ check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## lint, unit tests, some r
 	$(Q)RLOCK_TEST_JOBS=4 $(MAKE) -k -j3 -Otarget lint check-unit check-smoke
 
 check-smoke: $(B)/rlock $(TOOLS)  ## a lock that is had, refused, waited for, killed; a few seconds
-	$(call bats,--filter-tags smoke $(SMOKE))
+	$(call bats,$(SMOKE),--filter-tags smoke)
 
 check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^

@@ -3,17 +3,17 @@
 #
 #     run_bats.sh FILE_OR_FOLDER...
 #
-#   JOBS       how many files run at the same time; default: 3 for each processor
+#   JOBS       how many files run at the same time; default: 2 for each processor
 #   BATSFLAGS  for each bats, say `-f 'a name'` or --timing
 #
-# Tests wait more than they work, so more files than processors run at once. A file's tests run in
-# their order, and its results are shown when it has ended. The files that took longest the last
-# time start first, so that none of them is left over at the end; how long each took is kept in
-# build/bats/ (before the first run the longest text counts as the slowest).
+# Tests wait more than they work, so more files run at once than there are processors. The tests of
+# a file run in their order, and its results are shown when it has ended. The files that took
+# longest the last time start first, so that none of them is left over at the end; how long each
+# took is kept in build/bats/ (before the first run the longest text counts as the slowest).
 
 set -uo pipefail
 
-jobs=${JOBS:-$((3 * $(nproc)))}
+jobs=${JOBS:-$((2 * $(nproc)))}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
@@ -31,7 +31,8 @@ name_of() {
 slowest_first() {
     local file seconds
     while read -r file; do
-        seconds=$(cat "$times/$(name_of "$file")" 2>/dev/null) || seconds=$(($(wc -l <"$file") / 10))
+        seconds=$(cat "$times/$(name_of "$file")" 2>/dev/null) ||
+            seconds=$(($(wc -l <"$file") / 10))
         printf '%d %s\n' "$seconds" "$file"
     done | sort -k1,1rn -k2 | cut -d ' ' -f 2
 }
