@@ -405,10 +405,13 @@ static void find_by_lists(struct walk *walk)
     each_thread(walk, tree->root, true);
     for (at = 0; at < tree->n; at++) {
         pid = tree->list[at];
-        if (walk->finds_all || place_of(tree, pid)->has_threads)
+        if (place_of(tree, pid)->has_threads) {
             each_thread(walk, pid, true);
-        else
-            find_children_of_thread(walk, pid, pid);
+            continue;
+        }
+        if (walk->see != NULL)
+            walk->see(pid, walk->context);
+        find_children_of_thread(walk, pid, pid);
     }
 }
 

@@ -33,6 +33,7 @@
 
 extern char **environ;
 
+#define REAPED_AT_ONCE 64
 #define AGAIN_MS 5           /* for those that were forked while the others were frozen */
 #define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
 #define KILL_AT_ONCE_MS 20   /* without a look at what the program says */
@@ -53,6 +54,7 @@ struct ward {
     int status;
     bool has_ended; /* the command */
     bool childless;
+    bool has_more; /* of them there is news that was not yet looked at */
     struct deadlines lease;
     int64_t grace_ms;
     int64_t kill_ms;   /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
@@ -152,15 +154,23 @@ static void note_end(pid_t pid, int status, void *context)
     ward->has_ended = true;
 }
 
+/*
+ * A few at once: each wait for one of some thousand that were frozen makes the kernel look at all
+ * of them, and to have waited for all of them would be too late to say that they are.
+ */
 static void reap(struct ward *ward)
 {
     struct signalfd_siginfo seen;
+    int n = 0;
     int status;
     pid_t pid;
 
     while (read(ward->children, &seen, sizeof seen) > 0)
         continue;
-    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+    for (pid = 1; pid > 0 && n < REAPED_AT_ONCE; n++) {
+        pid = waitpid(-1, &status, WNOHANG | __WALL);
+        if (pid <= 0)
+            break;
         if (WIFSTOPPED(status)) {
             if (!ward->is_frozen) /* it has stopped only after all went on */
                 freeze_release_one(pid, ward->lease.term_ms);
@@ -169,6 +179,7 @@ static void reap(struct ward *ward)
         note_end(pid, status, ward);
     }
     ward->childless = pid < 0;
+    ward->has_more = pid > 0;
     /* what a signal ended did not leave the rest of its tree behind on purpose */
     if (ward->has_ended && WIFSIGNALED(ward->status) && !ward->childless && !ward->is_termed)
         end_by(ward, rlock_clock_ms() + ward->grace_ms);
@@ -324,6 +335,8 @@ static int64_t earliest(const struct ward *ward)
         at = ward->lease.kill_ms;
     if (ward->kill_ms < at)
         at = ward->kill_ms;
+    if (ward->has_more)
+        return 0;
     if (ward->killed_ms != 0 && rlock_clock_ms() < ward->killed_ms + KILL_FAST_MS)
         return 0;
     if (ward->is_alone || ward->is_deaf || at <= rlock_clock_ms() || is_unsettled(ward))

@@ -113,9 +113,10 @@ goes_on() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total S" ]]; }
 is_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
 
 @test "crowds: --on-lost pause: all is frozen in time, goes on, and ends with another's lock" {
-    start_crowd -t 10 --on-lost pause
+    # to freeze some thousand takes a second: they are given two, as with the default
+    start_crowd -t $((children > 1000 ? 20 : 10)) --on-lost pause
     redis_pause
-    eventually 15 is_frozen
+    eventually 25 is_frozen
     eventually 5 file_has "$DIR/crowd.err" paused
     redis_continue
     eventually 10 file_has "$DIR/crowd.err" resumed
