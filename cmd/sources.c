@@ -337,7 +337,7 @@ static bool lacks_argument(struct reading *reading, const struct option *row)
 static bool is_slip(struct reading *reading, const struct option *row, const char *value,
                     bool is_attached)
 {
-    char shown[60];
+    char shown[56];
 
     if (row->offset != offsetof(struct options, keys))
         return false;
