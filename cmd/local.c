@@ -263,6 +263,8 @@ bool local_has_ended(struct local *local)
     if (n > 0) /* it serves no more than it does already: we shall hear from the renewals */
         return false;
     local->alive = localserver_call(local->door);
+    if (local->alive < 0 && errno == EAGAIN) /* it runs, and too many call it at this moment */
+        return false;
     if (local->alive >= 0 && localserver_pid(local->alive) == pid)
         return false;
     shut(&local->alive);

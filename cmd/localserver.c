@@ -100,7 +100,7 @@ int localserver_call(int dir)
 
 /* ---- the server ---- */
 
-static void raise_limit(int which, rlim_t wanted)
+static void raise_limit(unsigned which, rlim_t wanted)
 {
     struct rlimit limit;
     struct rlimit more = {wanted, wanted};
@@ -116,7 +116,8 @@ static void raise_limit(int which, rlim_t wanted)
 /* It serves others, too, who are not to suffer from the limits of the first. */
 static void forget_limits(void)
 {
-    static const int others[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NPROC};
+    static const unsigned others[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE,
+                                      RLIMIT_NPROC};
     struct sched_param usual = {.sched_priority = 0};
     struct rlimit none = {0, 0};
     size_t i;
@@ -262,8 +263,8 @@ static pid_t await_child(int *status, time_t seconds)
     return pid;
 }
 
-/* Returns when nobody uses the server any more, or when it has ended. */
-static void keep(int dir, int users, pid_t server)
+/* Returns when nobody uses the server any more, or when it has ended: does it still run? */
+static bool keep(int dir, int users, pid_t server)
 {
     pid_t watcher = watch_users(users, getpid());
     int status;
@@ -273,15 +274,15 @@ static void keep(int dir, int users, pid_t server)
         mark_as_fresh(dir);
         ended = await_child(&status, watcher > 0 ? FRESH_S : FORK_AGAIN_S);
         if (ended == server || (ended < 0 && errno == ECHILD && watcher > 0))
-            return;
+            return false;
         if (ended > 0 && ended == watcher && WIFEXITED(status)) {
             int now;
 
             if (localdir_has(dir, LOCALDIR_USERS, users))
-                return;
+                return true;
             now = localdir_file(dir, LOCALDIR_USERS);
             if (now < 0)
-                return;
+                return true;
             close(users);
             users = now;
         }
@@ -296,6 +297,7 @@ static void become_keeper(int dir, int log, int alive)
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     int users = localdir_file(dir, LOCALDIR_USERS);
     pid_t keeper = getpid();
+    bool is_running;
     pid_t server;
     int i;
 
@@ -315,10 +317,9 @@ static void become_keeper(int dir, int log, int alive)
         become_server(keeper, log);
     }
     close(log);
-    if (server > 0)
-        keep(dir, users, server);
+    is_running = server > 0 && keep(dir, users, server);
     unlinkat(dir, LOCALDIR_SOCKET, 0); /* as a server that was killed doesn't */
-    if (server > 0)
+    if (is_running)
         kill(server, SIGKILL); /* nothing of it is to be kept */
     _exit(0);
 }
