@@ -321,7 +321,13 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
 
     if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
         return;
-    if (!process_read(&process, pid) || (process.is_dead && !walk->finds_all))
+    if (!process_read(&process, pid)) {
+        /* where /proc hides the processes of others (hidepid), this one may be there and run */
+        if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
+            walk->is_whole = false;
+        return;
+    }
+    if (process.is_dead && !walk->finds_all)
         return;
     if (!was_listed(walk->tree, &process, parent, listed))
         return;
@@ -677,8 +683,11 @@ bool tree_kill(struct tree *tree, int64_t until_ms, tree_reaped *reaped, void *c
     const struct sched_param lowest = {.sched_priority = 1};
     struct killing killing = {.reaped = reaped, .context = context};
     unsigned round = 0;
-    bool is_real_time = sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+    /* who has a real-time priority already keeps it: ours could be lower than that of the tree */
+    bool is_real_time =
+        sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
 
+    tree->refused = 0; /* whoever couldn't be sent TERM may have ended since */
     do {
         killing.is_any = killing.is_new = false;
         if (is_ours(tree))

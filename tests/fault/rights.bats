@@ -101,3 +101,18 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     eventually 5 dead "$guard"
     refute_match "$(<"$DIR/command.err")" 'the command was ended'
 }
+
+@test "what /proc hides isn't taken for frozen: no pause is said, and 76" {
+    local own_proc='mount -t proc -o hidepid=2 proc /proc && exec "$@"'
+    unshare -m sh -c "$own_proc" - true 2>/dev/null || skip 'no mounts of /proc here'
+    start command unshare -m sh -c "$own_proc" - \
+        setpriv --reuid 65534 --regid 65534 --clear-groups \
+        "$PLACE/rlock" -k "$KEY" -t 2 --on-lost pause -- "$PLACE/untouchable" "$PLACE/end"
+    eventually 10 file_has "$DIR/command.out" running
+    redis_pause
+    eventually 10 file_has "$DIR/command.err" "can't be ended: pid "
+    refute_match "$(<"$DIR/command.err")" ': paused: '
+    redis_continue
+    let_end
+    assert_status 76
+}
