@@ -41,7 +41,8 @@ struct attending {
     struct leash leash;
     int events; /* of the renewals; -1: there are none */
     int timer;
-    int64_t end_ms; /* of the lease */
+    int64_t end_ms;         /* of the lease */
+    int64_t leash_again_ms; /* not before this is a leash started that couldn't be */
     bool kills;
     bool is_over;
     bool is_lost;
@@ -198,9 +199,13 @@ static int start_leash(struct attending *a)
                : 0;
 }
 
-/* It was killed: there is to be one again. Nothing may fork beside a thread. */
+/*
+ * It was killed, or couldn't be started again after that: there is to be one again. Nothing may
+ * fork beside a thread.
+ */
 static void replace_leash(struct attending *a)
 {
+    a->leash_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
     leash_drop(&a->leash);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
@@ -211,11 +216,18 @@ static void replace_leash(struct attending *a)
     start_leash(a);
 }
 
+static bool lacks_leash(const struct attending *a)
+{
+    return a->kills && a->leash.fd < 0;
+}
+
 static int64_t next_look(const struct attending *a)
 {
+    int64_t term_ms = a->kills ? times_of(a).term_ms : RLOCK_NEVER;
+
     if (a->events < 0)
         return rlock_clock_ms() + a->grant->timing.reply_ms;
-    return a->kills ? times_of(a).term_ms : RLOCK_NEVER;
+    return lacks_leash(a) && a->leash_again_ms < term_ms ? a->leash_again_ms : term_ms;
 }
 
 /* By itself, or by the leash because time is over, which that did before we came to it. */
@@ -260,7 +272,8 @@ static void attend(struct attending *a)
             take_signals(a);
         if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
             lose_by_time(a);
-        if (!a->is_over && watch[2].revents != 0)
+        if (!a->is_over &&
+            (watch[2].revents != 0 || (lacks_leash(a) && rlock_clock_ms() >= a->leash_again_ms)))
             replace_leash(a);
     }
 }
