@@ -40,7 +40,7 @@ static int note_others(struct guard *guard)
         if (failed)
             return failed;
     }
-    if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0) {
+    if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0) {
         if (guard->tree.children >= 0)
             close(guard->tree.children);
         tree_set_root(&guard->tree, getpid());

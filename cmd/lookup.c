@@ -141,7 +141,7 @@ static bool await_command(const struct helping *h, pid_t command, int out, int64
         while (waitpid(command, status, 0) < 0 && errno == EINTR)
             continue;
     }
-    while (has_ended && take_output(out, line, &used, &is_whole))
+    while (has_ended && !is_whole && take_output(out, line, &used, &is_whole))
         continue;
     line[used] = '\0';
     if (has_pidfd)
