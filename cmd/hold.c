@@ -561,7 +561,9 @@ static void say_not_released(const struct holding *h, enum rlock_ending ending, 
                     err->status == RLOCK_E_NO_QUORUM;
     char hint[120] = "the lock is free when its ttl ends";
 
-    if (!h->is_lost && may_pass && until > now && release_later(h, ending, stay_ms, until))
+    h->result->is_releasing =
+        !h->is_lost && may_pass && until > now && release_later(h, ending, stay_ms, until);
+    if (h->result->is_releasing)
         snprintf(hint, sizeof hint,
                  "the lock is free when its ttl ends, or sooner: rlock tries on for %d s",
                  (int)((until - now + 999) / 1000));

@@ -29,6 +29,7 @@ struct hold_result {
     int64_t paused_ms;  /* how long the command was frozen, in all */
     int interrupted_by; /* the signal that came before the command was started; 0: none */
     int from_terminal;  /* the last signal that the terminal sent to all of us; 0: none */
+    bool is_releasing;  /* a process of its own tries on, and may need a password for that */
 };
 
 /* hold: run the command under the lease, give the lease back, and say how it went. */

@@ -300,6 +300,8 @@ int run(const struct options *options)
     if (verdict == VERDICT_INTERRUPTED && run.held.interrupted_by != 0)
         run.session.number = run.held.interrupted_by;
     write_report(&run, verdict);
+    if (run.held.is_releasing) /* the processes that look passwords up serve that one now */
+        session_hand_over(&run.session);
     session_close(&run.session);
     free(run.keys);
     end_alike(&run, verdict);

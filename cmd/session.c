@@ -320,6 +320,13 @@ void session_leave(struct session *session)
     password_helper_leave(&session->sentinel_password_helper);
 }
 
+void session_hand_over(struct session *session)
+{
+    password_helper_detach(&session->password_helper);
+    password_helper_detach(&session->sentinel_password_helper);
+    session_leave(session);
+}
+
 void session_close(struct session *session)
 {
     rlock_close(session->lock);

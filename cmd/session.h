@@ -50,6 +50,9 @@ int session_status(const struct session *session, enum verdict verdict);
 /* session_leave: another process, forked from this one, goes on with it. */
 void session_leave(struct session *session);
 
+/* session_hand_over: the same, and the processes that look passwords up let go of our stderr. */
+void session_hand_over(struct session *session);
+
 /* session_close: give up the connections; gives no lease back. */
 void session_close(struct session *session);
 
