@@ -17,7 +17,7 @@ if type(held) == 'table' then
   return held
 end
 local last, complaint = last_fence(locks[1])
-complaint = complaint or check_cards() or missing_right(locks[1], 'x', token)
+complaint = complaint or check_cards() or attempt == 1 and missing_right(locks[1], 'x', token)
 if complaint then
   return complaint
 end

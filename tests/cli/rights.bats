@@ -158,6 +158,15 @@ attacks() {
         done
 }
 
+@test "rights: a server whose command ACL has another name grants locks" {
+    local each
+    redis_start no-acl --rename-command ACL acl-of-ours
+    for each in -x -s --slots=2; do
+        run -7 --separate-stderr rlock -u "unix://$REDIS_SOCKET" -k "$KEY" $each -- sh -c 'exit 7'
+        assert_eq "$stderr" ''
+    done
+}
+
 @test "rights: no command that one can send touches a key of the other's locks" {
     local victims before told
     make_victims
