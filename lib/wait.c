@@ -59,13 +59,14 @@ static bool has_any_answered(const struct quorum *quorum)
 
 /*
  * Outcomes and faults that may pass by themselves. A certificate that is wrong is one of them
- * where it was right before: it is being replaced, and that takes a moment or two.
+ * where it was right before: it is being replaced, and that takes a moment or two. That the same
+ * server is named twice is no fault of a member's, and doesn't pass.
  */
 static bool may_pass(const struct quorum *quorum, enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING ||
-           (st == RLOCK_E_CONFIG && has_any_answered(quorum));
+           (st == RLOCK_E_CONFIG && roster_fault(quorum, NULL) == st && has_any_answered(quorum));
 }
 
 /*

@@ -65,6 +65,11 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
         run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
     assert_match "$stderr" \
         "misconfigured: 127.0.0.1:$REDIS_PORT and $REDIS_SOCKET are the same server"
+    # however long one would wait: it doesn't pass
+    RLOCK_URL="${urls[*]:0:2} unix://$REDIS_SOCKET" \
+        run_ms rlock -k "$KEY" -w 60 -- touch "$DIR/ran"
+    assert_status 78
+    assert_between "$took" 0 30000 'ms until that was said'
     [[ ! -e $DIR/ran ]]
     assert_no_locks
     run -78 --separate-stderr rlock -u "${urls[0]}" -u local: -u "${urls[1]}" -k "$KEY" -- true
