@@ -145,7 +145,7 @@ static bool is_known(const struct addresses *known, const struct address *addres
     return false;
 }
 
-/* The address that was connected last is the first, if it is still one. */
+/* The address that was connected last is the first, if it is still one and no replica's by now. */
 static void put_last_first(struct dial *dial)
 {
     struct address *item = dial->known.item;
@@ -155,6 +155,11 @@ static void put_last_first(struct dial *dial)
         i++;
     if (i == dial->known.n)
         return;
+    if (dial->is_shunned) {
+        memmove(&item[i], &item[i + 1], (dial->known.n - 1 - i) * sizeof item[0]);
+        item[dial->known.n - 1] = dial->last;
+        return;
+    }
     memmove(&item[1], &item[0], i * sizeof item[0]);
     item[0] = dial->last;
 }
@@ -340,6 +345,7 @@ static enum rlock_status step_trying(struct dial *dial, struct stream *stream,
             *stream = dial->trying[i].stream;
             dial->trying[i].stream.fd = -1;
             dial->last = dial->trying[i].to;
+            dial->is_shunned = false;
             dial_stop(dial);
             return st;
         }

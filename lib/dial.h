@@ -18,6 +18,7 @@ struct dial {
     struct addresses known;
     struct address last; /* that was connected; its turn comes first */
     bool is_name;        /* what the URL has is no address */
+    bool is_shunned;     /* or last: the server there takes no locks */
     bool has_alias;      /* the other name of the URL was not taken up yet */
     size_t next;         /* index of the address to try next */
     int64_t until_ms;    /* of the whole call */

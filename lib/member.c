@@ -352,6 +352,7 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
 static void leave_demoted(struct member *member)
 {
     node_abandon(&member->at->node, NULL);
+    member->at->node.dial.is_shunned = true;
     member->n_moves++; /* the next connection may be to a server with another clock */
 }
 

@@ -153,6 +153,17 @@ assert_all_served() {
     assert_all_served
 }
 
+@test "one name for both at once: a holder is renewed by whichever is the primary" {
+    pair 127.0.0.2 127.0.0.3
+    name_start
+    hold job -k "$KEY" -t 6
+    name_leads_to() { printf '%s locks.test\n' 127.0.0.2 127.0.0.3 >"$DIR/hosts"; }
+    change
+    is_renewed
+    let_go job 7
+    assert_status 7
+}
+
 @test "a proxy that asks for roles: the same" {
     pair 127.0.0.2 127.0.0.3
     haproxy_start
