@@ -40,7 +40,7 @@ void login_close(struct login *login)
 
 enum rlock_status login_wait(struct login *login, struct rlock_error *err)
 {
-    if (login->fd < 0 && login->n_waiting == 0) {
+    if (login->n_waiting == 0 && (login->fd < 0 || login->found != RLOCK_PENDING)) {
         login->found = RLOCK_PENDING;
         login->fd =
             login->source.ask(login->source.context, rlock_clock_ms() + login->lookup_ms, err);
