@@ -14,8 +14,22 @@ teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
+    PIDS=/sys/fs/cgroup/pids/rlock-test-$BASHPID
+    mkdir "$PIDS" 2>/dev/null || PIDS=
 }
-teardown() { common_teardown; }
+teardown() {
+    common_teardown
+    [[ -z $PIDS ]] || rmdir "$PIDS" || :
+}
+
+# start_limited NAME COMMAND...: start, with 4,000 processes at the most, where a cgroup can be had.
+# Those that have ended pile up until they are reaped, and would leave no numbers for other tests.
+start_limited() {
+    local name=$1
+    shift
+    start "$name" sh -c '[ -z "$0" ] || {
+        echo 4000 >"$0/pids.max" && echo $$ >"$0/cgroup.procs"; }; exec "$@"' "$PIDS" "$@"
+}
 
 last_ms() {
     local last
@@ -43,7 +57,7 @@ wait_ms() {
 run_away() {
     local since within
     rm -f "$DIR/shown"
-    start away "$RLOCK" -k "$KEY" -t 3 -- "$TOOLS/runaway" "$1" "$2" 6 "$DIR/shown"
+    start_limited away "$RLOCK" -k "$KEY" -t 3 -- "$TOOLS/runaway" "$1" "$2" 6 "$DIR/shown"
     eventually 10 ran 100
     since=$(now_ms)
     within=2500 # of the 6 s that it lives by itself; 1 s is promised where nobody else runs
@@ -64,8 +78,9 @@ run_away() {
 
 # all_ways KIND
 all_ways() {
-    local heads what run
-    for heads in ${RLOCK_TEST_HEADS:-1 12}; do
+    local heads='1 12' what run
+    ! is_sanitized || heads=1 # times are not looked at there
+    for heads in ${RLOCK_TEST_HEADS:-$heads}; do
         for what in guard program lock; do
             for ((run = 1; run <= ${RLOCK_TEST_RUNS:-1}; run++)); do
                 run_away "$1" "$heads" "$what" || return 1
