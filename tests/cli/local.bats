@@ -229,11 +229,13 @@ kill_server() {
 }
 
 @test "the server and rlock are killed: the guard ends the command before others are granted" {
+    local guard
     stubborn one
-    kill -STOP "$(named rlock-guard)"
+    guard=$(named rlock-guard) # others have guards, too, as soon as they wait
+    kill -STOP "$guard"
     kill -KILL "$pid" "$(servers)"
     not_granted
-    kill -CONT "$(named rlock-guard)"
+    kill -CONT "$guard"
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
 }
 
