@@ -9,7 +9,6 @@
 #include "guard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,21 +108,9 @@ int guard_hear(const struct guard *guard, struct ward_news *news)
 
 static bool is_stopped(pid_t pid)
 {
-    char text[256];
-    char path[32];
-    const char *at;
-    ssize_t n = 0;
-    int fd;
+    char state = tree_state(pid);
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        n = read(fd, text, sizeof text - 1);
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = '\0';
-    at = strrchr(text, ')');
-    return at != NULL && (strncmp(at, ") T", 3) == 0 || strncmp(at, ") t", 3) == 0);
+    return state == 'T' || state == 't';
 }
 
 void guard_fate(const struct guard *guard, bool is_gone, char *text, size_t room)
