@@ -128,7 +128,7 @@ make_victims() {
 }
 
 # All of them as they are, other than what the first in line does each 300 ms.
-state() {
+dump_all() {
     local each
     for each in "${victims[@]}"; do
         [[ $each == *:waiters ]] || echo "$each $(redis_cli dump "$each" | sha1sum)"
@@ -170,7 +170,7 @@ attacks() {
 @test "rights: no command that one can send touches a key of the other's locks" {
     local victims before told
     make_victims
-    before=$(state)
+    before=$(dump_all)
     attacks "${victims[@]}" >"$DIR/attacks"
     assert_between "$(wc -l <"$DIR/attacks")" 30000 500000 'requests'
 
@@ -178,19 +178,19 @@ attacks() {
     as job <"$DIR/attacks" >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'answers that are no refusal'
-    assert_eq "$(state)" "$before" 'the keys'
+    assert_eq "$(dump_all)" "$before" 'the keys'
 
     # the same from a script, which the manual's rule lets one run
     awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
         grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'answers that are no refusal'
-    assert_eq "$(state)" "$before" 'the keys, after scripts'
+    assert_eq "$(dump_all)" "$before" 'the keys, after scripts'
 
     # with all commands but those for operators it is the keys that decide
     redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
         '~job:*' '~{job:*' >/dev/null
     as loose <"$DIR/attacks" >"$DIR/told"
     assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 'refused for the key'
-    assert_eq "$(state)" "$before" 'the keys, after all commands'
+    assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
 }

@@ -47,8 +47,8 @@ each_wrong() {
 
 named() { echo "[{]${KEY}[}]:rlock:$1"; } # in an expression
 
-# state: every key with its value, and those whose time to live was set anew.
-state() {
+# dump_keys: every key with its value, and those whose time to live was set anew.
+dump_keys() {
     redis_cli eval 'local all = {}
         for _, key in ipairs(redis.call("KEYS", "*")) do
             table.insert(all, key .. " " .. redis.sha1hex(redis.call("DUMP", key)) ..
@@ -63,14 +63,14 @@ state() {
     while read -r kind type; do
         redis_cli flushall >/dev/null
         put "$kind" "$type"
-        before=$(state)
+        before=$(dump_keys)
         for options in -n '-n -s' '-n --slots 2' '-w 2' '-n --queue none' '-n --once 60'; do
             # who takes a lock alone that nobody waits for needs none of the other keys
             [[ $options:$kind != @(-n|-w*|*none|*once*):@(waiters|holder*) ]] || continue
             # shellcheck disable=SC2086
             run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
             assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at it, and DEL it"
-            assert_eq "$(state)" "$before" "with $kind a $type and $options"
+            assert_eq "$(dump_keys)" "$before" "with $kind a $type and $options"
         done
         run -0 --separate-stderr rlock status -k "$KEY"
     done < <(each_wrong)
@@ -87,7 +87,7 @@ state() {
         put "$kind" "$type"
         redis_cli pexpire "$KEY" 50000 >/dev/null
         redis_cli pexpire "$(helper fence)" 50000 >/dev/null
-        before=$(state)
+        before=$(dump_keys)
         for options in -n -w1 -s '--slots 2' '-w 2 --queue newest'; do
             # shellcheck disable=SC2086
             run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
@@ -95,7 +95,7 @@ state() {
         done
         run -77 --separate-stderr rlock break --yes -k "$KEY"
         assert_line "$(named "$kind") is no "
-        assert_eq "$(state)" "$before" "with $kind a $type"
+        assert_eq "$(dump_keys)" "$before" "with $kind a $type"
         run -75 rlock status -k "$KEY"
         if [[ $kind != holder* ]]; then
             assert_match "$output" "wrong +$(named "$kind") is no "
@@ -121,7 +121,7 @@ state() {
         redis_cli del "$(helper $kind)" >/dev/null
         put $kind string
         redis_cli pexpire "$KEY" 20000 >/dev/null
-        before=$(state)
+        before=$(dump_keys)
         assert_match "$(WANT=s renew $mine "$(fence)")" "^FOREIGN .*$kind is no "
         assert_match "$(WANT=s acquire $yours 1)" "^FOREIGN .*$kind is no "
         assert_match "$(confirm $mine "$(fence)")" "^FOREIGN .*$kind is no "
@@ -145,13 +145,13 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     for poison in "${POISON[@]}"; do
         redis_cli flushall >/dev/null
         redis_cli set "$(helper fence)" "$poison" px 60000 >/dev/null
-        before=$(state)
+        before=$(dump_keys)
         for options in -n -s '--slots 2' '-w 3' '--protocol timestamp --timestamp-unit ms' \
             "-k $KEY:other"; do
             # shellcheck disable=SC2086
             run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
             assert_line "^rlock: ($KEY:other )?$KEY: refused: .*$(named fence) is no fence .*DEL it"
-            assert_eq "$(state)" "$before" "after $options with '$poison'"
+            assert_eq "$(dump_keys)" "$before" "after $options with '$poison'"
         done
         run -0 rlock status -k "$KEY"
         assert_match "$output" "wrong +$(named fence) is no fence from 1 to "
@@ -187,9 +187,9 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     redis_cli set "$(helper fence)" 1e300 px 60000 >/dev/null
     assert_match "$(acquire $mine 1)" '^FOREIGN '
     redis_cli set "$KEY" "$mine v1 try=1 ttl=30000 pid=1 since=1" px 60000 >/dev/null
-    before=$(state)
+    before=$(dump_keys)
     assert_match "$(confirm $mine 1800000000000000)" '^FOREIGN '
-    assert_eq "$(state)" "$before"
+    assert_eq "$(dump_keys)" "$before"
     release $mine 1800000000000000 >/dev/null
     assert_eq "$(redis_cli get "$(helper fence)")" 1e300
 }
