@@ -36,7 +36,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -45,26 +44,12 @@
 
 #define TRY_AGAIN_MS 2
 
-static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
-                              ...) __attribute__((format(printf, 3, 4)));
-
-static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
-                              ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
-    va_end(args);
-    err->status = st;
-    return st;
-}
-
 static enum rlock_status fail_busy(struct rlock_error *err)
 {
-    return fail(err, RLOCK_BUSY,
-                "local: its server has ended, and others who used it, or who start it anew, are "
-                "not through yet: nothing is granted before they are");
+    return localdir_fail(
+        err, RLOCK_BUSY,
+        "local: its server has ended, and others who used it, or who start it anew, are "
+        "not through yet: nothing is granted before they are");
 }
 
 static void shut(int *fd)
@@ -97,13 +82,14 @@ static enum rlock_status look(struct local *local, int dir, struct rlock_error *
     if (local->fd < 0)
         local->fd = localdir_file(dir, LOCALDIR_USERS);
     if (local->fd < 0)
-        return fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_USERS ": %s", strerror(errno));
+        return localdir_fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_USERS ": %s", strerror(errno));
     if (flock(local->fd, LOCK_SH | LOCK_NB) == 0) {
         local->alive = localserver_call(dir);
         if (local->alive >= 0 && localdir_has(dir, LOCALDIR_USERS, local->fd))
             return RLOCK_OK;
         if (local->alive < 0 && errno == EPERM)
-            return fail(err, RLOCK_E_CONFIG, "local: another user's process is its server");
+            return localdir_fail(err, RLOCK_E_CONFIG,
+                                 "local: another user's process is its server");
         shut(&local->alive);
     }
     if (flock(local->fd, LOCK_EX | LOCK_NB) == 0 && localdir_has(dir, LOCALDIR_USERS, local->fd)) {
@@ -155,7 +141,8 @@ static enum rlock_status take_turn(int dir, struct rlock_until until, int *turn,
         if (*turn < 0)
             *turn = localdir_file(dir, LOCALDIR_START);
         if (*turn < 0)
-            return fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_START ": %s", strerror(errno));
+            return localdir_fail(err, RLOCK_E_SYSTEM, "local: " LOCALDIR_START ": %s",
+                                 strerror(errno));
         if (flock(*turn, LOCK_EX | LOCK_NB) == 0) {
             if (localdir_has(dir, LOCALDIR_START, *turn))
                 return RLOCK_OK;
@@ -177,13 +164,14 @@ static enum rlock_status start(struct local *local, int dir, struct rlock_until 
     unlinkat(dir, LOCALDIR_SOCKET, 0);
     while (flock(local->fd, LOCK_SH) != 0)
         if (errno != EINTR)
-            return fail(err, RLOCK_E_SYSTEM, "local: flock: %s", strerror(errno));
+            return localdir_fail(err, RLOCK_E_SYSTEM, "local: flock: %s", strerror(errno));
     st = localserver_start(dir, until, err);
     if (st != RLOCK_OK)
         return st;
     local->alive = localserver_call(dir);
     if (local->alive < 0)
-        return fail(err, RLOCK_E_UNREACHABLE, "local: its server was killed as it started");
+        return localdir_fail(err, RLOCK_E_UNREACHABLE,
+                             "local: its server was killed as it started");
     local->clients = localserver_clients(local->alive);
     return RLOCK_OK;
 }
@@ -260,7 +248,7 @@ bool local_has_ended(struct local *local)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     shut(&local->alive);
-    if (n > 0) /* it serves no more than it does already: we shall hear from the renewals */
+    if (n > 0) /* the server runs, and refuses one more connection: too many clients */
         return false;
     local->alive = localserver_call(local->door);
     if (local->alive < 0 && errno == EAGAIN) /* it runs, and too many call it at this moment */

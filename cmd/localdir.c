@@ -46,18 +46,16 @@
 #define BOOT_ID_BYTES 36
 #define UNUSED_S (30 * 24 * 3600) /* a directory in use is marked as fresh each hour */
 
-static enum rlock_status fail(struct rlock_error *err, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static enum rlock_status fail(struct rlock_error *err, const char *format, ...)
+enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, const char *format,
+                                ...)
 {
     va_list args;
 
     va_start(args, format);
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    err->status = RLOCK_E_CONFIG;
-    return RLOCK_E_CONFIG;
+    err->status = st;
+    return st;
 }
 
 /* ---- one directory ---- */
@@ -89,25 +87,29 @@ static enum rlock_status open_private(int above, const char *name, const char *p
     struct stat is;
 
     if (!is_safe_above(above))
-        return fail(err, "local: %.100s: others can change the directory above it; " ELSEWHERE,
-                    path);
+        return localdir_fail(err, RLOCK_E_CONFIG,
+                             "local: %.100s: others can change the directory above it; " ELSEWHERE,
+                             path);
     if (fstatat(above, name, &is, AT_SYMLINK_NOFOLLOW) != 0)
-        return fail(err, "local: %.100s: %s; " ELSEWHERE, path, strerror(errno));
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                             strerror(errno));
     if (!is_ours_alone(&is))
-        return fail(err,
-                    "local: %.100s: not a directory of this user's alone: user %u has it, with "
-                    "mode %o; " ELSEWHERE,
-                    path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
+        return localdir_fail(
+            err, RLOCK_E_CONFIG,
+            "local: %.100s: not a directory of this user's alone: user %u has it, with "
+            "mode %o; " ELSEWHERE,
+            path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
     if ((is.st_mode & 0700) != 0700) /* it was made under another umask */
         (void)!fchmodat(above, name, 0700, 0);
     *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)
-        return fail(err, "local: %.100s: %s; " ELSEWHERE, path, strerror(errno));
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                             strerror(errno));
     if (fstat(*fd, &is) == 0 && is_ours_alone(&is))
         return RLOCK_OK;
     close(*fd);
     *fd = -1;
-    return fail(err, "local: %.100s: exchanged while it was opened", path);
+    return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: exchanged while it was opened", path);
 }
 
 /* The part of a path in front of its last name; `name` is that. */
@@ -137,13 +139,16 @@ static enum rlock_status open_path(const char *path, bool is_made, int *fd, stru
     int dir;
 
     if (!split(path, above, &last))
-        return fail(err, "local: %.100s: not the absolute path of a directory", path);
+        return localdir_fail(err, RLOCK_E_CONFIG,
+                             "local: %.100s: not the absolute path of a directory", path);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(last, "/"), last);
     dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return fail(err, "local: %.100s: %s; " ELSEWHERE, above, strerror(errno));
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, above,
+                             strerror(errno));
     if (is_made && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
-        st = fail(err, "local: %.100s: %s; " ELSEWHERE, path, strerror(errno));
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                           strerror(errno));
     else
         st = open_private(dir, name, path, fd, err);
     close(dir);
@@ -222,9 +227,9 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
 
     snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock", path);
     if (!read_boot_id(id))
-        fail(err, "local: " BOOT_ID " can't be read; " ELSEWHERE);
+        localdir_fail(err, RLOCK_E_CONFIG, "local: " BOOT_ID " can't be read; " ELSEWHERE);
     else if (state < 0)
-        fail(err, "local: %.100s: %s; " ELSEWHERE, shown, strerror(errno));
+        localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, shown, strerror(errno));
     else
         st = RLOCK_OK;
     if (st == RLOCK_OK) {
@@ -265,13 +270,15 @@ static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
     if (home < 0 && user->pw_uid < SYSTEM_UIDS)
         return RLOCK_PENDING;
     if (home < 0)
-        return fail(err, "local: home %.100s: %s; " ELSEWHERE, user->pw_dir, strerror(errno));
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: %s; " ELSEWHERE,
+                             user->pw_dir, strerror(errno));
     if (fstat(home, &is) == 0 && is.st_uid == geteuid())
         st = open_state(home, user->pw_dir, fd, err);
     else if (user->pw_uid < SYSTEM_UIDS)
         st = RLOCK_PENDING;
     else
-        st = fail(err, "local: home %.100s: another user's; " ELSEWHERE, user->pw_dir);
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: another user's; " ELSEWHERE,
+                           user->pw_dir);
     close(home);
     return st;
 }

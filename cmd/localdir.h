@@ -36,6 +36,10 @@ int localdir_file(int dir, const char *name);
 /* localdir_has: is an open file the one that the directory has under that name? */
 bool localdir_has(int dir, const char *name, int file);
 
+/* localdir_fail: set the fault and its text in `err`; returns `st`. */
+enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
+
 /* Its files: the server's socket, and what is locked by who uses and who starts the server. */
 #define LOCALDIR_SOCKET "server.sock"
 #define LOCALDIR_USERS "users"

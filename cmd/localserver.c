@@ -22,7 +22,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,21 +43,6 @@
 #define FEW_CLIENTS 1000
 
 extern char **environ;
-
-static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
-                              ...) __attribute__((format(printf, 3, 4)));
-
-static enum rlock_status fail(struct rlock_error *err, enum rlock_status st, const char *format,
-                              ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
-    va_end(args);
-    err->status = st;
-    return st;
-}
 
 /* ---- a connection to it ---- */
 
@@ -363,13 +347,13 @@ static enum rlock_status await(int dir, int keeper, int log, struct rlock_until 
         if (watch[0].revents != 0) {
             read_log(log, line, sizeof line);
             if (line[0] == '\0')
-                return fail(
+                return localdir_fail(
                     err, RLOCK_E_UNREACHABLE,
                     "local: neither valkey-server nor redis-server can be run; install one");
-            return fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
+            return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
         }
         if (rlock_clock_ms() >= until.at_ms)
-            return fail(err, RLOCK_E_UNREACHABLE, "local: its server doesn't answer");
+            return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server doesn't answer");
     }
     return RLOCK_OK;
 }
@@ -404,7 +388,8 @@ enum rlock_status localserver_start(int dir, struct rlock_until until, struct rl
         close(alive[1]);
         st = await(dir, alive[0], log, until, err);
     } else {
-        st = fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s", strerror(errno));
+        st = localdir_fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s",
+                           strerror(errno));
         close(alive[1]);
     }
     close(alive[0]);
