@@ -42,7 +42,7 @@ struct attending {
     int events; /* of the renewals; -1: there are none */
     int timer;
     int64_t end_ms;         /* of the lease */
-    int64_t leash_again_ms; /* not before this is a leash started that couldn't be */
+    int64_t leash_again_ms; /* when to start a leash again, after its fork failed */
     bool kills;
     bool is_over;
     bool is_lost;

@@ -15,8 +15,8 @@ enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 
 /*
  * Only regular files are read, and pipes that we were given as descriptors
- * (/dev/fd/N); nothing else is waited for. A signal that ends us by default
- * does so meanwhile.
+ * (/dev/fd/N); other kinds of files are refused at once. A signal whose default
+ * action is to end rlock ends it while it reads.
  *
  * config_read: read the file at `path`. Empty lines and lines whose first
  * character is '#' are passed over; blanks around names and values don't

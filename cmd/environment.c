@@ -124,7 +124,7 @@ static bool is_to_hide(char *entry)
     return holds_secret(entry) && !tells_place(entry);
 }
 
-static bool is_hidden; /* something of our environment, where it is not cleared yet */
+static bool is_hidden; /* our copy of the environment still holds a password */
 
 void environment_hide(char **inherited)
 {

@@ -89,7 +89,7 @@ static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
     return lease;
 }
 
-/* One that holds a frozen tree still may take its time only until it is asked for something. */
+/* A guard whose tree is frozen has no deadline until it is asked for something. */
 static void expect_answer(struct holding *h, int64_t in_time_ms)
 {
     int64_t now = rlock_clock_ms();

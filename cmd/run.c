@@ -144,7 +144,10 @@ static void unreached(void *context)
     run->has_prepared = false;
 }
 
-/* The guard shares with us what we write on next. To get it back takes time, which there is now. */
+/*
+ * Since the fork of the guard the pages of the stack are copy-on-write. rlock writes to them while
+ * it waits, so that no page fault delays the start of the command.
+ */
 static void own_stack(void)
 {
     volatile char below[STACK_BYTES];

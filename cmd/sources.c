@@ -331,8 +331,8 @@ static bool lacks_argument(struct reading *reading, const struct option *row)
 
 /*
  * A word that comes behind -k or --key is a key only if it can't be a slip: behind an unset
- * variable "rlock -k $JOB -- job" has the key "--", and -k=job has the key "=job". Each excludes
- * nobody who means another lock, or the lock that was meant. With --key=KEY any key is possible.
+ * variable "rlock -k $JOB -- job" has the key "--", and -k=job has the key "=job". Neither is the
+ * lock that its user means, so it would exclude nobody. With --key=KEY any key is possible.
  */
 static bool is_slip(struct reading *reading, const struct option *row, const char *value,
                     bool is_attached)

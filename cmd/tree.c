@@ -32,7 +32,7 @@
  *   100 us, and heads that wait for a processor meanwhile can't get away.
  * - Who has got KILL already doesn't get it again.
  * - A head with a session of its own gets KILL with its process group: that is one step for the
- *   kernel, and reaches the next head before this has left the group.
+ *   kernel, and a head that was just forked gets KILL while it is still in its parent's group.
  * - We run with real-time priority where we may, and else sleep only while all that are known
  *   have got KILL and need the processor to end.
  *

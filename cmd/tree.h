@@ -51,8 +51,8 @@ void tree_free(struct tree *tree);
 /*
  * tree_spare: leave alone a child of this process, and what is below it; it must not be reaped as
  * long as that is wanted. tree_spare_children: all that this process has now, and each process
- * below them; not the first time: what those that are spared have come to have below them. Nothing
- * that was found is known any more. False: no room.
+ * below them; a later call spares the new descendants of those that were spared before. The results
+ * of earlier walks are dropped. False: no room.
  */
 bool tree_spare(struct tree *tree, pid_t child);
 bool tree_spare_children(struct tree *tree, bool is_first);

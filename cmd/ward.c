@@ -172,7 +172,7 @@ static void reap(struct ward *ward)
         if (pid <= 0)
             break;
         if (WIFSTOPPED(status)) {
-            if (!ward->is_frozen) /* it has stopped only after all went on */
+            if (!ward->is_frozen) /* asked to before the release, and stopped after it */
                 freeze_release_one(pid, ward->lease.term_ms);
             continue;
         }

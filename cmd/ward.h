@@ -58,10 +58,10 @@ struct ward_news {
     int64_t still_ms;       /* WARD_PAUSED, WARD_DONE: since when nothing runs */
     int status;             /* WARD_DONE: the command's, as wait(2) gives it */
     bool by_lease;          /* WARD_DONE: the lease's end came first */
-    bool is_alone;          /* WARD_DONE: the program was taken for dead, so the tree was killed */
-    int refused;            /* WARD_DONE: an errno, why the tree could not be frozen */
-    pid_t pid;              /* WARD_REFUSED: who */
-    bool was_kill;          /* WARD_REFUSED: so that the guard can't end it whatever happens */
+    bool is_alone; /* WARD_DONE: the guard lost its socket to rlock, and so killed the tree */
+    int refused;   /* WARD_DONE: an errno, why the tree could not be frozen */
+    pid_t pid;     /* WARD_REFUSED: who */
+    bool was_kill; /* WARD_REFUSED: so that the guard can't end it whatever happens */
 };
 
 /* ward_say_refused: who can't be ended, as it has other rights than ours. */

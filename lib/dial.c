@@ -221,7 +221,7 @@ static enum rlock_status try_address(struct dial *dial, const struct address *to
     return RLOCK_OK;
 }
 
-/* An address is tried; a name is looked up, unless the resolver has another to look for. */
+/* An address is tried; a name is looked up, unless the lookup of the host's name still runs. */
 static enum rlock_status try_alias(struct dial *dial, struct rlock_error *err)
 {
     struct addresses number;

@@ -23,7 +23,7 @@ struct dial {
     size_t next;         /* index of the address to try next */
     int64_t until_ms;    /* of the whole call */
     int64_t turn_ms;     /* when the next address is tried beside the others */
-    int64_t spare_ms;    /* when the addresses of the call before are, as the resolver is silent */
+    int64_t spare_ms;    /* when those found last time are tried if the resolver is silent */
     size_t n_trying;
     struct {
         struct stream stream;

@@ -311,7 +311,8 @@ static enum rlock_status tell_rights(struct checkup *checkup)
             st = try_waiting(checkup, &lease, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
         st = err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
-    } else if (checkup_is_denied(checkup, st)) { /* scripts are allowed: it is for its keys */
+    } else if (checkup_is_denied(checkup,
+                                 st)) { /* EVAL is allowed, so it is the keys that are refused */
         add_refusal(rights.keys, sizeof rights.keys, key, checkup->err.text);
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {

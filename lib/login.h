@@ -36,7 +36,7 @@ void login_leave(struct login *login);
 
 /*
  * login_take: RLOCK_OK with a copy, to be given back by login_forget(), RLOCK_PENDING, or a
- * fault; but for RLOCK_PENDING this one waits no longer.
+ * fault. Any result but RLOCK_PENDING ends the wait, as login_leave() does.
  */
 enum rlock_status login_take(struct login *login, char **password, struct rlock_error *err);
 

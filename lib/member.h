@@ -83,8 +83,8 @@ enum rlock_status member_open(struct member *member, const char *url, const char
                               struct login *login, struct rlock_error *err);
 
 /*
- * member_open_sentinels: as whom the Sentinels of the URL, if it has any, are
- * asked; all is borrowed, and may be NULL.
+ * member_open_sentinels: user and password for the Sentinels of the URL, if it
+ * has any. Each pointer is borrowed for as long as the member is open, or NULL.
  */
 enum rlock_status member_open_sentinels(struct member *member, const char *user,
                                         const char *password, struct login *login,
@@ -122,8 +122,8 @@ int64_t member_deadline_ms(const struct member *member);
 void member_step(struct member *member);
 
 /*
- * member_discard: what it has answered is to an earlier request than the one that it was to be
- * asked: to that it has given no answer.
+ * member_discard: ignore the reply that has come: it belongs to an earlier request, and the one
+ * that the member was to be asked was never sent.
  */
 void member_discard(struct member *member);
 

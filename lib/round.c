@@ -129,7 +129,7 @@ static void step_pending(struct quorum *quorum, const struct round *round, bool 
             continue;
         member_step(member);
         if (member->state != RLOCK_PENDING && member->is_behind && over)
-            member_discard(member); /* or a grant would count as a fence that was noted */
+            member_discard(member); /* its grant of the first round is no noted fence */
         else if (member->state != RLOCK_PENDING && member->is_behind)
             ask_one(quorum, round, i, until);
         else if (member->state == RLOCK_PENDING && member->is_behind &&

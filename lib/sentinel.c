@@ -130,7 +130,10 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
     return wake;
 }
 
-/* Why it names nobody. Only what it wants of us, a password or a right, is not for it to mend. */
+/*
+ * Why a Sentinel names no primary. A refused login or a missing right is told as such; any other
+ * error counts as a Sentinel that can't be reached.
+ */
 static enum rlock_status read_error(const char *reply, const char *password,
                                     struct rlock_error *err)
 {

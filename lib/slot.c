@@ -95,7 +95,7 @@ static struct frame frame_of(const char *key)
     char number[12];
 
     if (tag == key + 1 &&
-        tag[bytes + 1] == '\0') { /* {job}: without {} as those of job are named */
+        tag[bytes + 1] == '\0') { /* {job}: else it would share its helper keys with job */
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{}:");
     } else if (tag == key && strchr(key, '}') == NULL) { /* job: it becomes a tag */
         snprintf(frame.before, sizeof frame.before, "{");

@@ -180,8 +180,9 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
 }
 
 /*
- * Once. What too few replicas have is not ours. Who can wait for them gives it back, and is in line
- * again where it was; or, if it never stood there, since the grant: its fence tells when that was.
+ * One attempt. A grant that too few replicas have doesn't count: a waiter releases it, and stands
+ * in line again with the same ticket. Who had no ticket takes the fence, which is the time of the
+ * grant.
  */
 static enum rlock_status attempt(struct asking *asking, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)

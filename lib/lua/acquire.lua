@@ -261,8 +261,8 @@ if busy then
   if busy.turn and redis.call('PTTL', busy.key) > CLAIM then -- the clock was set back
     redis.call('PEXPIRE', busy.key, CLAIM)
   end
-  -- Who stands in no line writes nothing else, and a server that has become a replica would be
-  -- asked for ever: it answers what it knows, and refuses only what could change that.
+  -- Without this write a waiter that stands in no line only reads. A demoted primary answers reads
+  -- for ever; it refuses the DEL with READONLY, and rlock connects anew.
   if not stands then
     redis.call('DEL', busy.wake .. token)
   end
