@@ -55,30 +55,6 @@ void bound_name(pid_t pid, char name[32])
     name[strcspn(name, "\n")] = '\0';
 }
 
-#define KERNEL_THREAD 0x00200000 /* PF_KTHREAD of the kernel's include/linux/sched.h */
-
-/* The flags of the process, the seventh word behind its name, which may hold any bytes. */
-static bool is_kernel_thread(pid_t pid)
-{
-    char text[512];
-    char path[32];
-    const char *at;
-    unsigned flags = 0;
-    ssize_t n = 0;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        n = read(fd, text, sizeof text - 1);
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = '\0';
-    at = strrchr(text, ')');
-    return at != NULL && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-           (flags & KERNEL_THREAD) != 0;
-}
-
 const char *bound_refusal(pid_t pid)
 {
     if (pid == 1)
@@ -86,7 +62,9 @@ const char *bound_refusal(pid_t pid)
     if (pid == getpid())
         return "it is this rlock, which ends at once; a shell's own process is $$ where it doesn't "
                "exec rlock";
-    return is_kernel_thread(pid) ? "it is a thread of the kernel, which nobody can end" : NULL;
+    if ((tree_flags(pid) & TREE_KERNEL_THREAD) != 0)
+        return "it is a thread of the kernel, which nobody can end";
+    return NULL;
 }
 
 bool bound_has_ended(const struct bound *bound)

@@ -157,6 +157,16 @@ char tree_state(pid_t thread)
     return *behind_name(thread, text, sizeof text);
 }
 
+unsigned tree_flags(pid_t pid)
+{
+    char text[512];
+    unsigned flags = 0;
+
+    /* %*c: the state, which the flags are the sixth field behind */
+    (void)!sscanf(behind_name(pid, text, sizeof text), "%*c %*d %*d %*d %*d %*d %u", &flags);
+    return flags;
+}
+
 pid_t tree_tracer(pid_t thread)
 {
     static const char name[] = "\nTracerPid:";

@@ -89,6 +89,14 @@ bool tree_each_thread(struct tree *tree, bool upwards, tree_see *see, void *cont
 /* tree_state: of a thread, as proc(5) has it: R, S, D, T, t, Z and so on; '\0': there is none. */
 char tree_state(pid_t thread);
 
+/*
+ * tree_flags: of a process, the PF_ ones of the kernel's include/linux/sched.h; 0: there is none of
+ * this number.
+ */
+#define TREE_EXITING 0x00000004       /* PF_EXITING */
+#define TREE_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
+unsigned tree_flags(pid_t pid);
+
 /* tree_tracer: the thread that traces this one, as a debugger does; 0: none. */
 pid_t tree_tracer(pid_t thread);
 

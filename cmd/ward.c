@@ -359,13 +359,19 @@ static void wait_for_something(const struct ward *ward)
 
 /* ---- the life of a guard ---- */
 
+/* A process that is killed closes its descriptors a moment before it stops being our parent. */
+static bool program_lives(const struct ward *ward)
+{
+    return (tree_flags(ward->program) & TREE_EXITING) == 0 && getppid() == ward->program;
+}
+
 /* The program's last words, where it can't say them. */
 static void speak(const struct ward *ward)
 {
     struct pollfd program = {.fd = ward->fd, .events = POLLIN};
 
-    if (ward->is_alone && getppid() == ward->program)
-        return; /* it lives, and was told */
+    if (ward->is_alone && program_lives(ward))
+        return; /* it closed the socket itself: it knows */
     if (ward->is_alone)
         report_say(ward->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
