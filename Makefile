@@ -81,17 +81,17 @@ comma := ,
 
 # ---- files ---------------------------------------------------------------------------------------
 
-LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/notls.c,lib/tls.c lib/libssl.c),\
-                         $(wildcard lib/*.c))
+LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/wire/notls.c,\
+                             lib/wire/tls.c lib/wire/libssl.c),$(wildcard lib/*.c lib/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
-CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c))
+CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c cmd/*/*.c))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
 SHIMS    := $(patsubst tests/tools/%.c,$(B)/tools/%.so,$(wildcard tests/tools/*shim.c))
 TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
                        $(filter-out %shim.c,$(wildcard tests/tools/*.c)))
-C_FILES   = $(wildcard lib/*.[ch] cmd/*.[ch] tests/*/*.[ch])
+C_FILES   = $(wildcard lib/*.[ch] lib/*/*.[ch] cmd/*.[ch] cmd/*/*.[ch] tests/*/*.[ch])
 
 # What is installed: mode, file, place under PREFIX.
 MAN := $(notdir $(wildcard man/rlock.[13]))
@@ -122,13 +122,13 @@ ifeq ($(TLS),not-found)
 	     "rediss:// will be refused; make deps installs them, TLS=no says that it is meant" >&2
 endif
 
-$(B)/lib/%.o: lib/%.c | build/gen/scripts.h $(B)/hiredis.found
+$(B)/lib/%.o: lib/%.c | build/gen/scripts_embedded.h $(B)/hiredis.found
 	$(call compile,-Ilib -Ibuild/gen)
 
 $(B)/cmd/%.o: cmd/%.c | $(B)/hiredis.found
 	$(call compile,-Icmd -Ilib)
 
-build/gen/scripts.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua lib/lua/shared/*.lua)
+build/gen/scripts_embedded.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua lib/lua/shared/*.lua)
 	$(Q)mkdir -p $(@D) && awk -f $(filter-out lib/lua/shared/%,$^) >$@
 
 # Asked once, so that a missing header is one sentence and not a page of errors.
@@ -172,7 +172,7 @@ $(B)/tools/%: tests/tools/%.c
 $(B)/tools/%.so: tests/tools/%.c
 	$(call tool,-shared -fPIC)
 
--include $(wildcard $(B)/*/*.d)
+-include $(wildcard $(B)/*/*.d $(B)/*/*/*.d)
 
 # ---- use -----------------------------------------------------------------------------------------
 
@@ -252,11 +252,11 @@ check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz
-fuzz: build/gen/scripts.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
+fuzz: build/gen/scripts_embedded.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
 	$(Q)mkdir -p build/fuzz && for f in $(patsubst fuzz_%,%,$(notdir $(REPLAYS))); do \
 	    clang -g -O1 -std=c11 -fsanitize=fuzzer,address,undefined $(ALL_CPPFLAGS) -Itests/fuzz \
 	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c $(LIB_SRC) \
-	        $(filter-out cmd/main.c,$(wildcard cmd/*.c)) $(HIREDIS_LIBS) -pthread -ldl && \
+	        $(filter-out cmd/main.c,$(wildcard cmd/*.c cmd/*/*.c)) $(HIREDIS_LIBS) -pthread -ldl && \
 	    mkdir -p build/fuzz/found-$$f && \
 	    build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=5 build/fuzz/found-$$f \
 	        tests/fuzz/corpus/$$f || exit 1; \

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* main: from the command line to an exit status. */
-#include "acquire.h"
-#include "break.h"
-#include "doctor.h"
-#include "environment.h"
-#include "help.h"
-#include "list.h"
-#include "release.h"
-#include "renew.h"
-#include "report.h"
-#include "run.h"
-#include "sources.h"
-#include "status.h"
+#include "options/help.h"
+#include "options/option_parser.h"
+#include "output/report.h"
+#include "session/environ.h"
+#include "verbs/acquire.h"
+#include "verbs/break.h"
+#include "verbs/doctor.h"
+#include "verbs/list.h"
+#include "verbs/release.h"
+#include "verbs/renew.h"
+#include "verbs/run.h"
+#include "verbs/status.h"
 
 #include <fcntl.h>
 #include <rlock.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* api: the calls of rlock.h over the layers below. */
-#include "clock.h"
-#include "doctor.h"
-#include "err.h"
-#include "keeper.h"
-#include "survey.h"
-#include "tls.h"
-#include "wait.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "doctor/doctor.h"
+#include "ops/acquire_loop.h"
+#include "ops/inspect.h"
+#include "ops/renewer.h"
+#include "wire/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 # embed: prints each Lua file as a C string literal, one literal line for each Lua line.
 #
-#     awk -f embed.awk NAME.lua... >scripts.h
+#     awk -f embed.awk NAME.lua... >scripts_embedded.h
 #
 # Comment lines become empty lines, so that line 12 of an error message from the server is
 # line 12 of the file; where a file says "-- with FILE" that one stands in its place, and the

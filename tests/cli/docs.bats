@@ -132,7 +132,7 @@ manual_variables() {
 }
 
 read_variables() {
-    grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*.c | cut -d'"' -f2
+    grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
     echo PATH           # by execvpe
     echo RLOCK_KEY      # as RLOCK_TOKEN of the environment that was inherited
     echo RLOCK_STRIPPED # by a name of its own
@@ -220,7 +220,7 @@ manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
 }
 
 program_events() {
-    sed -nE 's/.*(\.what = |say\(.*[ (]REPORT_[A-Z]+, )"([^"]*)".*/\2/p' "$ROOT"/cmd/*.c
+    sed -nE 's/.*(\.what = |say\(.*[ (]REPORT_[A-Z]+, )"([^"]*)".*/\2/p' "$ROOT"/cmd/*/*.c
     dump_column exits 2
 }
 manual_events() {

@@ -27,7 +27,7 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
     needs '__(vsn|sn)printf_chk'
 }
 
-needs() { readelf -Ws "${RLOCK%/*}"/cmd/*.o | grep -E "UND $1"; }
+needs() { readelf -Ws "${RLOCK%/*}"/cmd/*/*.o | grep -E "UND $1"; }
 
 @test "jumps go where they may only" {
     [[ $(uname -m) == x86_64 ]] || skip 'for x86 only'

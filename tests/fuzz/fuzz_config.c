@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_config: a configuration file of any bytes, from the file to the options. */
 #include "fuzz.h"
-#include "sources.h"
+#include "options/option_parser.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_duration: what people write as a duration or a number, and what they don't. */
 #include "fuzz.h"
-#include "units.h"
+#include "options/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

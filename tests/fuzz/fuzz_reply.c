@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_reply: a server that says anything, in pieces as long as the first byte says. */
-#include "answer.h"
 #include "fuzz.h"
+#include "lock/replies.h"
 
 static void read_all(const struct reply *reply)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_tls: a server that says anything in a handshake; the first byte says how it ends. */
 #include "fuzz.h"
-#include "tls.h"
+#include "wire/tls.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_url: an address of any bytes; a password in it is also found by who hides passwords. */
 #include "fuzz.h"
-#include "secret.h"
-#include "url.h"
+#include "process/secret.h"
+#include "wire/url.h"
 
 static bool is_host(const struct url *url)
 {

@@ -1,10 +1,11 @@
-# layers: a file may include only files of lower layers, and its own header.
+# layers: a file may include what stands above it in LAYERS, and its own header.
 #
-#     awk -v below="NAME..." -f layers.awk DIR/LAYERS DIR/*.[ch]
+#     awk -f layers.awk DIR/LAYERS FILE...
 #
-# LAYERS has lines `NUMBER NAME...`, low to high; # begins a comment. `below` names what may be
-# included from the folder underneath: of the whole library, rlock.h alone. scripts.h is made
-# from the Lua files and belongs to script.c.
+# A line of LAYERS is a folder and its files, low to high; the folder . is DIR itself. A file may
+# include files of folders above its own, and in its own folder the files to its left. The line
+# `library NAME...` has what may be included of the folder underneath. # begins a comment.
+# scripts_embedded.h is made from the Lua files and belongs to scripts.c.
 
 function complain(why) {
     printf "%s:%d: %s\n", FILENAME, FNR, why
@@ -12,30 +13,28 @@ function complain(why) {
 }
 
 function name_of(path) {
-    sub(/^.*\//, "", path)
     sub(/\.[ch]$/, "", path)
     return path
 }
 
-BEGIN {
-    n = split(below, names, " ")
-    for (i = 1; i <= n; i++)
-        layer[names[i]] = -1
-}
-
 NR == FNR {
     sub(/#.*/, "")
-    if (NF > 0 && $1 <= last)
-        complain("layers are not in order")
-    for (i = 2; i <= NF; i++)
-        layer[$i] = $1
-    if (NF > 0)
-        last = $1 + 0
+    if (FNR == 1) {
+        top = FILENAME
+        sub(/LAYERS$/, "", top)
+    }
+    for (i = 2; i <= NF; i++) {
+        name = $1 == "library" || $1 == "." ? $i : $1 "/" $i
+        if (name in layer)
+            complain(name " stands here twice")
+        layer[name] = ++n
+        is_ours[name] = $1 != "library"
+    }
     next
 }
 
 FNR == 1 {
-    self = name_of(FILENAME)
+    self = name_of(substr(FILENAME, length(top) + 1))
     seen[self] = 1
     if (!(self in layer))
         complain(self " is in no layer")
@@ -44,21 +43,19 @@ FNR == 1 {
 /^#[ ]*include "/ {
     split($0, part, "\"")
     other = name_of(part[2])
-    if (other == self || (other == "scripts" && self == "script"))
+    if (other == self || (other == "scripts_embedded" && self == "lock/scripts"))
         next
     if (!(other in layer))
         complain(self " may not include " other)
     else if (layer[other] >= layer[self])
-        complain(self " (" layer[self] ") may not include " other " (" layer[other] ")")
+        complain(self " may not include " other ", which stands behind it in LAYERS")
 }
 
 END {
     for (name in layer)
-        if (layer[name] >= 0 && !(name in seen)) {
+        if (is_ours[name] && !(name in seen)) {
             printf "%s: %s has a layer and no file\n", ARGV[1], name
             failed = 1
         }
     exit failed
 }
-
-BEGIN { last = -1 }

@@ -3,7 +3,8 @@
 #     awk -f only.awk RULES FILE...
 #
 # A rule is an extended regular expression, a tab, and the files in which it may match: paths,
-# a path ending in / for a whole folder, or - for none. Comments and the text of string and
+# a path ending in / for a whole folder, or - for none. A line that begins with a tab has more
+# files for the rule above it. Comments and the text of string and
 # character literals are not looked at.
 
 # What is left of a line; a comment may go on to the next ones.
@@ -35,7 +36,7 @@ function code(line,   i, c, left, quote) {
 }
 
 function is_allowed(rule,   n, i, files) {
-    n = split(allowed[rule], files, " ")
+    n = split(allowed[rule], files)
     for (i = 1; i <= n; i++)
         if (files[i] == FILENAME || (files[i] ~ /\/$/ && index(FILENAME, files[i]) == 1))
             return 1
@@ -45,6 +46,10 @@ function is_allowed(rule,   n, i, files) {
 NR == FNR {
     if ($0 ~ /^#/ || NF == 0)
         next
+    if (/^\t/ && n_rules > 0) {
+        allowed[n_rules] = allowed[n_rules] " " $0
+        next
+    }
     if (split($0, part, "\t") != 2) {
         printf "%s:%d: not a rule\n", FILENAME, FNR
         failed = 1

@@ -38,11 +38,12 @@ sources() {
     find cmd lib tests .ci Makefile -type f ! -name '*.tsv' ! -name package-lock.json \
         ! -path '*/corpus/*'
 }
+c_files() { find cmd lib -name '*.[ch]'; }
 shell_scripts() { sources | grep -E '\.(sh|bash|bats)$|^\.ci/'; }
 
 heads() {
     failed=0
-    for file in cmd/*.[ch] lib/*.[ch]; do
+    for file in $(c_files); do
         name=${file##*/}
         name=${name%.[ch]}
         if ! head -n 3 "$file" | grep -Eq "^(/\*| \*) $name: "; then
@@ -55,7 +56,7 @@ heads() {
 
 spaces() {
     # shellcheck disable=SC2046
-    ! grep -nE '[[:space:]]$' $(sources) && ! grep -n "$(printf '\t')" cmd/*.[ch] lib/*.[ch]
+    ! grep -nE '[[:space:]]$' $(sources) && ! grep -n "$(printf '\t')" $(c_files)
 }
 
 widths() {
@@ -82,9 +83,14 @@ shell_check() {
     shellcheck -x -S warning -e SC2034,SC2120,SC2154 $(shell_scripts) completions/rlock.bash
 }
 
-check 'layers of lib' awk -f tests/lint/layers.awk lib/LAYERS lib/*.[ch]
-check 'layers of cmd' awk -v below=rlock -f tests/lint/layers.awk cmd/LAYERS cmd/*.[ch]
-check 'only here' awk -f tests/lint/only.awk tests/lint/only cmd/*.[ch] lib/*.[ch]
+layers() { find "$1" -name '*.[ch]' -exec awk -f tests/lint/layers.awk "$1/LAYERS" {} +; }
+
+# shellcheck disable=SC2046
+only_here() { awk -f tests/lint/only.awk tests/lint/only $(c_files); }
+
+check 'layers of lib' layers lib
+check 'layers of cmd' layers cmd
+check 'only here' only_here
 check 'no line over 100 columns' widths
 check 'the first comment names the file' heads
 check 'no stray spaces' spaces

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_clock: deadlines and what can cut them short. */
-#include "clock.h"
+#include "base/clock.h"
 #include "tap.h"
 
 #include <limits.h>

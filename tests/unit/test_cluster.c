@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cluster: where error replies send us, and whom to ask when nobody is left. */
-#include "cluster.h"
-#include "codec.h"
+#include "server/cluster.h"
 #include "tap.h"
+#include "wire/resp.h"
 
 static const struct {
     const char *reply, *shown; /* NULL: nowhere */

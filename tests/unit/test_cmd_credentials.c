@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_credentials: the nearest password goes with the server, and nobody else sees it. */
-#include "credentials.h"
-#include "secret.h"
+#include "process/secret.h"
+#include "session/credentials.h"
 #include "tap.h"
 
 #include <poll.h>

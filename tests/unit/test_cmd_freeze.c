@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_freeze: what is frozen doesn't run, whoever wants it to, and then goes on as it was. */
-#include "freeze.h"
+#include "supervise/freeze.h"
 #include "tap.h"
 #include <errno.h>
 #include <fcntl.h>

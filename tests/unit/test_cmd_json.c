@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_json: whatever goes in, one valid JSON object comes out. */
-#include "json.h"
+#include "output/json.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_progress: the line that is shown while rlock waits, and when there is none. */
-#include "progress.h"
+#include "output/progress.h"
 #include "tap.h"
 
 #include <string.h>

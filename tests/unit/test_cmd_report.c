@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_report: what is said is one line, whatever it is made of. */
-#include "report.h"
+#include "output/report.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_show: how locks look: columns and JSON, whatever others wrote; rows and pages. */
-#include "rows.h"
-#include "show.h"
+#include "output/rows.h"
+#include "output/show.h"
 #include "tap.h"
 
 #include <stdlib.h>

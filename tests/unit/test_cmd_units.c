@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_units: durations and numbers as people write them. */
+#include "options/units.h"
 #include "tap.h"
-#include "units.h"
 
 #define DAY INT64_C(86400000)
 

@@ -12,11 +12,11 @@
  *
  * Linked with --wrap=send: what stops the client right behind a send comes from here.
  */
-#include "clock.h"
-#include "keeper.h"
+#include "base/clock.h"
+#include "lock/timing.h"
+#include "ops/renewer.h"
 #include "server.h"
 #include "tap.h"
-#include "timing.h"
 
 static const char *const the_key = "k";
 static const char *const some_keys[] = {"k", "l"};

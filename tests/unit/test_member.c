@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_member: how a request to one server stands, what went wrong, what time it is there. */
-#include "member.h"
 #include "peer.h"
+#include "quorum/member.h"
 #include "tap.h"
 
 #define SECRET "s3cret"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_quorum: what a round makes of the answers it gets, and of those it doesn't. */
-#include "clock.h"
-#include "quorum.h"
+#include "base/clock.h"
+#include "quorum/quorum.h"
 #include "server.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_random: tokens that nobody else draws, and jitter that stays in its bounds. */
-#include "random.h"
+#include "base/random.h"
 #include "tap.h"
 
 #include <stdlib.h>

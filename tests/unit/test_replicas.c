@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_replicas: what is made of the answers to WAIT, and on which connection they count. */
-#include "clock.h"
-#include "replicas.h"
+#include "base/clock.h"
+#include "ops/replicas.h"
 #include "server.h"
 #include "tap.h"
 

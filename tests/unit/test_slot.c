@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_slot: hash slots as a Cluster counts them, and helper keys that stay in them. */
-#include "slot.h"
+#include "server/slot.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_timing: all that must happen within a TTL fits into it. */
+#include "lock/timing.h"
 #include "tap.h"
-#include "timing.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  *
  * What a real server does, and certificates, are in tests/cli/tls.bats.
  */
-#include "member.h"
 #include "peer.h"
+#include "quorum/member.h"
 #include "tap.h"
 
 #include <fcntl.h>

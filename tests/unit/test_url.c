@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_url: addresses from text; a password is never told. */
 #include "tap.h"
-#include "url.h"
+#include "wire/url.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_watch: when a watcher is told what is in the way. */
+#include "quorum/watch.h"
 #include "tap.h"
-#include "watch.h"
 
 #define FAR_MS 1000000
 

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* config: read a file of "name = value" lines. */
+#include "options/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BLANKS " \t\r\n"
+
+/* The text without the blanks around it, in place. */
+static char *trim(char *text)
+{
+    size_t n;
+
+    text += strspn(text, BLANKS);
+    n = strlen(text);
+    while (n > 0 && strchr(BLANKS, text[n - 1]) != NULL)
+        n--;
+    text[n] = '\0';
+    return text;
+}
+
+static bool take_line(char *line, config_taker *take, void *context, char *why, size_t room)
+{
+    char *name = trim(line);
+    char *equals;
+
+    if (*name == '\0' || *name == '#')
+        return true;
+    equals = strchr(name, '=');
+    if (equals == NULL) {
+        snprintf(why, room, "not of the form name = value");
+        return false;
+    }
+    *equals = '\0';
+    return take(context, trim(name), trim(equals + 1), why, room);
+}
+
+/* A pipe that was given to us as a descriptor, as by <(...) in a shell, has its writer. */
+bool config_names_descriptor(const char *path)
+{
+    static const char *const places[] = {"/dev/fd/", "/proc/self/fd/", "/dev/stdin"};
+    size_t i;
+
+    for (i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (strncmp(path, places[i], strlen(places[i])) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * A named pipe without a writer, a terminal or a device could keep us for ever,
+ * or never end: they are refused, and opening them is not waited for.
+ */
+static const char *check_kind(const char *path, const struct stat *is)
+{
+    if (S_ISDIR(is->st_mode))
+        return strerror(EISDIR);
+    if (S_ISREG(is->st_mode) || (S_ISFIFO(is->st_mode) && config_names_descriptor(path)))
+        return NULL;
+    return "not a regular file";
+}
+
+/* Whoever can write it decides on which server the lock is, and who is told the password. */
+static const char *check_owner(const struct stat *is)
+{
+    if (is->st_uid != geteuid() && is->st_uid != 0)
+        return "it belongs to another user, who could name a server of theirs: chown it, or name "
+               "another file in RLOCK_CONFIG";
+    if ((is->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return "others than its owner may write it, and name a server of theirs: chmod go-w";
+    return NULL;
+}
+
+/* All of it. NULL: no fault. */
+static const char *read_all(int fd, char *text, size_t room, size_t *used)
+{
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    ssize_t n = 1;
+
+    for (*used = 0; n != 0 && *used < room;) {
+        n = read(fd, text + *used, room - *used);
+        if (n > 0)
+            *used += (size_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            poll(&more, 1, -1);
+        else if (n < 0 && errno != EINTR)
+            return strerror(errno);
+    }
+    if (*used > CONFIG_BYTES_MAX)
+        return "larger than 64 KiB";
+    return memchr(text, '\0', *used) != NULL ? "not a text: there is a NUL byte in it" : NULL;
+}
+
+/* The whole file, on the heap, `*used` bytes and a NUL; NULL, and why not. */
+static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    size_t room = CONFIG_BYTES_MAX + 1; /* one more than may be, to see that there is more */
+    char *text = NULL;
+    struct stat is;
+
+    *why = fd < 0 || fstat(fd, &is) != 0 ? strerror(errno) : check_kind(path, &is);
+    if (*why == NULL && is_trusted)
+        *why = check_owner(&is);
+    if (*why == NULL && is.st_size > 0 && (size_t)is.st_size < room)
+        room = (size_t)is.st_size + 1;
+    *used = 0;
+    if (*why == NULL && (text = malloc(room + 1)) == NULL)
+        *why = strerror(ENOMEM);
+    if (*why == NULL)
+        *why = read_all(fd, text, room, used);
+    if (*why == NULL && *used == room && room <= CONFIG_BYTES_MAX)
+        *why = "it grew while it was read";
+    if (text != NULL)
+        text[*used] = '\0';
+    if (*why != NULL && text != NULL) {
+        explicit_bzero(text, *used);
+        free(text);
+    }
+    if (fd >= 0)
+        close(fd);
+    return *why == NULL ? text : NULL;
+}
+
+enum config_result config_read(const char *path, config_taker *take, void *context, char *why,
+                               size_t room)
+{
+    const char *failed;
+    char complaint[256];
+    bool good = true;
+    int number = 0;
+    size_t n;
+    char *text;
+    char *rest;
+
+    errno = 0;
+    rest = text = load(path, true, &n, &failed);
+    if (text == NULL && (errno == ENOENT || errno == ENOTDIR))
+        return CONFIG_ABSENT;
+    if (text == NULL) {
+        snprintf(why, room, "%s: %s", path, failed);
+        return CONFIG_BAD;
+    }
+    while (good && rest != NULL) {
+        number++;
+        good = take_line(strsep(&rest, "\n"), take, context, complaint, sizeof complaint);
+    }
+    if (!good)
+        snprintf(why, room, "%s:%d: %s", path, number, complaint);
+    explicit_bzero(text, n); /* a URL with a password may have stood in it */
+    free(text);
+    return good ? CONFIG_READ : CONFIG_BAD;
+}
+
+char *config_first_line(const char *path, const char **why)
+{
+    size_t n;
+    char *text = load(path, false, &n, why);
+    size_t line = text == NULL ? 0 : strcspn(text, "\r\n");
+
+    if (text != NULL)
+        explicit_bzero(text + line, n - line);
+    return text;
+}
+
+void config_forget(char *line)
+{
+    if (line != NULL)
+        explicit_bzero(line, strlen(line));
+    free(line);
+}

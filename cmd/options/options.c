@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* options: everything that can be asked for, in one table. */
+#include "options/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct options, member)
+
+#define IN_RUN IN(VERB_RUN)
+#define IN_ACQUIRE IN(VERB_ACQUIRE)
+#define IN_GRANTED (IN_RUN | IN_ACQUIRE)
+#define IN_BY_TOKEN (IN(VERB_RENEW) | IN(VERB_RELEASE))
+#define IN_DOCTOR IN(VERB_DOCTOR)
+#define IN_MEASURED (IN_GRANTED | IN(VERB_RENEW) | IN_DOCTOR)
+#define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK) | IN_DOCTOR)
+#define IN_ALL (IN(VERB_COUNT) - 1)
+
+/* clang-format off: a row a line or two, its columns under each other */
+const struct option option_table[OPTION_COUNT] = {
+    {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
+     "what to lock; again for several, of which all are had or none"},
+    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_MEASURED, true, "30s",
+     "lease length, 1s to 30d; renewed at a third of it"},
+    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_GRANTED, true, NULL,
+     "don't wait for the lock"},
+    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_GRANTED, true, "for ever",
+     "wait at most so long; 0 is -n"},
+    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), IN_GRANTED, true, "75",
+     "exit status when the lock was not had in time"},
+    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_GRANTED, true, "fifo",
+     "stand in line; take it when it is free; or let only the newest waiter stay"},
+    {'s', "shared", NULL, OPTION_FLAG, AT(shared), IN_GRANTED, true, NULL,
+     "together with others that want it shared"},
+    {'x', "exclusive", NULL, OPTION_FLAG, AT(exclusive), IN_GRANTED, true, NULL,
+     "together with nobody, as without -s and --slots"},
+    {'\0', "slots", "N", OPTION_NUMBER, AT(slots), IN_GRANTED, true, NULL,
+     "together with at most N - 1 others, each with a slot of its own"},
+    {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
+     "run STRING by /bin/sh -c"},
+    {'\0', "on-lost", "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_GRANTED, true, "kill",
+     "what happens to the command when the lock is lost"},
+    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_GRANTED, true,
+     "a sixth of the ttl, at most 5s", "time between TERM and KILL"},
+    {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
+     "end the command after so long, status 124"},
+    {'\0', "protocol", "token|timestamp", OPTION_CHOICE, AT(is_time), IN_RUN, true, "token",
+     "what stands in the key: its owner, or the time of its expiry as in older programs"},
+    {'\0', "timestamp-unit", "s|ms", OPTION_CHOICE, AT(is_ms), IN_RUN, true, "s",
+     "the unit of that time"},
+    {'\0', "min-hold", "DURATION", OPTION_DURATION, AT(min_hold_ms), IN_RUN, true, NULL,
+     "the lock stays taken at least so long, also when the command ends sooner"},
+    {'\0', "once", "DURATION", OPTION_DURATION, AT(once_ms), IN_RUN, false, NULL,
+     "after success mark it as done for so long; others don't run, status 0"},
+    {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
+     "keep the lock until every descendant of the command has ended"},
+    {'\0', "nested", NULL, OPTION_FLAG, AT(nested), IN_RUN, true, NULL,
+     "run only under a lock of an outer rlock, else end with 76"},
+    {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",
+     "it counts as held only when N replicas of the server have it"},
+    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
+     "shown to those who wait"},
+    {'u', "url", "URL", OPTION_TEXTS, AT(urls), IN_ALL, true, "redis://127.0.0.1:6379",
+     "which server: redis://, rediss://, redis+sentinel://, unix:// or local:; again for a quorum"},
+    {'\0', "tls-ca", "FILE", OPTION_TEXT, AT(tls_ca), IN_ALL, true, "the system's",
+     "the CAs that a rediss:// server may be certified by; or a folder of them"},
+    {'\0', "tls-cert", "FILE", OPTION_TEXT, AT(tls_cert), IN_ALL, true, NULL,
+     "the certificate to show to a rediss:// server"},
+    {'\0', "tls-key", "FILE", OPTION_TEXT, AT(tls_key), IN_ALL, true, "the --tls-cert file",
+     "the key of that certificate"},
+    {'\0', "tls-name", "NAME", OPTION_TEXT, AT(tls_name), IN_ALL, true, "the host of the URL",
+     "the name that the certificate of a rediss:// server must be for"},
+    {'\0', "password-file", "FILE", OPTION_TEXT, AT(password_file), IN_ALL, true, NULL,
+     "the password is its first line"},
+    {'\0', "password-command", "COMMAND", OPTION_TEXT, AT(password_command), IN_ALL, true, NULL,
+     "the password is the first line that COMMAND prints"},
+    {'\0', "sentinel-user", "NAME", OPTION_TEXT, AT(sentinel_user), IN_ALL, true, NULL,
+     "the user as whom Sentinels are asked"},
+    {'\0', "sentinel-password-file", "FILE", OPTION_TEXT, AT(sentinel_password_file), IN_ALL, true,
+     NULL, "the password for the Sentinels is its first line"},
+    {'\0', "pass-credentials", NULL, OPTION_FLAG, AT(pass_credentials), IN_RUN, true, NULL,
+     "leave passwords in the command's environment"},
+    {'\0', "connect-timeout", "DURATION", OPTION_DURATION, AT(connect_ms), IN_ALL, true, "5s",
+     "for the first contact and each attempt after"},
+    {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), IN_ALL, true, NULL, "say only failures"},
+    {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), IN_ALL, true, NULL,
+     "say every step with its time"},
+    {'\0', "json", NULL, OPTION_FLAG, AT(json), IN_ALL, true, NULL,
+     "messages as one JSON object a line"},
+    {'\0', "report", "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
+     "at the end write a JSON object; - is stdout"},
+    {'\0', "report-append", "FILE", OPTION_TEXT, AT(report_append), IN_RUN, true, NULL,
+     "at the end append a JSON object with its time to FILE, as one line"},
+    {'\0', "bind-pid", "PID", OPTION_PID, AT(bind_pid), IN_ACQUIRE, true, NULL,
+     "a process stays behind that renews the lock until PID ends"},
+    {'\0', "log", "FILE|syslog", OPTION_TEXT, AT(log), IN_ACQUIRE, true,
+     "stderr, if a file or terminal", "where that process tells why it ended PID, a line each"},
+    {'\0', "token-file", "FILE", OPTION_TEXT, AT(token_file), IN_BY_TOKEN, true, NULL,
+     "the token is its first line, and not in RLOCK_TOKEN"},
+    {'\0', "quiet-if-gone", NULL, OPTION_FLAG, AT(quiet_if_gone), IN(VERB_RELEASE), true, NULL,
+     "a lock that is gone already is no failure"},
+    {'\0', "watch", NULL, OPTION_FLAG, AT(watch), IN(VERB_STATUS), false, NULL,
+     "look again each second, until ended"},
+    {'\0', "yes", NULL, OPTION_FLAG, AT(yes), IN(VERB_BREAK), false, NULL, "don't ask"},
+    {'h', "help", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL, "print this and exit"},
+    {'V', "version", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
+     "print the version and exit"},
+};
+/* clang-format on */
+
+const struct options options_by_default = {
+    .ttl_ms = 30000,
+    .wait_ms = -1,
+    .conflict_status = 75,
+    .kill_after_ms = -1,
+    .connect_ms = 5000,
+};
+
+void option_variable(const struct option *option, char variable[64])
+{
+    size_t i;
+
+    snprintf(variable, 64, "RLOCK_%s", option->name);
+    for (i = 0; variable[i] != '\0'; i++) {
+        if (variable[i] >= 'a' && variable[i] <= 'z')
+            variable[i] = (char)(variable[i] - 'a' + 'A');
+        else if (variable[i] == '-')
+            variable[i] = '_';
+    }
+}
+
+char *options_keys(const struct options *options, char between)
+{
+    size_t bytes = 1;
+    char *keys;
+    char *at;
+    size_t i;
+
+    for (i = 0; i < options->n_keys; i++)
+        bytes += strlen(options->keys[i]) + 1;
+    keys = malloc(bytes);
+    for (i = 0, at = keys; keys != NULL && i < options->n_keys; i++)
+        at = stpcpy(stpcpy(at, (char[]){i > 0 ? between : '\0', '\0'}), options->keys[i]);
+    return keys;
+}
+
+void options_fini(struct options *options)
+{
+    size_t i;
+
+    for (i = 0; i < options->n_texts; i++) {
+        explicit_bzero(options->texts[i], strlen(options->texts[i]));
+        free(options->texts[i]);
+    }
+    free(options->texts);
+    free(options->keys);
+    free(options->urls);
+}

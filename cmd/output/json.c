@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * json: write one object into a buffer.
+ *
+ * Strings come from anywhere: what is not UTF-8 becomes U+FFFD, so that the
+ * line is JSON whatever bytes a key has (RFC 8259, sections 7 and 8.1). Other
+ * characters stand as they are, unless a terminal that the line is shown on
+ * would act on them or show nothing: those are escaped.
+ */
+#include "output/json.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define END_BYTES 3 /* "}\n" and the NUL */
+
+static bool put(struct json *json, const char *bytes, size_t n)
+{
+    if (json->used + n + END_BYTES > json->room)
+        return false;
+    memcpy(json->text + json->used, bytes, n);
+    json->used += n;
+    json->text[json->used] = '\0';
+    return true;
+}
+
+static bool put_format(struct json *json, const char *format, ...)
+{
+    char text[48];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return n >= 0 && (size_t)n < sizeof text && put(json, text, (size_t)n);
+}
+
+/* The length of the UTF-8 sequence at `at`, 0 if there is none (RFC 3629). */
+static size_t sequence(const unsigned char *at)
+{
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    size_t n;
+    size_t i;
+
+    if (at[0] >= 0xc2 && at[0] <= 0xdf)
+        n = 2;
+    else if (at[0] >= 0xe0 && at[0] <= 0xef)
+        n = 3;
+    else if (at[0] >= 0xf0 && at[0] <= 0xf4)
+        n = 4;
+    else
+        return 0;
+    if (at[0] == 0xe0)
+        low = 0xa0; /* no overlong forms */
+    if (at[0] == 0xf0)
+        low = 0x90;
+    if (at[0] == 0xed)
+        high = 0x9f; /* no surrogates */
+    if (at[0] == 0xf4)
+        high = 0x8f; /* nothing above U+10FFFF */
+    for (i = 1; i < n; i++) {
+        if (at[i] < low || at[i] > high)
+            return 0;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return n;
+}
+
+/*
+ * Control characters, also those above ASCII (U+009B begins a sequence of a
+ * terminal's), and the category of format characters (Unicode 15.1, Cf): they
+ * have no width, or turn the direction of what follows. The two separators of
+ * lines and paragraphs, as many take them for an end of line.
+ */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
+    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
+    {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
+    {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+    {0xe0001, 0xe007f},
+};
+
+static bool is_hidden(uint32_t code)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (code >= hidden[i].first && code <= hidden[i].last)
+            return true;
+    return false;
+}
+
+/* Of a sequence of n bytes, which is one. */
+static uint32_t code_of(const unsigned char *at, size_t n)
+{
+    uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
+    size_t i;
+
+    for (i = 1; i < n; i++)
+        code = code << 6 | (at[i] & 0x3fU);
+    return code;
+}
+
+/* Beyond U+FFFF by two (RFC 8259, section 7). */
+static bool put_escaped(struct json *json, uint32_t code)
+{
+    if (code < 0x10000)
+        return put_format(json, "\\u%04x", (unsigned)code);
+    code -= 0x10000;
+    return put_format(json, "\\u%04x\\u%04x", (unsigned)(0xd800 | code >> 10),
+                      (unsigned)(0xdc00 | (code & 0x3ff)));
+}
+
+/* One character; returns the bytes it took of the value, 0 when there is no room. */
+static size_t put_character(struct json *json, const char *value)
+{
+    const unsigned char *at = (const unsigned char *)value;
+    size_t n;
+
+    if (*at == '"' || *at == '\\')
+        return put_format(json, "\\%c", *at) ? 1 : 0;
+    n = *at < 0x80 ? 1 : sequence(at);
+    if (n == 0)
+        return put(json, "\\ufffd", 6) ? 1 : 0;
+    if (is_hidden(code_of(at, n)))
+        return put_escaped(json, code_of(at, n)) ? n : 0;
+    return put(json, value, n) ? n : 0;
+}
+
+static bool put_string(struct json *json, const char *value)
+{
+    size_t n = 1;
+
+    if (!put(json, "\"", 1))
+        return false;
+    while (*value != '\0' && n > 0) {
+        n = put_character(json, value);
+        value += n;
+    }
+    return n > 0 && put(json, "\"", 1);
+}
+
+static bool put_name(struct json *json, const char *name)
+{
+    const char *comma = json->used > 1 ? "," : "";
+
+    return put(json, comma, strlen(comma)) && put_string(json, name) && put(json, ":", 1);
+}
+
+/* A member that didn't fit is taken back to where it began. */
+static void keep_if(struct json *json, bool whole, size_t before)
+{
+    if (whole)
+        return;
+    json->used = before;
+    json->text[before] = '\0';
+}
+
+void json_begin(struct json *json, char *text, size_t room)
+{
+    *json = (struct json){.text = text, .room = room};
+    put(json, "{", 1);
+}
+
+void json_string(struct json *json, const char *name, const char *value)
+{
+    size_t before = json->used;
+
+    keep_if(json, put_name(json, name) && put_string(json, value), before);
+}
+
+void json_number(struct json *json, const char *name, int64_t value)
+{
+    size_t before = json->used;
+
+    keep_if(json, put_name(json, name) && put_format(json, "%" PRId64, value), before);
+}
+
+void json_unsigned(struct json *json, const char *name, uint64_t value)
+{
+    size_t before = json->used;
+
+    keep_if(json, put_name(json, name) && put_format(json, "%" PRIu64, value), before);
+}
+
+void json_end(struct json *json)
+{
+    memcpy(json->text + json->used, "}\n", END_BYTES);
+    json->used += END_BYTES - 1;
+}

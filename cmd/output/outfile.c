@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outfile: write bytes to descriptors and files, and harm no file that is somebody else's.
+ *
+ * A path is walked folder by folder, each link by itself, so that it is known
+ * whose links were followed, and so that the file is then replaced in the very
+ * folder that was looked at. The links in /proc/self/fd are no paths: what they
+ * stand for is compared with the descriptors that rlock was started with.
+ */
+#include "output/outfile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <rlock.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 1000 /* for a pipe or terminal that takes nothing */
+#define LINKS_MAX 40     /* as many as the kernel follows */
+#define NAMES_TRIED 16
+#define ENDS_MAX 16
+#define DESCRIPTORS_LOOKED_AT 1024 /* where there is no /proc */
+#define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* ---- descriptors ---- */
+
+static bool write_all(int fd, const char *bytes, size_t n)
+{
+    ssize_t done;
+
+    while (n > 0) {
+        done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+/* The signals are blocked for the length of the write, and taken if they came. */
+static bool write_unbroken(int fd, const char *bytes, size_t n, bool without_pipe)
+{
+    struct timespec now = {0, 0};
+    sigset_t broken;
+    sigset_t before;
+    bool good;
+    int failed;
+
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGXFSZ);
+    if (without_pipe)
+        sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    good = write_all(fd, bytes, n);
+    failed = errno;
+    if (!good && (failed == EPIPE || failed == EFBIG))
+        sigtimedwait(&broken, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
+    return good;
+}
+
+bool outfile_write(int fd, const char *bytes, size_t n)
+{
+    return write_unbroken(fd, bytes, n, true);
+}
+
+bool outfile_print(int fd, const char *bytes, size_t n)
+{
+    return write_unbroken(fd, bytes, n, false);
+}
+
+/* Where a write could block: no more than a pipe with room is sure to take. */
+static int write_patiently(int fd, const char *bytes, size_t n)
+{
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    size_t part;
+
+    for (; n > 0; bytes += part, n -= part) {
+        part = n < PIPE_BUF ? n : PIPE_BUF;
+        if (poll(&room, 1, PATIENCE_MS) <= 0)
+            return EAGAIN;
+        if (!outfile_write(fd, bytes, part))
+            return errno;
+    }
+    return 0;
+}
+
+static int write_to(int fd, const char *bytes, size_t n)
+{
+    struct stat file;
+
+    if (fstat(fd, &file) != 0)
+        return errno;
+    if (!S_ISREG(file.st_mode))
+        return write_patiently(fd, bytes, n);
+    return outfile_write(fd, bytes, n) ? 0 : errno;
+}
+
+static int write_and_close(int fd, const char *bytes, size_t n)
+{
+    int failed = write_to(fd, bytes, n);
+
+    if (close(fd) != 0 && failed == 0)
+        failed = errno;
+    return failed;
+}
+
+/* ---- where a path leads ---- */
+
+struct place {
+    int dir;
+    char name[NAME_MAX + 1]; /* no link, unless `is_descriptor` */
+    bool is_descriptor;      /* a link of /proc to something that is open */
+};
+
+/* As the kernel does where its fs.protected_symlinks is on. */
+static bool is_others_link(int dir, const struct stat *link)
+{
+    struct stat folder;
+
+    return fstat(dir, &folder) != 0 ||
+           ((folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
+            link->st_uid != geteuid() && link->st_uid != folder.st_uid);
+}
+
+static bool is_in_proc(int dir)
+{
+    struct statfs system;
+
+    return fstatfs(dir, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
+
+static int go_to(struct place *place, int from, const char *folder)
+{
+    int dir = openat(from, folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int failed = dir < 0 ? errno : 0;
+
+    if (place->dir >= 0)
+        close(place->dir);
+    place->dir = dir;
+    return failed;
+}
+
+/* `rest` becomes what the link says, and behind that what was left of the path. */
+static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlinkat(place->dir, place->name, path, sizeof path);
+    size_t left = strlen(rest) + 1;
+
+    if (n < 0)
+        return errno;
+    if ((size_t)n + 1 + left > PATH_MAX)
+        return ENAMETOOLONG;
+    memmove(rest + n + !is_last, rest, left);
+    memcpy(rest, path, (size_t)n);
+    if (!is_last)
+        rest[n] = '/';
+    return *rest == '/' ? go_to(place, AT_FDCWD, "/") : 0;
+}
+
+/* The next name of the path goes to `place->name`, and is taken off `rest`. */
+static int next_name(struct place *place, char rest[PATH_MAX], bool *is_last)
+{
+    const char *at = rest + strspn(rest, "/");
+    size_t n = strcspn(at, "/");
+
+    if (n > NAME_MAX)
+        return ENAMETOOLONG;
+    memcpy(place->name, at, n);
+    place->name[n] = '\0';
+    at += n;
+    *is_last = *at == '\0';
+    at += strspn(at, "/");
+    if (n == 0 || (!*is_last && *at == '\0')) /* it ends with a slash */
+        return EISDIR;
+    memmove(rest, at, strlen(at) + 1);
+    return 0;
+}
+
+static int walk(struct place *place, char rest[PATH_MAX])
+{
+    int failed = go_to(place, AT_FDCWD, *rest == '/' ? "/" : ".");
+    bool is_last = false;
+    struct stat file;
+    int links = 0;
+
+    while (!failed) {
+        failed = next_name(place, rest, &is_last);
+        if (failed)
+            break;
+        if (fstatat(place->dir, place->name, &file, AT_SYMLINK_NOFOLLOW) != 0)
+            return is_last && errno == ENOENT ? 0 : errno;
+        if (!S_ISLNK(file.st_mode)) {
+            if (is_last)
+                return 0;
+            failed = go_to(place, place->dir, place->name);
+            continue;
+        }
+        place->is_descriptor = is_last && is_in_proc(place->dir);
+        if (place->is_descriptor)
+            return 0;
+        if (is_others_link(place->dir, &file))
+            return OUTFILE_OTHERS_LINK;
+        failed = ++links > LINKS_MAX ? ELOOP : read_link(place, rest, is_last);
+    }
+    return failed;
+}
+
+static int place_find(struct place *place, const char *path)
+{
+    char rest[PATH_MAX];
+
+    *place = (struct place){.dir = -1};
+    if (strlen(path) >= sizeof rest)
+        return ENAMETOOLONG;
+    strcpy(rest, path);
+    return walk(place, rest);
+}
+
+static void place_close(const struct place *place)
+{
+    if (place->dir >= 0)
+        close(place->dir);
+}
+
+static int open_place(const struct place *place, int flags)
+{
+    return openat(place->dir, place->name, flags | (place->is_descriptor ? 0 : O_NOFOLLOW), 0666);
+}
+
+/* ---- what rlock was started with ---- */
+
+/* Whatever rlock opens itself closes on exec. */
+static bool is_inherited(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+/* The inherited descriptors of one file. */
+struct shared {
+    bool is_open;
+    int writable;         /* one that can be written, that appends if any does; -1: none can */
+    int at_end[ENDS_MAX]; /* those that don't append, and write on where the file ends */
+    int n_at_end;
+};
+
+static void compare(struct shared *shared, int fd, const struct stat *file)
+{
+    struct stat open_file;
+    int flags = fcntl(fd, F_GETFL);
+
+    if (!is_inherited(fd) || flags < 0 || (flags & O_PATH) != 0 || fstat(fd, &open_file) != 0 ||
+        open_file.st_dev != file->st_dev || open_file.st_ino != file->st_ino)
+        return;
+    shared->is_open = true;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return;
+    if (shared->writable < 0 || (flags & O_APPEND) != 0)
+        shared->writable = fd;
+    if ((flags & O_APPEND) == 0 && S_ISREG(file->st_mode) && shared->n_at_end < ENDS_MAX &&
+        lseek(fd, 0, SEEK_CUR) == file->st_size)
+        shared->at_end[shared->n_at_end++] = fd;
+}
+
+static struct shared shared_of(const struct stat *file)
+{
+    struct shared shared = {.writable = -1};
+    DIR *all = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int fd;
+
+    for (fd = 0; all == NULL && fd < DESCRIPTORS_LOOKED_AT; fd++)
+        compare(&shared, fd, file);
+    while (all != NULL && (entry = readdir(all)) != NULL)
+        if (entry->d_name[0] != '.')
+            compare(&shared, atoi(entry->d_name), file);
+    if (all != NULL)
+        closedir(all);
+    return shared;
+}
+
+/*
+ * Appended to also where the descriptor doesn't append: its offset may be anywhere. One that
+ * stood at the end does so afterwards, or what is written to it next would be written over ours.
+ */
+static int append_shared(const struct place *place, const struct shared *shared,
+                         const struct stat *file, const char *bytes, size_t n)
+{
+    int failed;
+    int fd;
+    int i;
+
+    if (!S_ISREG(file->st_mode))
+        return write_to(shared->writable, bytes, n);
+    fd = open_place(place, APPENDING);
+    if (fd >= 0)
+        failed = write_and_close(fd, bytes, n);
+    else if (shared->writable >= 0 && (fcntl(shared->writable, F_GETFL) & O_APPEND) != 0)
+        failed = write_to(shared->writable, bytes, n);
+    else if (shared->n_at_end > 0)
+        failed = write_to(shared->at_end[0], bytes, n);
+    else
+        failed = errno;
+    for (i = 0; i < shared->n_at_end; i++)
+        lseek(shared->at_end[i], 0, SEEK_END);
+    return failed;
+}
+
+/* ---- a file ---- */
+
+static void draw_name(char name[40])
+{
+    uint64_t random = 0;
+
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (uint64_t)rlock_clock_ms();
+    snprintf(name, 40, ".rlock-report.%016llx", (unsigned long long)random);
+}
+
+/* A name that nobody can know in advance; whatever has it already is left alone. */
+static int create_new(const struct place *place, char name[40], mode_t mode)
+{
+    int fd = -1;
+    int i;
+
+    for (i = 0; i < NAMES_TRIED && fd < 0; i++) {
+        draw_name(name);
+        fd = openat(place->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+/* Whose it is and who may read it stays as it was. */
+static int dress(int fd, const struct stat *as)
+{
+    struct stat now;
+
+    if (fstat(fd, &now) != 0)
+        return errno;
+    if ((now.st_uid != as->st_uid || now.st_gid != as->st_gid) &&
+        fchown(fd, as->st_uid, as->st_gid) != 0)
+        return errno;
+    return fchmod(fd, as->st_mode & 0777) == 0 ? 0 : errno;
+}
+
+/* The file may be ours to write where its folder isn't: then nobody can replace it in one step. */
+static int overwrite(const struct place *place, const struct stat *file, const char *bytes,
+                     size_t n)
+{
+    int fd = open_place(place, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat now;
+    int failed = 0;
+
+    if (fd < 0)
+        return errno;
+    if (fstat(fd, &now) != 0 || now.st_dev != file->st_dev || now.st_ino != file->st_ino)
+        failed = ESTALE;
+    else if (!outfile_write(fd, bytes, n) || ftruncate(fd, (off_t)n) != 0)
+        failed = errno;
+    if (close(fd) != 0 && failed == 0)
+        failed = errno;
+    return failed;
+}
+
+/* `file` is NULL where there is none yet. */
+static int replace(const struct place *place, const struct stat *file, const char *bytes, size_t n)
+{
+    char name[40];
+    int failed = 0;
+    int fd;
+
+    if (file != NULL && faccessat(place->dir, place->name, W_OK, AT_EACCESS) != 0)
+        return errno;
+    fd = create_new(place, name, file == NULL ? 0666 : 0600);
+    if (fd < 0)
+        return file != NULL && (errno == EACCES || errno == EPERM)
+                   ? overwrite(place, file, bytes, n)
+                   : errno;
+    if (file != NULL && dress(fd, file) != 0)
+        failed = EPERM;
+    else if (!outfile_write(fd, bytes, n))
+        failed = errno;
+    if (close(fd) != 0 && failed == 0)
+        failed = errno;
+    if (failed == 0 && renameat(place->dir, name, place->dir, place->name) != 0)
+        failed = errno;
+    if (failed != 0)
+        unlinkat(place->dir, name, 0);
+    if (file != NULL && (failed == EPERM || failed == EACCES || failed == EBUSY))
+        failed = overwrite(place, file, bytes, n);
+    return failed;
+}
+
+/* ---- all of it ---- */
+
+static int append_place(const struct place *place, const char *bytes, size_t n)
+{
+    int fd = open_place(place, APPENDING | (place->is_descriptor ? 0 : O_CREAT));
+
+    return fd < 0 ? errno : write_and_close(fd, bytes, n);
+}
+
+static int write_place(const struct place *place, const char *bytes, size_t n, bool is_replaced)
+{
+    struct shared shared;
+    struct stat file;
+
+    if (fstatat(place->dir, place->name, &file, place->is_descriptor ? 0 : AT_SYMLINK_NOFOLLOW) !=
+        0)
+        return errno != ENOENT || place->is_descriptor ? errno
+               : is_replaced                           ? replace(place, NULL, bytes, n)
+                                                       : append_place(place, bytes, n);
+    shared = shared_of(&file);
+    if (shared.is_open && (shared.writable >= 0 || S_ISREG(file.st_mode)))
+        return append_shared(place, &shared, &file, bytes, n);
+    if (is_replaced && S_ISREG(file.st_mode) && !place->is_descriptor)
+        return replace(place, &file, bytes, n);
+    return append_place(place, bytes, n);
+}
+
+static int write_path(const char *path, const char *bytes, size_t n, bool is_replaced)
+{
+    struct place place;
+    int failed;
+
+    if (strcmp(path, "-") == 0)
+        return is_inherited(STDOUT_FILENO) ? write_to(STDOUT_FILENO, bytes, n) : EBADF;
+    failed = place_find(&place, path);
+    if (failed == 0)
+        failed = write_place(&place, bytes, n, is_replaced);
+    place_close(&place);
+    return failed;
+}
+
+int outfile_replace(const char *path, const char *bytes, size_t n)
+{
+    return write_path(path, bytes, n, true);
+}
+
+int outfile_append(const char *path, const char *bytes, size_t n)
+{
+    return write_path(path, bytes, n, false);
+}
+
+int outfile_open(const char *path, int *failed)
+{
+    struct place place;
+    int fd = -1;
+
+    *failed = place_find(&place, path);
+    if (*failed == 0) {
+        fd = open_place(&place, APPENDING | (place.is_descriptor ? 0 : O_CREAT));
+        *failed = fd < 0 ? errno : 0;
+    }
+    place_close(&place);
+    return fd;
+}
+
+const char *outfile_error(int failed)
+{
+    return failed == OUTFILE_OTHERS_LINK
+               ? "another user's symbolic link, in a folder that others may write"
+               : strerror(failed);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report: what rlock says, as text for people or JSON for programs.
+ *
+ * Stderr is the command's as well, so its flags are not ours to change: a line
+ * is written only once there is room for it, and dropped if there is none for
+ * a while. SIGPIPE is kept from us for the length of the write.
+ */
+#include "output/report.h"
+
+#include "output/json.h"
+#include "output/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_BYTES 2048 /* less than PIPE_BUF: whole, or not at all */
+#define KEY_BYTES 256
+#define CLOCK_BYTES 40
+#define PATIENCE_MS 200
+
+static void write_line(const char *line, size_t n)
+{
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (poll(&room, 1, PATIENCE_MS) > 0)
+        outfile_write(STDERR_FILENO, line, n);
+}
+
+static void write_syslog(enum report_level level, const char *line, size_t n)
+{
+    static const int priorities[] = {
+        [REPORT_FAILURE] = LOG_ERR, [REPORT_NOTICE] = LOG_NOTICE, [REPORT_STEP] = LOG_INFO};
+
+    openlog("rlock", LOG_PID, LOG_USER);
+    syslog(priorities[level], "%.*s", (int)n - 1, line);
+    closelog();
+}
+
+void report_draw(int terminal, const char *bytes, size_t n)
+{
+    (void)!write(terminal, bytes, n);
+}
+
+static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
+{
+    size_t used = 0;
+    unsigned char c;
+
+    while ((c = (unsigned char)*bytes) != '\0' && used + 8 < room) {
+        if (c >= ' ' && c < 0x7f && (c != '\\' || !with_backslash))
+            out[used++] = (char)c;
+        else
+            used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
+        bytes++;
+    }
+    snprintf(out + used, room - used, "%s", *bytes == '\0' ? "" : "...");
+}
+
+void report_escape(char *out, size_t room, const char *bytes)
+{
+    escape(out, room, bytes, true);
+}
+
+/* What is ours to say; others' words in it were escaped when they were put in. */
+static void escape_text(char *out, size_t room, const char *text)
+{
+    escape(out, room, text == NULL ? "" : text, false);
+}
+
+static int64_t elapsed_ms(const struct report *report)
+{
+    return rlock_clock_ms() - report->start_ms;
+}
+
+/* A time of day for programs: RFC 3339, in UTC. */
+static void put_time(struct json *json)
+{
+    struct timespec now;
+    char text[40] = "";
+    struct tm utc;
+    size_t n;
+
+    timespec_get(&now, TIME_UTC);
+    if (gmtime_r(&now.tv_sec, &utc) == NULL)
+        return;
+    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
+    json_string(json, "time", text);
+}
+
+/* The same for people, by their clock. */
+static void put_clock(char text[CLOCK_BYTES])
+{
+    char zone[8] = "";
+    time_t now = time(NULL);
+    struct tm here;
+    size_t n;
+
+    if (localtime_r(&now, &here) == NULL)
+        return;
+    n = strftime(text, CLOCK_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
+    strftime(zone, sizeof zone, "%z", &here); /* +hhmm, but RFC 3339 has a colon in it */
+    snprintf(text + n, CLOCK_BYTES - n, "%.3s:%.2s ", zone, strlen(zone) > 3 ? zone + 3 : "00");
+}
+
+static size_t as_text(const struct report *report, const struct message *message, char *line)
+{
+    char key[KEY_BYTES] = "";
+    char why[768];
+    char hint[512];
+    char clock[CLOCK_BYTES] = "";
+    char time[32] = "";
+    int n;
+
+    if (report->key != NULL)
+        report_escape(key, sizeof key, report->key);
+    escape_text(why, sizeof why, message->why);
+    escape_text(hint, sizeof hint, message->hint);
+    if (report->to == REPORT_TO_LOG)
+        put_clock(clock);
+    if (report->level == REPORT_STEP)
+        snprintf(time, sizeof time, " (%" PRId64 ".%03d s)", elapsed_ms(report) / 1000,
+                 (int)(elapsed_ms(report) % 1000));
+    n = snprintf(line, LINE_BYTES, "%s%s%s%s%s%s%s%s%s%s\n", clock,
+                 report->to == REPORT_TO_SYSLOG ? "" : "rlock: ", key, *key ? ": " : "",
+                 message->what, *why ? ": " : "", why, *hint ? "; " : "", hint, time);
+    return n < 0 ? 0 : (size_t)n;
+}
+
+static size_t as_json(const struct report *report, const struct message *message, char *line)
+{
+    char key[KEY_BYTES];
+    struct json json;
+
+    json_begin(&json, line, LINE_BYTES);
+    json_string(&json, "event", message->what);
+    if (report->key != NULL) {
+        snprintf(key, sizeof key, "%s", report->key);
+        json_string(&json, "key", key);
+    }
+    if (message->why != NULL)
+        json_string(&json, "why", message->why);
+    if (message->hint != NULL)
+        json_string(&json, "hint", message->hint);
+    if (message->who != NULL)
+        json_string(&json, "who", message->who);
+    if (message->at_ms != 0)
+        json_number(&json, "at_ms", message->at_ms);
+    json_number(&json, "elapsed_ms", elapsed_ms(report));
+    if (report->to == REPORT_TO_LOG)
+        put_time(&json);
+    json_end(&json);
+    return json.used;
+}
+
+void report_say(const struct report *report, enum report_level level, struct message message)
+{
+    char line[LINE_BYTES];
+    size_t n;
+
+    if (level > report->level)
+        return;
+    n = (report->json ? as_json : as_text)(report, &message, line);
+    if (report->to == REPORT_TO_SYSLOG)
+        write_syslog(level, line, n);
+    else
+        write_line(line, n);
+}
+
+bool report_keeps_stderr(void)
+{
+    struct stat file;
+
+    return fstat(STDERR_FILENO, &file) == 0 &&
+           (S_ISREG(file.st_mode) || isatty(STDERR_FILENO) != 0);
+}
+
+enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
+                          int sys)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
+    report_say(report, REPORT_FAILURE,
+               (struct message){.what = verdict_row(verdict)->name, .why = text});
+    return verdict;
+}
+
+static void put_summary(struct json *json, const struct summary *summary, const char *key)
+{
+    json_string(json, "verdict", verdict_row(summary->verdict)->name);
+    json_number(json, "status", summary->status);
+    json_number(json, "waited_ms", summary->waited_ms);
+    json_number(json, "held_ms", summary->held_ms);
+    json_number(json, "renewals", summary->renewals);
+    json_number(json, "paused_ms", summary->paused_ms);
+    json_unsigned(json, "fence", summary->fence);
+    json_string(json, "key", key);
+}
+
+int report_file(const struct report *report, const char *path, enum report_how how,
+                const struct summary *summary)
+{
+    const char *key = report->key == NULL ? "" : report->key;
+    size_t room = strlen(key) * JSON_BYTES_EACH + 512;
+    char *text = malloc(room);
+    struct json json;
+    int failed;
+
+    if (text == NULL)
+        return ENOMEM;
+    json_begin(&json, text, room);
+    if (how == REPORT_APPENDS)
+        put_time(&json);
+    put_summary(&json, summary, key);
+    json_end(&json);
+    failed = (how == REPORT_APPENDS ? outfile_append : outfile_replace)(path, text, json.used);
+    free(text);
+    return failed;
+}
+
+bool report_text(const char *text)
+{
+    return outfile_print(STDOUT_FILENO, text, strlen(text));
+}
+
+bool report_result(const char *text)
+{
+    return outfile_write(STDOUT_FILENO, text, strlen(text));
+}

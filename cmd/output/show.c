@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show: how a lock looks, as text for people or JSON for programs.
+ *
+ * What is shown comes from whoever can write to the server: as text it is
+ * printable ASCII, with the rest escaped; as JSON it is UTF-8.
+ */
+#include "output/show.h"
+
+#include "options/units.h"
+#include "output/json.h"
+#include "output/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define KEY_COLUMNS 64  /* of a key on a terminal */
+#define WRONG_BYTES 600 /* of what is said of helper keys */
+#define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
+
+static const struct {
+    const char *mode;
+    const char *words;
+    enum colour colour;
+} looks[] = {
+    [RLOCK_SEEN_FREE] = {"free", "free", COLOUR_GREEN},
+    [RLOCK_SEEN_KEPT] = {"kept", "free, and kept for the next in line", COLOUR_YELLOW},
+    [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "held", COLOUR_RED},
+    [RLOCK_SEEN_SHARED] = {"shared", "held, shared", COLOUR_RED},
+    [RLOCK_SEEN_SLOTS] = {"slots", "held, by slots", COLOUR_RED},
+    [RLOCK_SEEN_REST] = {"rest", "held by nobody for a while", COLOUR_YELLOW},
+    [RLOCK_SEEN_DONE] = {"done", "done, and not to be done again for now", COLOUR_YELLOW},
+    [RLOCK_SEEN_FOREIGN] = {"foreign", "held by another program", COLOUR_RED},
+};
+
+static const char *wrong_of(const struct rlock_view *view)
+{
+    return view->wrong == NULL ? "" : view->wrong;
+}
+
+static void show_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
+{
+    if (left_ms < 0)
+        snprintf(text, UNITS_TEXT_BYTES, "for ever");
+    else
+        units_text(text, left_ms);
+}
+
+char *show_key(const char *key, const struct terminal *terminal)
+{
+    size_t room = terminal->is_there ? KEY_COLUMNS : strlen(key) * 4 + 16;
+    char *text = malloc(room);
+
+    if (text != NULL)
+        report_escape(text, room, key);
+    return text;
+}
+
+/* ---- text ---- */
+
+static void add_rest(struct page *page, const struct rlock_party *party)
+{
+    time_t seconds = (time_t)(party->since_ms / 1000);
+    struct tm local;
+    char moment[64];
+    char length[UNITS_TEXT_BYTES];
+
+    if (party->slot >= 0)
+        page_add(page, "    slot     %" PRId64 "\n", party->slot);
+    if (party->since_ms == 0 || localtime_r(&seconds, &local) == NULL)
+        return;
+    units_text(length, party->for_ms);
+    if (strftime(moment, sizeof moment, "%Y-%m-%d %H:%M:%S", &local) > 0)
+        page_add(page, "    since    %s, for %s\n", moment, length);
+}
+
+static void lock_as_text(struct shown *shown, const struct rlock_view *view)
+{
+    char *key = show_key(view->key, shown->terminal);
+    struct page *page = &shown->lock;
+    char left[UNITS_TEXT_BYTES];
+    char wrong[WRONG_BYTES];
+    size_t i;
+
+    page_add(page, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
+             key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
+             terminal_colour(shown->terminal, looks[view->seen].colour), looks[view->seen].words,
+             terminal_colour(shown->terminal, COLOUR_NONE));
+    page->has_failed = page->has_failed || key == NULL;
+    free(key);
+    for (i = 0; i < view->n_holders; i++) {
+        page_add(page, "    holder   %s\n", view->holders[i].text);
+        add_rest(page, &view->holders[i]);
+    }
+    if (view->n_all > view->n_holders)
+        page_add(page, "    holders  %zu more\n", view->n_all - view->n_holders);
+    if (view->seen != RLOCK_SEEN_FREE) {
+        show_left(left, view->left_ms);
+        page_add(page, "    left     %s\n", left);
+    }
+    if (view->fence > 0)
+        page_add(page, "    fence    %" PRIu64 "\n", view->fence);
+    if (*wrong_of(view) != '\0') {
+        report_escape(wrong, sizeof wrong, wrong_of(view));
+        page_add(page, "    wrong    %s\n", wrong);
+    }
+    if (view->n_members > 1)
+        page_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
+}
+
+static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter)
+{
+    char length[UNITS_TEXT_BYTES];
+
+    units_text(length, waiter->for_ms);
+    page_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, waiter->text, length);
+}
+
+void show_as_row(struct page *page, const struct rlock_view *view)
+{
+    const struct rlock_party *holder = view->n_holders > 0 ? &view->holders[0] : NULL;
+    char left[UNITS_TEXT_BYTES];
+    char held[UNITS_TEXT_BYTES] = "-";
+    char waiting[32] = "-";
+    char wrong[WRONG_BYTES];
+
+    show_left(left, view->left_ms);
+    if (holder != NULL && holder->since_ms > 0)
+        units_text(held, holder->for_ms);
+    if (view->waiting >= 0)
+        snprintf(waiting, sizeof waiting, "%" PRId64, view->waiting);
+    page_add(page, "%-9s  %-8s  %-7s  %-8s  %s", looks[view->seen].mode, left, waiting, held,
+             holder == NULL ? "-" : holder->text);
+    if (view->n_all > 1)
+        page_add(page, ", and %zu more", view->n_all - 1);
+    if (*wrong_of(view) != '\0') {
+        report_escape(wrong, sizeof wrong, wrong_of(view));
+        page_add(page, "; wrong: %s", wrong);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void text_if_known(struct json *json, const char *name, const char *value)
+{
+    if (*value != '\0')
+        json_string(json, name, value);
+}
+
+/* `length` is what the time since then is called. */
+static void party_as_json(struct page *page, const struct rlock_party *party, const char *length)
+{
+    char text[PARTY_JSON];
+    struct json json;
+    char *end;
+    int64_t pid = strtoll(party->pid, &end, 10);
+
+    json_begin(&json, text, sizeof text);
+    text_if_known(&json, "host", party->host);
+    if (party->pid[0] != '\0' && *end == '\0')
+        json_number(&json, "pid", pid);
+    text_if_known(&json, "user", party->user);
+    text_if_known(&json, "command", party->command);
+    text_if_known(&json, "label", party->label);
+    if (party->since_ms > 0) {
+        json_number(&json, "since_ms", party->since_ms);
+        json_number(&json, length, party->for_ms);
+    }
+    if (party->left_ms > 0)
+        json_number(&json, "left_ms", party->left_ms);
+    if (party->slot >= 0)
+        json_number(&json, "slot", party->slot);
+    page_add(page, "%s}", text);
+}
+
+/* The object is left open. */
+static void lock_as_json(struct page *page, const struct rlock_view *view)
+{
+    const char *value = view->value == NULL ? "" : view->value;
+    size_t room =
+        (strlen(view->key) + strlen(value) + strlen(wrong_of(view))) * JSON_BYTES_EACH + 512;
+    char *text = malloc(room);
+    struct json json;
+    size_t i;
+
+    if (text == NULL) {
+        page->has_failed = true;
+        return;
+    }
+    json_begin(&json, text, room);
+    json_string(&json, "key", view->key);
+    json_string(&json, "mode", looks[view->seen].mode);
+    if (view->seen != RLOCK_SEEN_FREE)
+        json_number(&json, "left_ms", view->left_ms);
+    if (view->fence > 0)
+        json_unsigned(&json, "fence", view->fence);
+    if (view->value != NULL)
+        json_string(&json, "value", value);
+    text_if_known(&json, "wrong", wrong_of(view));
+    if (view->n_members > 1) {
+        json_number(&json, "members", (int64_t)view->n_members);
+        json_number(&json, "alike", (int64_t)view->n_alike);
+    }
+    page_add(page, "%s,\"holders\":[", text);
+    free(text);
+    for (i = 0; view->seen != RLOCK_SEEN_FOREIGN && i < view->n_holders; i++) {
+        page_add(page, "%s", i > 0 ? "," : "");
+        party_as_json(page, &view->holders[i], "held_ms");
+    }
+    page_add(page, "]");
+}
+
+void show_as_json(struct page *page, const struct rlock_view *view)
+{
+    lock_as_json(page, view);
+    if (view->waiting >= 0)
+        page_add(page, ",\"waiting\":%" PRId64, view->waiting);
+    page_add(page, "}\n");
+}
+
+/* ---- one lock ---- */
+
+void show_lock(void *context, const struct rlock_view *view)
+{
+    struct shown *shown = context;
+
+    if (shown->as_json)
+        lock_as_json(&shown->lock, view);
+    else
+        lock_as_text(shown, view);
+    page_add(&shown->known_by, "%s %s\n", view->key, view->name);
+}
+
+void show_waiter(void *context, const struct rlock_party *waiter)
+{
+    struct shown *shown = context;
+
+    shown->n_waiters++;
+    if (shown->as_json) {
+        page_add(&shown->waiters, "%s", shown->n_waiters > 1 ? "," : "");
+        party_as_json(&shown->waiters, waiter, "waited_ms");
+    } else {
+        waiter_as_text(shown, waiter);
+    }
+    page_add(&shown->known_by, "%s %" PRId64 "\n", waiter->text, waiter->since_ms);
+}
+
+void show_end(struct shown *shown, struct page *page)
+{
+    page_add(page, "%s", page_text(&shown->lock));
+    if (shown->as_json)
+        page_add(page, ",\"waiting\":%zu,\"waiters\":[%s]}\n", shown->n_waiters,
+                 page_text(&shown->waiters));
+    else if (shown->n_waiters > 0)
+        page_add(page, "    waiting  %zu\n%s", shown->n_waiters, page_text(&shown->waiters));
+    page->has_failed = page->has_failed || shown->lock.has_failed || shown->waiters.has_failed;
+    page_empty(&shown->lock);
+    page_empty(&shown->waiters);
+    shown->n_waiters = 0;
+}
+
+void show_fini(struct shown *shown)
+{
+    page_fini(&shown->lock);
+    page_fini(&shown->waiters);
+    page_fini(&shown->known_by);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* terminal: what the person at it can be shown, and asked. */
+#include "output/terminal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+void terminal_look(struct terminal *terminal)
+{
+    const char *refused = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    struct winsize size = {.ws_row = 0};
+
+    *terminal = (struct terminal){.is_there = isatty(STDOUT_FILENO) != 0};
+    if (!terminal->is_there)
+        return;
+    terminal->can_draw = kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
+    terminal->has_colours = terminal->can_draw && (refused == NULL || *refused == '\0');
+    terminal->lines = 24;
+    terminal->columns = 80;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
+        terminal->lines = size.ws_row;
+        terminal->columns = size.ws_col;
+    }
+}
+
+const char *terminal_colour(const struct terminal *terminal, enum colour colour)
+{
+    static const char *const codes[] = {
+        [COLOUR_NONE] = "\x1b[0m",    [COLOUR_STRONG] = "\x1b[1m", [COLOUR_GREEN] = "\x1b[32m",
+        [COLOUR_YELLOW] = "\x1b[33m", [COLOUR_RED] = "\x1b[31m",
+    };
+
+    return terminal->has_colours ? codes[colour] : "";
+}
+
+bool terminal_can_ask(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool terminal_ask(const char *question)
+{
+    char answer[64];
+    size_t used = 0;
+    char c;
+
+    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question doesn't answer it */
+    fprintf(stderr, "%s [y/N] ", question);
+    while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
+        if (used + 1 < sizeof answer)
+            answer[used++] = c;
+    answer[used] = '\0';
+    return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}

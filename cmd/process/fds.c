@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fds: close all but a few.
+ *
+ * Whatever rlock opens closes on exec: what doesn't was there when it was
+ * started, and is the command's.
+ */
+#include "process/fds.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CLOSED_ONE_BY_ONE 1024 /* where the kernel has no close_range (before 5.9) */
+
+static void close_between(int first, int last)
+{
+    int fd;
+
+    if (first > last || close_range((unsigned)first, (unsigned)last, 0) == 0)
+        return;
+    for (fd = first; fd <= last && fd < CLOSED_ONE_BY_ONE; fd++)
+        close(fd);
+}
+
+/* Few enough to sort by exchanging neighbours. */
+static void sort(int fds[], int n)
+{
+    int i;
+    int j;
+
+    for (i = 0; i < n; i++)
+        for (j = n - 1; j > i; j--)
+            if (fds[j] < fds[j - 1]) {
+                int other = fds[j];
+
+                fds[j] = fds[j - 1];
+                fds[j - 1] = other;
+            }
+}
+
+void descriptors_keep(int keep[], int n)
+{
+    int next = STDERR_FILENO + 1;
+    int i;
+
+    sort(keep, n);
+    for (i = 0; i < n; i++) {
+        if (keep[i] < next)
+            continue;
+        close_between(next, keep[i] - 1);
+        next = keep[i] + 1;
+    }
+    close_between(next, ~0U >> 1);
+}
+
+static void close_if(int fd, bool is_ours)
+{
+    int flags = fcntl(fd, F_GETFD);
+
+    if (fd > STDERR_FILENO && flags >= 0 && ((flags & FD_CLOEXEC) != 0) == is_ours)
+        close(fd);
+}
+
+static bool is_among(int fd, const int fds[], int n)
+{
+    int i;
+
+    for (i = 0; i < n && fds[i] != fd; i++)
+        continue;
+    return i < n;
+}
+
+static void drop(bool is_ours, const int keep[], int n)
+{
+    DIR *all = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int fd;
+
+    for (fd = 0; all == NULL && fd < CLOSED_ONE_BY_ONE; fd++)
+        if (!is_among(fd, keep, n))
+            close_if(fd, is_ours);
+    while (all != NULL && (entry = readdir(all)) != NULL)
+        if ((fd = atoi(entry->d_name)) != dirfd(all) && !is_among(fd, keep, n))
+            close_if(fd, is_ours);
+    if (all != NULL)
+        closedir(all);
+}
+
+void descriptors_drop_inherited(void)
+{
+    drop(false, NULL, 0);
+}
+
+void descriptors_drop_ours(const int keep[], int n)
+{
+    drop(true, keep, n);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * signals: what rlock does with each signal, and the descriptor they come by.
+ *
+ * They stay blocked and are read from a signalfd, so there are no handlers,
+ * nothing global, and each comes with who sent it. Signals that are not in the
+ * table keep their default: those of faults in rlock itself, PIPE (never
+ * raised: see report.c and lib/stream.c), and what can't be caught.
+ */
+#include "process/signals.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const struct {
+    int number;
+    enum signal_action action;
+    bool by_key; /* the terminal sends it to the whole job, and so to the command */
+} table[] = {
+    {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
+    {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
+    {SIGUSR1, SIGNAL_ENDS, false},   {SIGUSR2, SIGNAL_ENDS, false},
+    {SIGALRM, SIGNAL_ENDS, false},   {SIGVTALRM, SIGNAL_ENDS, false},
+    {SIGPROF, SIGNAL_ENDS, false},   {SIGIO, SIGNAL_ENDS, false},
+    {SIGPWR, SIGNAL_ENDS, false},    {SIGSTKFLT, SIGNAL_ENDS, false},
+    {SIGCONT, SIGNAL_PASSES, false}, {SIGWINCH, SIGNAL_PASSES, true},
+    {SIGTSTP, SIGNAL_STOPS, true},   {SIGTTIN, SIGNAL_STOPS, true},
+    {SIGTTOU, SIGNAL_STOPS, true},
+};
+
+#define N_TABLE (sizeof table / sizeof table[0])
+
+/* The row of a signal; the real-time signals have none of their own. */
+static size_t row_of(int number)
+{
+    size_t i = 0;
+
+    while (i < N_TABLE && table[i].number != number)
+        i++;
+    return i;
+}
+
+static enum signal_action action_of(int number)
+{
+    size_t i = row_of(number);
+
+    return i < N_TABLE ? table[i].action : SIGNAL_ENDS;
+}
+
+static bool is_by_key(int number)
+{
+    size_t i = row_of(number);
+
+    return i < N_TABLE && table[i].by_key;
+}
+
+static bool is_handled(int number)
+{
+    return row_of(number) < N_TABLE || number >= SIGRTMIN;
+}
+
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) != 0 || now.sa_handler == SIG_IGN;
+}
+
+int signals_open(struct signals *signals)
+{
+    struct sigaction as_default = {.sa_handler = SIG_DFL};
+    struct sigaction before;
+    sigset_t handled;
+    sigset_t stopping; /* a wait goes on over the others: who leaves the line loses the place */
+    int number;
+
+    sigemptyset(&handled);
+    sigemptyset(&stopping);
+    for (number = 1; number <= SIGRTMAX; number++) {
+        /* a blocked signal is queued even where it is ignored: leave those alone */
+        if (!is_handled(number) || is_ignored(number))
+            continue;
+        sigaddset(&handled, number);
+        if (action_of(number) != SIGNAL_PASSES)
+            sigaddset(&stopping, number);
+    }
+    sigaction(SIGCHLD, &as_default, &before); /* ignored, it would take our children's statuses */
+    signals->ignores_child = before.sa_handler == SIG_IGN;
+    sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
+    signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->fd < 0)
+        return errno;
+    signals->stop_fd = signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signals->stop_fd < 0 ? errno : 0;
+}
+
+bool signals_take(const struct signals *signals, struct signal_seen *seen)
+{
+    struct signalfd_siginfo info;
+
+    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return false;
+    seen->number = (int)info.ssi_signo;
+    seen->action = action_of(seen->number);
+    seen->from_terminal = info.ssi_code == SI_KERNEL && is_by_key(seen->number);
+    return true;
+}
+
+void signals_yield(int number)
+{
+    struct rlimit no_core = {0, 0};
+    sigset_t one;
+    sigset_t before;
+
+    if (action_of(number) == SIGNAL_ENDS)
+        setrlimit(RLIMIT_CORE, &no_core); /* the command's to dump, not rlock's */
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &one, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+bool signals_end(const struct signals *signals, int *number)
+{
+    struct signal_seen seen;
+
+    while (signals_take(signals, &seen)) {
+        *number = seen.number;
+        if (seen.action == SIGNAL_ENDS)
+            return true;
+        if (seen.action == SIGNAL_STOPS)
+            signals_yield(seen.number);
+    }
+    return false;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* credentials: which password goes with the server. */
+#include "session/credentials.h"
+
+#include "options/config.h"
+#include "process/secret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_URL "redis://127.0.0.1:6379"
+
+static const char *first_set(const char *first, const char *second)
+{
+    return first != NULL && *first != '\0' ? first : second;
+}
+
+static bool has_place(const struct options *options)
+{
+    return options->password_file != NULL || options->password_command != NULL;
+}
+
+/* Where a password that is not in the URL comes from; `*variable` NULL: no variable. */
+static enum source nearest_other(const struct options *options, const char **variable)
+{
+    const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
+
+    *variable = value;
+    if (has_place(options) && (value == NULL || options->password_from >= FROM_ENVIRONMENT)) {
+        *variable = NULL;
+        return options->password_from;
+    }
+    if (value != NULL)
+        return FROM_ENVIRONMENT;
+    *variable =
+        first_set(getenv("REDISCLI_AUTH"), NULL); /* meant for any server: the last resort */
+    return FROM_DEFAULT;
+}
+
+static enum rlock_status no_memory(struct rlock_error *err)
+{
+    err->status = RLOCK_E_MEMORY;
+    snprintf(err->text, sizeof err->text, "no memory");
+    return RLOCK_E_MEMORY;
+}
+
+/* A pipe tells it but once: so it is read now. Any other file is read for each connection. */
+static enum rlock_status read_pipe(char **password, const char *what, const char *path,
+                                   struct rlock_error *err)
+{
+    const char *why = NULL;
+    char *line = config_first_line(path, &why);
+
+    if (line != NULL && *line == '\0')
+        why = "its first line is empty";
+    *password = why == NULL ? strdup(line) : NULL;
+    config_forget(line);
+    if (*password != NULL)
+        return RLOCK_OK;
+    if (why == NULL)
+        return no_memory(err);
+    err->status = RLOCK_E_CONFIG;
+    snprintf(err->text, sizeof err->text, "%s %.150s: %s", what, path, why);
+    return RLOCK_E_CONFIG;
+}
+
+static enum rlock_status use_file(struct password_place *place, char **password, const char *what,
+                                  const char *path, struct rlock_error *err)
+{
+    if (config_names_descriptor(path))
+        return read_pipe(password, what, path, err);
+    *place = (struct password_place){.name = what, .file = path};
+    return RLOCK_OK;
+}
+
+bool credentials_were_stripped(void)
+{
+    return getenv(CREDENTIALS_STRIPPED) != NULL;
+}
+
+/* A lock on the wrong server is no lock: no server is taken where another may be meant. */
+static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
+{
+    const char *stripped = getenv(CREDENTIALS_STRIPPED);
+    const char *why = NULL;
+
+    if (options->url_from == FROM_DEFAULT && stripped != NULL &&
+        (strstr(stripped, "RLOCK_URL") != NULL ||
+         (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
+        why = "an outer rlock took the server's URL out of the environment, for the password "
+              "in it: use a configuration file, or --pass-credentials there";
+    err->status = RLOCK_E_CONFIG;
+    snprintf(err->text, sizeof err->text, "%s", why == NULL ? "" : why);
+    return why == NULL ? RLOCK_OK : RLOCK_E_CONFIG;
+}
+
+static void clear(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+static enum rlock_status copy_urls(struct credentials *credentials, const struct options *options,
+                                   struct rlock_error *err)
+{
+    const char *by_default = first_set(getenv("REDIS_URL"), DEFAULT_URL);
+    const char *const *url = options->n_urls > 0 ? options->urls : &by_default;
+    size_t n = options->n_urls > 0 ? options->n_urls : 1;
+
+    credentials->url = calloc(n, sizeof *credentials->url);
+    while (credentials->url != NULL && credentials->n_urls < n) {
+        credentials->url[credentials->n_urls] = strdup(url[credentials->n_urls]);
+        if (credentials->url[credentials->n_urls] == NULL)
+            break;
+        credentials->n_urls++;
+    }
+    return credentials->n_urls == n ? RLOCK_OK : no_memory(err);
+}
+
+static enum rlock_status find_password(struct credentials *credentials,
+                                       const struct options *options, const char *variable,
+                                       struct rlock_error *err)
+{
+    if (variable == NULL && options->password_file != NULL)
+        return use_file(&credentials->place, &credentials->password, "password file",
+                        options->password_file, err);
+    if (variable == NULL && options->password_command != NULL)
+        credentials->place = (struct password_place){.name = "password command",
+                                                     .command = options->password_command};
+    credentials->password = variable == NULL ? NULL : strdup(variable);
+    return variable != NULL && credentials->password == NULL ? no_memory(err) : RLOCK_OK;
+}
+
+/* REDISCLI_AUTH is not for Sentinels, though redis-cli takes it so: it is another's password. */
+static enum rlock_status find_sentinel_password(struct credentials *credentials,
+                                                const struct options *options,
+                                                struct rlock_error *err)
+{
+    const char *value = first_set(getenv("RLOCK_SENTINEL_PASSWORD"), NULL);
+
+    if (options->sentinel_password_file != NULL &&
+        (value == NULL || options->sentinel_password_file_from >= FROM_ENVIRONMENT))
+        return use_file(&credentials->sentinel_place, &credentials->sentinel_password,
+                        "sentinel password file", options->sentinel_password_file, err);
+    credentials->sentinel_password = value == NULL ? NULL : strdup(value);
+    return value != NULL && credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
+}
+
+/* With other servers none of it is read. */
+static bool is_of_sentinels(const struct credentials *credentials)
+{
+    size_t i;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        if (strstr(credentials->url[i], "+sentinel://") != NULL)
+            return true;
+    return false;
+}
+
+enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
+                                   struct rlock_error *err)
+{
+    const char *variable;
+    enum source other = nearest_other(options, &variable);
+    enum rlock_status st = check_url(options, err);
+    size_t n_secrets = 0;
+    bool has_other;
+    size_t i;
+    size_t n;
+
+    *credentials = (struct credentials){.url = NULL};
+    if (st == RLOCK_OK)
+        st = copy_urls(credentials, options, err);
+    for (i = 0; i < credentials->n_urls; i++)
+        n_secrets += secret_in_url(credentials->url[i], &n) != NULL;
+    if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
+        st = find_password(credentials, options, variable, err);
+    if (st == RLOCK_OK && is_of_sentinels(credentials))
+        st = find_sentinel_password(credentials, options, err);
+    has_other = credentials->password != NULL || credentials->place.name != NULL;
+    for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {
+        char *secret = secret_in_url(credentials->url[i], &n);
+
+        if (secret != NULL)
+            memmove(secret - 1, secret + n, strlen(secret + n) + 1);
+    }
+    if (st != RLOCK_OK)
+        credentials_fini(credentials);
+    return st;
+}
+
+void credentials_fini(struct credentials *credentials)
+{
+    size_t i;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        clear(credentials->url[i]);
+    free(credentials->url);
+    clear(credentials->password);
+    clear(credentials->sentinel_password);
+    *credentials = (struct credentials){.url = NULL};
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* environ: what the command finds in its environment. */
+#include "session/environ.h"
+
+#include "process/secret.h"
+#include "session/credentials.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRIPPED_BYTES 512
+#define OUTER_TOKENS \
+    "RLOCK_OUTER_TOKENS" /* of all outer locks but the nearest, which is RLOCK_TOKEN */
+
+/* Is it the variable NAME=...? */
+static bool is_named(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+static const char *value_of(char *const *inherited, const char *name)
+{
+    for (; *inherited != NULL; inherited++)
+        if (is_named(*inherited, name))
+            return *inherited + strlen(name) + 1;
+    return "";
+}
+
+struct outer environment_outer(char *const *inherited)
+{
+    const char *nearest = value_of(inherited, "RLOCK_TOKEN");
+    struct outer outer = {.n = 0};
+    char *saved;
+    char *word;
+
+    if (*nearest == '\0' ||
+        asprintf(&outer.text, "%s %s", nearest, value_of(inherited, OUTER_TOKENS)) < 0)
+        outer.text = NULL;
+    word = outer.text == NULL ? NULL : strtok_r(outer.text, " ", &saved);
+    for (; word != NULL && outer.n < RLOCK_OUTER_MAX; word = strtok_r(NULL, " ", &saved))
+        outer.token[outer.n++] = word;
+    return outer;
+}
+
+void outer_fini(struct outer *outer)
+{
+    free(outer->text);
+    *outer = (struct outer){.n = 0};
+}
+
+/* RLOCK_KEY has each key on a line of its own. */
+enum outer_says environment_says(char *const *inherited, const char *key)
+{
+    const char *keys = value_of(inherited, "RLOCK_KEY");
+    const char *at;
+    size_t n = strlen(key);
+
+    if (*value_of(inherited, "RLOCK_TOKEN") == '\0')
+        return OUTER_SAYS_NO;
+    if (*keys == '\0')
+        return OUTER_SAYS_TOKEN;
+    for (at = keys; (at = strstr(at, key)) != NULL; at++)
+        if ((at == keys || at[-1] == '\n') && (at[n] == '\0' || at[n] == '\n'))
+            return OUTER_SAYS_YES;
+    return OUTER_SAYS_NO;
+}
+
+/* Variables by which others give a password as it is. */
+static bool is_password(const char *entry)
+{
+    return is_named(entry, "REDISCLI_AUTH") || is_named(entry, "VALKEYCLI_AUTH") ||
+           strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0 ||
+           strncmp(entry, "RLOCK_SENTINEL_PASSWORD", strlen("RLOCK_SENTINEL_PASSWORD")) == 0;
+}
+
+static bool is_url(const char *entry)
+{
+    return is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL");
+}
+
+/*
+ * One of several URLs is enough. What is rlock's own is in a form that we know: what has no
+ * colon before the '@' is a user's name there, and may be a password in that of others.
+ */
+static bool holds_secret(char *entry)
+{
+    char *url = entry;
+    size_t n;
+
+    if (is_password(entry))
+        return true;
+    if (is_named(entry, "REDIS_URL"))
+        return secret_may_stand_in(strchr(entry, '=') + 1);
+    for (; is_url(entry) && (url = strstr(url, "://")) != NULL; url++)
+        if (secret_in_url(url, &n) != NULL)
+            return true;
+    return false;
+}
+
+/* Of these it is but the place of a password that is told. */
+static bool tells_place(const char *entry)
+{
+    return is_named(entry, "RLOCK_PASSWORD_FILE") || is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
+           is_named(entry, "RLOCK_SENTINEL_PASSWORD_FILE");
+}
+
+static void clear_value(char *entry)
+{
+    char *value = strchr(entry, '=') + 1;
+
+    if (is_url(entry))
+        secret_hide(value);
+    else
+        memset(value, '*', strlen(value));
+}
+
+static bool is_to_hide(char *entry)
+{
+    return holds_secret(entry) && !tells_place(entry);
+}
+
+static bool is_hidden; /* our copy of the environment still holds a password */
+
+void environment_hide(char **inherited)
+{
+    char *copy;
+
+    for (; *inherited != NULL; inherited++) {
+        if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
+            continue;
+        if (!is_hidden)
+            secret_is_known(true);
+        is_hidden = true;
+        clear_value(*inherited);
+        *inherited = copy; /* until we end */
+    }
+}
+
+void environment_forget(char *const *inherited)
+{
+    if (!is_hidden)
+        return;
+    for (; *inherited != NULL; inherited++)
+        if (is_to_hide(*inherited))
+            clear_value(*inherited);
+    is_hidden = false;
+    secret_is_known(false);
+}
+
+static bool is_replaced(const char *entry)
+{
+    static const char *const names[] = {"RLOCK_KEY",    "RLOCK_TOKEN", "RLOCK_FENCE",
+                                        "RLOCK_TTL_MS", "RLOCK_SLOT",  OUTER_TOKENS};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_named(entry, names[i]))
+            return true;
+    return false;
+}
+
+char **environment_plain(char *const *inherited)
+{
+    char **plain;
+    size_t n = 0;
+
+    while (inherited[n] != NULL)
+        n++;
+    plain = calloc(n + 1, sizeof *plain);
+    for (n = 0; plain != NULL && *inherited != NULL; inherited++)
+        if (!holds_secret(*inherited) && !is_replaced(*inherited))
+            plain[n++] = *inherited;
+    return plain;
+}
+
+static bool add(struct environment *environment, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool add(struct environment *environment, const char *format, ...)
+{
+    char *entry;
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vasprintf(&entry, format, args);
+    va_end(args);
+    if (written < 0)
+        return false;
+    environment->ours[environment->n_ours++] = entry;
+    environment->all[environment->n++] = entry;
+    return true;
+}
+
+/* Copies what stays; the names of what doesn't go to `stripped`, those of an outer rlock first. */
+static void copy_rest(struct environment *environment, bool keeps_secrets,
+                      char stripped[STRIPPED_BYTES])
+{
+    char *const *inherited = environment->inherited;
+
+    for (; *inherited != NULL; inherited++) {
+        size_t used = strlen(stripped);
+
+        if (is_replaced(*inherited))
+            continue;
+        if (is_named(*inherited, CREDENTIALS_STRIPPED)) {
+            snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
+                     strchr(*inherited, '=') + 1);
+            continue;
+        }
+        if (keeps_secrets || !holds_secret(*inherited)) {
+            environment->all[environment->n++] = *inherited;
+            continue;
+        }
+        snprintf(stripped + used, STRIPPED_BYTES - used, "%s%.*s", used > 0 ? " " : "",
+                 (int)strcspn(*inherited, "="), *inherited);
+    }
+}
+
+/* What an rlock in the command is to know besides RLOCK_TOKEN: the tokens that we were told. */
+static bool add_outer(struct environment *environment, const char *token)
+{
+    char tokens[RLOCK_OUTER_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
+    struct outer outer = environment_outer(environment->inherited);
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < outer.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
+        if (strcmp(outer.token[i], token) != 0 && strlen(outer.token[i]) == RLOCK_TOKEN_BYTES)
+            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", outer.token[i]);
+    outer_fini(&outer);
+    return used == 0 || add(environment, "%s=%s", OUTER_TOKENS, tokens);
+}
+
+bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
+                      bool keeps_secrets)
+{
+    char stripped[STRIPPED_BYTES] = "";
+    size_t n = 0;
+
+    while (inherited[n] != NULL)
+        n++;
+    *environment = (struct environment){
+        .all = calloc(n + sizeof environment->ours / sizeof *environment->ours + 1,
+                      sizeof *environment->all),
+        .inherited = inherited};
+    if (environment->all == NULL)
+        return false;
+    copy_rest(environment, keeps_secrets, stripped);
+    return add(environment, "RLOCK_KEY=%s", keys) &&
+           (stripped[0] == '\0' || add(environment, "%s=%s", CREDENTIALS_STRIPPED, stripped));
+}
+
+bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
+                       bool has_slot)
+{
+    return add(environment, "RLOCK_TOKEN=%s", grant->token) &&
+           add(environment, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
+           add(environment, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
+           (!has_slot || add(environment, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
+           add_outer(environment, grant->token);
+}
+
+void environment_fini(struct environment *environment)
+{
+    int i;
+
+    for (i = 0; i < environment->n_ours; i++)
+        free(environment->ours[i]);
+    free(environment->all);
+    *environment = (struct environment){.all = NULL};
+}

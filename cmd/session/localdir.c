@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * localdir: the directory of the private server, the same for all that one user runs.
+ *
+ * Two directories would be two servers, which both grant one lock. So the
+ * directory depends on nothing that differs between two processes of one user
+ * on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on HOME,
+ * and not on /tmp, which a systemd unit may have for itself (PrivateTmp=).
+ *
+ *   RLOCK_LOCAL_DIR  where it is set, and then no other is looked at
+ *   root             /run/rlock
+ *   others           ~/.local/state/rlock/BOOT_ID, below the home of the user database
+ *   without a home   /var/tmp/rlock-UID
+ *
+ * A home is cleaned by nobody, and no other user can take the name there. Where
+ * it can't be written to just now (ProtectHome=, not mounted) nothing is
+ * granted: to go elsewhere then would be a second server. Several machines may
+ * share a home, and a socket in it leads to the own one only, therefore the
+ * kernel's boot ID is part of the path; that of a container is its host's.
+ *
+ * The user without a home is one that isn't in the user database, or whose
+ * entry says so, or an account of the system whose home is another's.
+ *
+ * All is done through descriptors of directories, so that nobody can exchange a
+ * directory between a look at it and its use.
+ */
+#include "session/localdir.h"
+
+#include "process/user.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ELSEWHERE "RLOCK_LOCAL_DIR names another directory"
+#define SYSTEM_UIDS 1000 /* accounts of the system are below it; UID_MIN of login.defs(5) */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES 36
+#define UNUSED_S (30 * 24 * 3600) /* a directory in use is marked as fresh each hour */
+
+enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, const char *format,
+                                ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    err->status = st;
+    return st;
+}
+
+/* ---- one directory ---- */
+
+/* Can nobody but us, root and our own group exchange what is in it? */
+static bool is_safe_above(int fd)
+{
+    struct stat is;
+
+    if (fstat(fd, &is) != 0 || !S_ISDIR(is.st_mode))
+        return false;
+    if (is.st_uid != 0 && is.st_uid != geteuid())
+        return false;
+    if ((is.st_mode & S_ISVTX) != 0)
+        return true;
+    return (is.st_mode & S_IWOTH) == 0 &&
+           ((is.st_mode & S_IWGRP) == 0 || is.st_gid == (is.st_uid == 0 ? 0 : getegid()));
+}
+
+static bool is_ours_alone(const struct stat *is)
+{
+    return S_ISDIR(is->st_mode) && is->st_uid == geteuid() && (is->st_mode & 077) == 0;
+}
+
+/* Whoever owns it, or can write to it, could hand us a server of theirs. `path` is for people. */
+static enum rlock_status open_private(int above, const char *name, const char *path, int *fd,
+                                      struct rlock_error *err)
+{
+    struct stat is;
+
+    if (!is_safe_above(above))
+        return localdir_fail(err, RLOCK_E_CONFIG,
+                             "local: %.100s: others can change the directory above it; " ELSEWHERE,
+                             path);
+    if (fstatat(above, name, &is, AT_SYMLINK_NOFOLLOW) != 0)
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                             strerror(errno));
+    if (!is_ours_alone(&is))
+        return localdir_fail(
+            err, RLOCK_E_CONFIG,
+            "local: %.100s: not a directory of this user's alone: user %u has it, with "
+            "mode %o; " ELSEWHERE,
+            path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
+    if ((is.st_mode & 0700) != 0700) /* it was made under another umask */
+        (void)!fchmodat(above, name, 0700, 0);
+    *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0)
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                             strerror(errno));
+    if (fstat(*fd, &is) == 0 && is_ours_alone(&is))
+        return RLOCK_OK;
+    close(*fd);
+    *fd = -1;
+    return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: exchanged while it was opened", path);
+}
+
+/* The part of a path in front of its last name; `name` is that. */
+static bool split(const char *path, char above[PATH_MAX], const char **name)
+{
+    size_t n = strlen(path);
+    const char *slash;
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (path[0] != '/' || n >= PATH_MAX || n < 2)
+        return false;
+    memcpy(above, path, n);
+    above[n] = '\0';
+    slash = strrchr(above, '/');
+    *name = path + (slash - above) + 1;
+    above[slash == above ? 1 : slash - above] = '\0';
+    return true;
+}
+
+static enum rlock_status open_path(const char *path, bool is_made, int *fd, struct rlock_error *err)
+{
+    char above[PATH_MAX];
+    char name[NAME_MAX + 1];
+    const char *last;
+    enum rlock_status st;
+    int dir;
+
+    if (!split(path, above, &last))
+        return localdir_fail(err, RLOCK_E_CONFIG,
+                             "local: %.100s: not the absolute path of a directory", path);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(last, "/"), last);
+    dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, above,
+                             strerror(errno));
+    if (is_made && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+                           strerror(errno));
+    else
+        st = open_private(dir, name, path, fd, err);
+    close(dir);
+    return st;
+}
+
+/* ---- below a home ---- */
+
+static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
+{
+    int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, id, BOOT_ID_BYTES);
+
+    if (fd >= 0)
+        close(fd);
+    id[BOOT_ID_BYTES] = '\0';
+    return n == BOOT_ID_BYTES && strspn(id, "0123456789abcdef-") == BOOT_ID_BYTES;
+}
+
+/* Of a boot long ago, or of a machine that shared the home: as good as no longer there. */
+static void remove_unused(int dir, const char *name)
+{
+    struct stat is;
+    int fd;
+
+    if (fstatat(dir, name, &is, AT_SYMLINK_NOFOLLOW) != 0 || !is_ours_alone(&is) ||
+        is.st_mtime > time(NULL) - UNUSED_S)
+        return;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    unlinkat(fd, LOCALDIR_SOCKET, 0);
+    unlinkat(fd, LOCALDIR_USERS, 0);
+    unlinkat(fd, LOCALDIR_START, 0);
+    close(fd);
+    unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+static void remove_all_unused(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *all = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    while (all != NULL && (entry = readdir(all)) != NULL)
+        if (strlen(entry->d_name) == BOOT_ID_BYTES)
+            remove_unused(dir, entry->d_name);
+    if (all != NULL)
+        closedir(all);
+    else if (fd >= 0)
+        close(fd);
+}
+
+/* Ours, whatever it may be a link to: the link was ours to make. */
+static int open_below(int above, const char *name)
+{
+    int fd;
+
+    if (!is_safe_above(above)) {
+        errno = EPERM;
+        return -1;
+    }
+    (void)!mkdirat(above, name, 0700);
+    fd = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd;
+}
+
+static enum rlock_status open_state(int home, const char *path, int *fd, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_E_CONFIG;
+    char id[BOOT_ID_BYTES + 1];
+    char shown[PATH_MAX];
+    int local = open_below(home, ".local");
+    int state = local < 0 ? -1 : open_below(local, "state");
+    int all = -1;
+
+    snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock", path);
+    if (!read_boot_id(id))
+        localdir_fail(err, RLOCK_E_CONFIG, "local: " BOOT_ID " can't be read; " ELSEWHERE);
+    else if (state < 0)
+        localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, shown, strerror(errno));
+    else
+        st = RLOCK_OK;
+    if (st == RLOCK_OK) {
+        (void)!mkdirat(state, "rlock", 0700);
+        st = open_private(state, "rlock", shown, &all, err);
+    }
+    if (st == RLOCK_OK) {
+        if (mkdirat(all, id, 0700) == 0)
+            remove_all_unused(all);
+        snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock/%s", path, id);
+        st = open_private(all, id, shown, fd, err);
+        close(all);
+    }
+    if (state >= 0)
+        close(state);
+    if (local >= 0)
+        close(local);
+    return st;
+}
+
+static bool says_no_home(const char *path)
+{
+    return path == NULL || path[0] != '/' || strcmp(path, "/") == 0 ||
+           strcmp(path, "/nonexistent") == 0;
+}
+
+/* RLOCK_PENDING: this user has none. */
+static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
+{
+    const struct passwd *user = user_entry();
+    enum rlock_status st;
+    struct stat is;
+    int home;
+
+    if (user == NULL || says_no_home(user->pw_dir))
+        return RLOCK_PENDING;
+    home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (home < 0 && user->pw_uid < SYSTEM_UIDS)
+        return RLOCK_PENDING;
+    if (home < 0)
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: %s; " ELSEWHERE,
+                             user->pw_dir, strerror(errno));
+    if (fstat(home, &is) == 0 && is.st_uid == geteuid())
+        st = open_state(home, user->pw_dir, fd, err);
+    else if (user->pw_uid < SYSTEM_UIDS)
+        st = RLOCK_PENDING;
+    else
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: another user's; " ELSEWHERE,
+                           user->pw_dir);
+    close(home);
+    return st;
+}
+
+/* ---- which one ---- */
+
+static enum rlock_status open_default(int *fd, struct rlock_error *err)
+{
+    char path[64];
+    enum rlock_status st;
+
+    if (geteuid() == 0)
+        return open_path("/run/rlock", true, fd, err);
+    st = open_in_home(fd, err);
+    if (st != RLOCK_PENDING)
+        return st;
+    snprintf(path, sizeof path, "/var/tmp/rlock-%u", (unsigned)geteuid());
+    return open_path(path, true, fd, err);
+}
+
+static const char *named(void)
+{
+    const char *path = getenv("RLOCK_LOCAL_DIR");
+
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
+enum rlock_status localdir_open(int *fd, struct rlock_error *err)
+{
+    mode_t mask = umask(077);
+    enum rlock_status st =
+        named() != NULL ? open_path(named(), true, fd, err) : open_default(fd, err);
+
+    umask(mask);
+    return st;
+}
+
+bool localdir_open_older(size_t nth, int *fd)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    unsigned uid = (unsigned)geteuid();
+    struct rlock_error err;
+    char path[PATH_MAX] = "";
+
+    *fd = -1;
+    if (named() != NULL || nth > 3)
+        return false;
+    if (nth == 0 && runtime != NULL)
+        snprintf(path, sizeof path, "%.3000s/rlock", runtime);
+    else if (nth == 1)
+        snprintf(path, sizeof path, "/run/user/%u/rlock", uid);
+    else if (nth == 2)
+        snprintf(path, sizeof path, "/tmp/rlock-%u", uid);
+    else if (nth == 3)
+        snprintf(path, sizeof path, "/var/tmp/rlock-%u", uid);
+    if (path[0] != '\0' && open_path(path, false, fd, &err) != RLOCK_OK)
+        *fd = -1;
+    return true;
+}
+
+bool localdir_is_same(int a, int b)
+{
+    struct stat one;
+    struct stat other;
+
+    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* ---- its files ---- */
+
+int localdir_file(int dir, const char *name)
+{
+    mode_t mask = umask(077);
+    int fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    umask(mask);
+    return fd;
+}
+
+bool localdir_has(int dir, const char *name, int file)
+{
+    struct stat there;
+    struct stat ours;
+
+    return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(file, &ours) == 0 &&
+           there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}

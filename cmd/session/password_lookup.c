@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * password_lookup: a process that looks a password up: in a file, or by a command.
+ *
+ * Why a process of its own: the password of each new connection is looked up
+ * again, and the keeper, a thread, makes new connections. To open a file on a
+ * network file system that hangs can't be cut short in a thread, and nothing
+ * may fork beside one. So the helper is forked before there is a thread; what
+ * hangs is the helper, while the program waits for it in its one poll. It ends
+ * when the last process that can ask it has closed its end.
+ */
+#include "session/password_lookup.h"
+
+#include "options/config.h"
+#include "process/fds.h"
+#include "process/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DETACH INT64_C(-1) /* instead of a time */
+#define BETWEEN_MS 1000    /* commands begin no more often, but for one */
+#define LOOK_AGAIN_MS 20   /* where the kernel has no pidfd_open (before 5.3) */
+#define STOP_WITHIN_MS 200 /* one that hangs in a file is killed */
+#define FOUND '+'          /* the first byte of an answer: the password follows */
+#define NOT_FOUND '-'      /* why not follows */
+#define ANSWER_BYTES (RLOCK_PASSWORD_MAX + 2)
+
+struct helping {
+    const struct password_place *place;
+    char *const *envp;
+    int fd;
+    int64_t next_ms; /* when a command may be begun, but for one that may be at once */
+    char answer[ANSWER_BYTES];
+};
+
+static void find_nothing(struct helping *h, const char *why)
+{
+    snprintf(h->answer, sizeof h->answer, "%c%s%s%.150s: %.200s", NOT_FOUND, h->place->name,
+             h->place->file != NULL ? " " : "", h->place->file != NULL ? h->place->file : "", why);
+}
+
+static void find(struct helping *h, const char *line)
+{
+    if (*line == '\0')
+        find_nothing(h, "its first line is empty");
+    else if (strlen(line) > RLOCK_PASSWORD_MAX)
+        find_nothing(h, "its first line is longer than a password can be");
+    else
+        snprintf(h->answer, sizeof h->answer, "%c%s", FOUND, line);
+}
+
+static void read_file(struct helping *h)
+{
+    const char *why;
+    char *line = config_first_line(h->place->file, &why);
+
+    if (line == NULL)
+        find_nothing(h, why);
+    else
+        find(h, line);
+    config_forget(line);
+}
+
+/* ---- a command ---- */
+
+/* Without a terminal, in a session of its own: so it can be killed with what it has started. */
+static _Noreturn void become_command(const struct helping *h, int out, pid_t helper)
+{
+    char *const argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)h->place->command, NULL};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != helper || setsid() < 0 || dup2(out, STDOUT_FILENO) < 0)
+        _exit(127);
+    execve(argv[0], argv, h->envp);
+    _exit(127);
+}
+
+/* More of what it prints: of that the first line counts. False: there is no more. */
+static bool take_output(int out, char line[ANSWER_BYTES], size_t *used, bool *is_whole)
+{
+    char bytes[1024];
+    ssize_t n = read(out, bytes, sizeof bytes);
+    ssize_t i;
+
+    for (i = 0; i < n && !*is_whole; i++) {
+        *is_whole = bytes[i] == '\n' || bytes[i] == '\r' || *used + 1 >= ANSWER_BYTES;
+        if (!*is_whole)
+            line[(*used)++] = bytes[i];
+    }
+    explicit_bzero(bytes, sizeof bytes);
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+static int ms_until(int64_t at_ms)
+{
+    int64_t left = at_ms - rlock_clock_ms();
+
+    return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
+}
+
+/*
+ * Until it has ended, which is what counts: what it leaves behind may keep its
+ * output open. False: it was killed, as time was over or nobody is there to ask.
+ */
+static bool await_command(const struct helping *h, pid_t command, int out, int64_t until_ms,
+                          char line[ANSWER_BYTES], int *status)
+{
+    struct pollfd watch[] = {
+        {.fd = (int)syscall(SYS_pidfd_open, command, 0), .events = POLLIN},
+        {.fd = out, .events = POLLIN},
+        {.fd = h->fd, .events = POLLRDHUP}, /* its other end was closed */
+    };
+    bool has_pidfd = watch[0].fd >= 0;
+    bool is_whole = false;
+    bool has_ended = false;
+    size_t used = 0;
+    int patience;
+
+    do {
+        patience = ms_until(until_ms);
+        poll(watch, 3, has_pidfd || patience < LOOK_AGAIN_MS ? patience : LOOK_AGAIN_MS);
+        if (watch[1].fd >= 0 && watch[1].revents != 0 && !take_output(out, line, &used, &is_whole))
+            watch[1].fd = -1;
+        has_ended = waitpid(command, status, WNOHANG) == command;
+    } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < until_ms);
+    if (!has_ended) {
+        kill(-command, SIGKILL);
+        kill(command, SIGKILL); /* it may not have a group of its own yet */
+        while (waitpid(command, status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    while (has_ended && !is_whole && take_output(out, line, &used, &is_whole))
+        continue;
+    line[used] = '\0';
+    if (has_pidfd)
+        close(watch[0].fd);
+    return has_ended;
+}
+
+/* A server that refuses each password must not make us start a command each moment. */
+static void wait_for_turn(struct helping *h)
+{
+    struct pollfd gone = {.fd = h->fd, .events = POLLRDHUP};
+    int64_t now = rlock_clock_ms();
+
+    if (h->next_ms > now + BETWEEN_MS)
+        poll(&gone, 1, ms_until(h->next_ms - BETWEEN_MS));
+    now = rlock_clock_ms();
+    h->next_ms = (h->next_ms > now ? h->next_ms : now) + BETWEEN_MS;
+}
+
+static void run_command(struct helping *h, int64_t until_ms)
+{
+    pid_t helper = getpid();
+    char line[ANSWER_BYTES];
+    int status = 0;
+    int out[2];
+    char why[64];
+    pid_t command;
+
+    wait_for_turn(h);
+    if (pipe2(out, O_CLOEXEC) != 0) {
+        find_nothing(h, strerror(errno));
+        return;
+    }
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    command = fork();
+    if (command == 0)
+        become_command(h, out[1], helper);
+    close(out[1]);
+    if (command < 0)
+        find_nothing(h, strerror(errno));
+    else if (!await_command(h, command, out[0], until_ms, line, &status))
+        find_nothing(h, "it did not end within the connect time-out, and was killed");
+    else if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
+        snprintf(why, sizeof why, WIFSIGNALED(status) ? "signal %d ended it" : "it ended with %d",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        find_nothing(h, why);
+    } else {
+        find(h, line);
+    }
+    explicit_bzero(line, sizeof line);
+    close(out[0]);
+}
+
+/* ---- the process ---- */
+
+static void detach(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    dup2(null, STDERR_FILENO);
+    close(null);
+}
+
+/* The signals are as they were before rlock blocked them, but those of the terminal don't come. */
+static void settle(struct helping *h)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct sigaction as_default = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    prctl(PR_SET_NAME, "rlock-password");
+    sigaction(SIGCHLD, &as_default, NULL); /* ignored, it would take the command's status */
+    setsid();
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    descriptors_keep(&h->fd, 1);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void help(struct helping *h)
+{
+    int64_t until_ms;
+
+    settle(h);
+    while (recv(h->fd, &until_ms, sizeof until_ms, 0) == (ssize_t)sizeof until_ms) {
+        if (until_ms == DETACH) {
+            detach();
+            continue;
+        }
+        secret_is_known(true);
+        if (h->place->file != NULL)
+            read_file(h);
+        else
+            run_command(h, until_ms);
+        (void)!send(h->fd, h->answer, strlen(h->answer), MSG_NOSIGNAL);
+        explicit_bzero(h->answer, sizeof h->answer);
+        secret_is_known(false);
+    }
+    _exit(0);
+}
+
+int password_helper_start(struct password_helper *helper, const struct password_place *place,
+                          char *const envp[])
+{
+    struct helping h = {.place = place, .envp = envp};
+    int pair[2];
+    int failed;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    helper->pid = fork();
+    if (helper->pid == 0) {
+        close(pair[0]);
+        h.fd = pair[1];
+        help(&h);
+    }
+    failed = helper->pid < 0 ? errno : 0;
+    close(pair[1]);
+    helper->fd = pair[0];
+    if (failed) {
+        close(pair[0]);
+        *helper = (struct password_helper){.pid = 0, .fd = -1};
+    }
+    return failed;
+}
+
+/* ---- the program's side ---- */
+
+static enum rlock_status gone(struct rlock_error *err)
+{
+    *err = (struct rlock_error){.status = RLOCK_E_SYSTEM};
+    snprintf(err->text, sizeof err->text, "the process that looks the password up was killed");
+    return RLOCK_E_SYSTEM;
+}
+
+static int ask(void *context, int64_t until_ms, struct rlock_error *err)
+{
+    const struct password_helper *helper = context;
+
+    if (send(helper->fd, &until_ms, sizeof until_ms, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+        return helper->fd;
+    (void)!gone(err);
+    return -1;
+}
+
+static enum rlock_status take(void *context, char *password, size_t room, struct rlock_error *err)
+{
+    const struct password_helper *helper = context;
+    ssize_t n;
+
+    secret_is_known(true);
+    n = recv(helper->fd, password, room, MSG_DONTWAIT);
+    if (n > 0 && password[0] == FOUND) {
+        memmove(password, password + 1, (size_t)n - 1);
+        password[n - 1] = '\0';
+        return RLOCK_OK;
+    }
+    secret_is_known(false);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return RLOCK_PENDING;
+    if (n <= 0)
+        return gone(err);
+    *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_LOGIN};
+    snprintf(err->text, sizeof err->text, "%.*s", (int)n - 1, password + 1);
+    return RLOCK_E_CONFIG;
+}
+
+static void forgotten(void *context)
+{
+    (void)context;
+    secret_is_known(false);
+}
+
+struct rlock_password_source password_helper_source(struct password_helper *helper)
+{
+    if (helper->pid == 0)
+        return (struct rlock_password_source){.ask = NULL};
+    return (struct rlock_password_source){
+        .ask = ask, .take = take, .forgotten = forgotten, .context = helper};
+}
+
+void password_helper_detach(const struct password_helper *helper)
+{
+    int64_t word = DETACH;
+
+    if (helper->pid != 0)
+        (void)!send(helper->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void password_helper_stop(struct password_helper *helper)
+{
+    struct pollfd ended = {.fd = helper->fd, .events = POLLIN};
+
+    if (helper->pid == 0)
+        return;
+    shutdown(helper->fd, SHUT_WR);
+    while (poll(&ended, 1, STOP_WITHIN_MS) > 0 && recv(helper->fd, &(char){0}, 1, 0) > 0)
+        continue; /* an answer that nobody took */
+    if (ended.revents == 0)
+        kill(helper->pid, SIGKILL);
+    while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    password_helper_leave(helper);
+}
+
+void password_helper_leave(struct password_helper *helper)
+{
+    if (helper->pid != 0)
+        close(helper->fd);
+    *helper = (struct password_helper){.pid = 0, .fd = -1};
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * deadline_killer: a process of its own that ends the bound process before the lease's end.
+ *
+ * It has no network, and hears only until when the lease lasts. So the end of
+ * the lease is kept also where the process that renews it was killed, or was
+ * stopped for too long.
+ */
+#include "supervise/deadline_killer.h"
+
+#include "process/fds.h"
+#include "process/timer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <rlock.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HEARD_WITHIN_MS 1000
+
+struct leash_word {
+    bool is_over; /* nothing is to be ended any more */
+    struct leash_times times;
+};
+
+/* All that was said meanwhile, before acting on what was said earlier. */
+static bool listen_to_keeper(int *fd, struct leash_times *times)
+{
+    struct leash_word word;
+    ssize_t n;
+
+    while (*fd >= 0 && (n = recv(*fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word) {
+        if (word.is_over)
+            return false;
+        *times = word.times;
+    }
+    if (*fd >= 0 && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))) {
+        close(*fd);
+        *fd = -1;
+    }
+    return true;
+}
+
+/*
+ * Only now, as to say something may take its time. The keeper may have come to the same end at the
+ * same time, and then tells more of it than we know.
+ */
+static void say_why(const struct bound *bound, const struct report *report, int *fd,
+                    struct leash_times *times)
+{
+    struct pollfd keeper = {.fd = *fd, .events = POLLIN};
+    const char *why = "the process that renews its lease is stopped, or did not get to run";
+    char hint[128];
+
+    if (*fd >= 0 && poll(&keeper, 1, HEARD_WITHIN_MS) > 0)
+        listen_to_keeper(fd, times);
+    if (times->is_told)
+        return;
+    if (*fd < 0)
+        why = "the process that renews its lease was killed";
+    snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)bound->pid);
+    report_say(report, REPORT_FAILURE, (struct message){.what = "lost", .why = why, .hint = hint});
+}
+
+static _Noreturn void be_leash(struct bound *bound, struct leash_times times, int keep_fd, int fd,
+                               const struct report *report)
+{
+    int timer = timer_open();
+    struct pollfd watch[] = {{.fd = fd, .events = POLLIN},
+                             {.fd = timer, .events = POLLIN},
+                             {.fd = bound->fd, .events = POLLIN}};
+
+    prctl(PR_SET_NAME, "rlock-leash");
+    descriptors_keep((int[]){fd, timer, bound->fd, keep_fd}, 4);
+    while (listen_to_keeper(&fd, &times)) {
+        if (bound_has_ended(bound))
+            break;
+        if (rlock_clock_ms() >= times.term_ms) {
+            bound_end(bound, times.kill_ms);
+            say_why(bound, report, &fd, &times);
+            break;
+        }
+        timer_set(timer, times.term_ms);
+        watch[0].fd = fd;
+        poll(watch, sizeof watch / sizeof watch[0], timer < 0 ? 100 : -1);
+    }
+    _exit(0);
+}
+
+int leash_start(struct leash *leash, const struct bound *bound, struct leash_times times,
+                int keep_fd, const struct report *report)
+{
+    struct bound mine = *bound;
+    int pair[2];
+    int failed;
+
+    *leash = (struct leash){.fd = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    mine.keeper = getpid();
+    leash->pid = fork();
+    if (leash->pid == 0) {
+        close(pair[0]);
+        be_leash(&mine, times, keep_fd, pair[1], report);
+    }
+    close(pair[1]);
+    leash->fd = pair[0];
+    if (leash->pid > 0)
+        return 0;
+    failed = errno;
+    close(leash->fd);
+    *leash = (struct leash){.fd = -1};
+    return failed;
+}
+
+static bool say(const struct leash *leash, struct leash_word word)
+{
+    return leash->fd >= 0 &&
+           send(leash->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof word;
+}
+
+bool leash_set(const struct leash *leash, struct leash_times times)
+{
+    return say(leash, (struct leash_word){.times = times});
+}
+
+void leash_drop(struct leash *leash)
+{
+    say(leash, (struct leash_word){.is_over = true});
+    if (leash->fd >= 0)
+        close(leash->fd);
+    leash->fd = -1;
+}

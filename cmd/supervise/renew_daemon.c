@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * renew_daemon: a process that stays behind, and renews a lease until another process ends.
+ *
+ * The program that was granted the lease forks it, tells the token to whoever
+ * asked for it, and leaves the lease to it with one word. Without that word
+ * nobody knows the token: the lease is given back.
+ *
+ * It hears of the end of the process, of what the renewals say, and of the
+ * leash, which ends the process in time where this one is dead or stopped. A
+ * lease that was released by its token from elsewhere is no lost one: the
+ * release left word of it on the server, and the renewal finds that.
+ */
+#include "supervise/renew_daemon.h"
+
+#include "process/fds.h"
+#include "process/timer.h"
+#include "supervise/deadline_killer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RELEASE_MS 10000 /* the longest a release is tried: nobody waits for it */
+
+/* From the program to the attendant; the other way it is an errno. */
+enum attend_word { ATTEND_BEGIN, ATTEND_CANCEL };
+
+struct attending {
+    const struct session *session;
+    struct local *local; /* of that session */
+    const struct rlock_grant *grant;
+    struct report report;
+    const struct attend_log *log;
+    struct bound bound;
+    struct leash leash;
+    int events; /* of the renewals; -1: there are none */
+    int timer;
+    int64_t end_ms;         /* of the lease */
+    int64_t leash_again_ms; /* when to start a leash again, after its fork failed */
+    bool kills;
+    bool is_over;
+    bool is_lost;
+    bool is_released;
+    bool is_bereft;    /* the private server has ended, with all of its locks */
+    char trouble[256]; /* why the last renewal failed; "": it didn't */
+};
+
+static void say(const struct attending *a, enum report_level level, const char *what,
+                const char *why)
+{
+    report_say(&a->report, level, (struct message){.what = what, .why = why});
+}
+
+static struct leash_times times_of(const struct attending *a)
+{
+    int64_t kill_ms = a->end_ms - a->grant->timing.margin_ms;
+
+    return (struct leash_times){.term_ms = kill_ms - a->grant->timing.grace_ms, .kill_ms = kill_ms};
+}
+
+/* ---- the end of the lease ---- */
+
+/* When it ends that is to end now. Why is said by us. */
+static struct leash_times times_of_end(const struct attending *a)
+{
+    struct leash_times times = times_of(a);
+
+    times.term_ms = rlock_clock_ms();
+    if (times.term_ms + a->grant->timing.grace_ms < times.kill_ms)
+        times.kill_ms = times.term_ms + a->grant->timing.grace_ms;
+    times.is_told = true;
+    return times;
+}
+
+static void say_lost(const struct attending *a, const char *why)
+{
+    char name[32];
+    char hint[160];
+
+    bound_name(a->bound.pid, name);
+    if (a->kills && name[0] != '\0')
+        snprintf(hint, sizeof hint, "process %d (%s) and all below it are being ended",
+                 (int)a->bound.pid, name);
+    else if (a->kills)
+        snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)a->bound.pid);
+    else
+        snprintf(hint, sizeof hint, "process %d goes on (--on-lost ignore)", (int)a->bound.pid);
+    report_say(&a->report, REPORT_FAILURE,
+               (struct message){.what = "lost", .why = why, .hint = hint});
+}
+
+/*
+ * The leash ends what is bound; where that doesn't, we do. What takes its time, such as a log that
+ * nobody empties, comes after that was begun.
+ */
+static void lose(struct attending *a, const char *why)
+{
+    struct pollfd ended = {.fd = a->leash.fd, .events = POLLIN};
+    struct leash_times times = times_of_end(a);
+    bool is_ending = a->kills && leash_set(&a->leash, times);
+    int64_t patience;
+
+    a->is_lost = true;
+    a->is_over = true;
+    if (is_ending || !a->kills)
+        say_lost(a, why);
+    patience = times.kill_ms + a->grant->timing.margin_ms / 2 - rlock_clock_ms();
+    if (is_ending && patience > 0)
+        poll(&ended, 1, (int)patience);
+    if (a->kills)
+        bound_end(&a->bound, times.kill_ms);
+    if (a->kills && !is_ending)
+        say_lost(a, why);
+}
+
+static void lose_by_time(struct attending *a)
+{
+    char why[320];
+
+    snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
+             a->trouble[0] != '\0' ? ": " : "", a->trouble);
+    lose(a, why);
+}
+
+static void give_back(struct attending *a)
+{
+    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+
+    rlock_unkeep(a->session->lock);
+    if (a->end_ms < until.at_ms)
+        until.at_ms = a->end_ms;
+    if (a->is_lost)
+        until.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
+    if (!a->is_released && !a->is_bereft)
+        (void)!rlock_release(a->session->lock, until, RLOCK_ENDS_FREE, 0, NULL);
+}
+
+/* ---- while it lasts ---- */
+
+static void keep(struct attending *a)
+{
+    if (a->events < 0 && rlock_keep(a->session->lock, &a->events, NULL) != RLOCK_OK)
+        a->events = -1;
+}
+
+static void take_events(struct attending *a)
+{
+    struct rlock_event event;
+
+    while (!a->is_over && read(a->events, &event, sizeof event) == (ssize_t)sizeof event)
+        switch (event.kind) {
+        case RLOCK_KEPT_RENEWED:
+        case RLOCK_KEPT_RESTORED:
+            a->end_ms = event.until_ms;
+            leash_set(&a->leash, times_of(a));
+            if (event.kind == RLOCK_KEPT_RESTORED)
+                say(a, REPORT_NOTICE, "restored",
+                    "the key had vanished and was put back: it was granted to no other rlock "
+                    "since");
+            else
+                say(a, a->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
+            a->trouble[0] = '\0';
+            break;
+        case RLOCK_KEPT_RELEASED:
+            a->is_released = true;
+            a->is_over = true;
+            say(a, REPORT_STEP, "released", "by its token, from elsewhere");
+            break;
+        case RLOCK_KEPT_LOST:
+            lose(a, event.text);
+            break;
+        case RLOCK_KEPT_TROUBLE:
+            snprintf(a->trouble, sizeof a->trouble, "%s", event.text);
+            say(a, REPORT_NOTICE, "renewal-failed", event.text);
+            break;
+        }
+}
+
+/* As it is with a command: what is to end us is meant for that for which we are there. */
+static void take_signals(const struct attending *a)
+{
+    struct signal_seen seen;
+
+    while (signals_take(&a->session->signals, &seen))
+        if (seen.action == SIGNAL_ENDS)
+            bound_signal(&a->bound, seen.number);
+}
+
+static int start_leash(struct attending *a)
+{
+    return a->kills
+               ? leash_start(&a->leash, &a->bound, times_of(a), a->session->local.fd, &a->report)
+               : 0;
+}
+
+/*
+ * It was killed, or couldn't be started again after that: there is to be one again. Nothing may
+ * fork beside a thread.
+ */
+static void replace_leash(struct attending *a)
+{
+    a->leash_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
+    leash_drop(&a->leash);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    if (bound_has_ended(&a->bound))
+        return;
+    rlock_unkeep(a->session->lock);
+    a->events = -1;
+    start_leash(a);
+}
+
+static bool lacks_leash(const struct attending *a)
+{
+    return a->kills && a->leash.fd < 0;
+}
+
+static int64_t next_look(const struct attending *a)
+{
+    int64_t term_ms = a->kills ? times_of(a).term_ms : RLOCK_NEVER;
+
+    if (a->events < 0)
+        return rlock_clock_ms() + a->grant->timing.reply_ms;
+    return lacks_leash(a) && a->leash_again_ms < term_ms ? a->leash_again_ms : term_ms;
+}
+
+/* By itself, or by the leash because time is over, which that did before we came to it. */
+static void note_end(struct attending *a)
+{
+    char why[64];
+
+    a->is_over = true;
+    if (a->kills && rlock_clock_ms() >= times_of(a).term_ms) {
+        lose_by_time(a);
+        return;
+    }
+    snprintf(why, sizeof why, "process %d has ended", (int)a->bound.pid);
+    say(a, REPORT_STEP, "ended", why);
+}
+
+static void attend(struct attending *a)
+{
+    struct pollfd watch[] = {
+        {.fd = a->bound.fd, .events = POLLIN}, {.fd = -1, .events = POLLIN},
+        {.fd = -1, .events = POLLIN},          {.fd = a->session->signals.fd, .events = POLLIN},
+        {.fd = a->timer, .events = POLLIN},    {.fd = -1, .events = POLLIN}};
+
+    while (!a->is_over) {
+        keep(a);
+        timer_set(a->timer, next_look(a));
+        watch[1].fd = a->events;
+        watch[2].fd = a->leash.fd;
+        watch[5].fd = a->local->alive;
+        poll(watch, sizeof watch / sizeof watch[0], -1);
+        if (watch[0].revents != 0) {
+            note_end(a);
+            break;
+        }
+        if (watch[1].revents != 0)
+            take_events(a);
+        if (!a->is_over && watch[5].revents != 0 && local_has_ended(a->local)) {
+            a->is_bereft = true;
+            lose(a, "the private server has ended, and with it the lock");
+        }
+        if (watch[3].revents != 0)
+            take_signals(a);
+        if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
+            lose_by_time(a);
+        if (!a->is_over &&
+            (watch[2].revents != 0 || (lacks_leash(a) && rlock_clock_ms() >= a->leash_again_ms)))
+            replace_leash(a);
+    }
+}
+
+/* ---- the process ---- */
+
+/* Nobody who waits for our end, or for the end of what we were started with, waits for this one. */
+static int detach(const struct attend_log *log)
+{
+    int keeps = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd;
+
+    prctl(PR_SET_NAME, "rlock-keeper");
+    if (null < 0 || setsid() < 0 || chdir("/") != 0)
+        return errno;
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps; fd++)
+        if (dup2(fd == STDERR_FILENO && log->fd >= 0 ? log->fd : null, fd) < 0)
+            return errno;
+    close(null);
+    if (log->fd >= 0)
+        close(log->fd);
+    descriptors_drop_inherited();
+    return 0;
+}
+
+static void detach_helpers(const struct session *session)
+{
+    password_helper_detach(&session->password_helper);
+    password_helper_detach(&session->sentinel_password_helper);
+}
+
+static _Noreturn void be_attendant(struct attending *a, int fd)
+{
+    enum attend_word word = ATTEND_CANCEL;
+    int failed = detach(a->log);
+    ssize_t heard;
+
+    a->timer = timer_open();
+    if (failed == 0)
+        failed = a->timer < 0 ? errno : start_leash(a);
+    (void)!send(fd, &failed, sizeof failed, MSG_NOSIGNAL);
+    heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
+    close(fd);
+    if (heard > 0 && word == ATTEND_BEGIN) {
+        detach_helpers(a->session);
+        attend(a);
+    }
+    leash_drop(&a->leash);
+    if (failed == 0 && (heard <= 0 || word == ATTEND_BEGIN))
+        give_back(a);
+    _exit(0);
+}
+
+int attend_start(struct attendant *attendant, struct session *session,
+                 const struct rlock_grant *grant, const struct bound *bound,
+                 const struct attend_log *log)
+{
+    struct attending a = {.session = session,
+                          .local = &session->local,
+                          .grant = grant,
+                          .report = session->report,
+                          .log = log,
+                          .bound = *bound,
+                          .leash = {.fd = -1},
+                          .events = -1,
+                          .end_ms = grant->until_ms,
+                          .kills = session->options->on_lost != ON_LOST_IGNORE};
+    int failed = 0;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    a.report.to = log->to;
+    attendant->fd = pair[0];
+    attendant->pid = fork();
+    if (attendant->pid == 0) {
+        close(pair[0]);
+        be_attendant(&a, pair[1]);
+    }
+    if (attendant->pid < 0)
+        failed = errno;
+    close(pair[1]);
+    if (failed == 0 && recv(attendant->fd, &failed, sizeof failed, 0) <= 0)
+        failed = ECHILD;
+    if (failed != 0 && attendant->pid > 0)
+        attend_cancel(attendant);
+    else if (failed != 0)
+        close(attendant->fd);
+    return failed;
+}
+
+bool attend_begin(const struct attendant *attendant)
+{
+    enum attend_word word = ATTEND_BEGIN;
+    bool good = send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word;
+
+    if (good)
+        close(attendant->fd);
+    return good;
+}
+
+void attend_cancel(const struct attendant *attendant)
+{
+    enum attend_word word = ATTEND_CANCEL;
+
+    (void)!send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL);
+    close(attendant->fd);
+    while (waitpid(attendant->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * acquire: take a lock without a command, and print its token.
+ *
+ * A lease whose token nobody has been told is given back, whatever the reason.
+ */
+#include "verbs/acquire.h"
+
+#include "output/json.h"
+#include "output/outfile.h"
+#include "session/acquire_or_report.h"
+#include "supervise/renew_daemon.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RELEASE_MS 2000 /* the longest a release may keep us */
+#define WORDS_BYTES 256
+#define SYSLOG_SOCKET "/dev/log" /* of syslog(3) */
+
+struct acquire {
+    struct session session;
+    struct bound bound;
+    struct attend_log log;
+    struct rlock_grant grant;
+    int64_t granted_ms;
+};
+
+static enum verdict fault(const struct acquire *a, enum verdict verdict, const char *why, int sys)
+{
+    return report_fault(&a->session.report, verdict, why, sys);
+}
+
+/* ---- the token ---- */
+
+/* Room on stdout, before the lease is over or a signal comes. */
+static enum verdict wait_for_room(struct acquire *a)
+{
+    struct pollfd watch[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                             {.fd = a->session.signals.stop_fd, .events = POLLIN}};
+    int64_t left_ms;
+
+    while (watch[0].revents == 0) {
+        if (signals_end(&a->session.signals, &a->session.number))
+            return VERDICT_INTERRUPTED;
+        left_ms = a->grant.until_ms - a->grant.timing.margin_ms - rlock_clock_ms();
+        if (left_ms <= 0)
+            return fault(a, VERDICT_LOST, "the token could not be written before its ttl was over",
+                         0);
+        poll(watch, 2, left_ms < 60000 ? (int)left_ms : 60000);
+    }
+    return VERDICT_GRANTED;
+}
+
+static enum verdict tell(struct acquire *a)
+{
+    char text[WORDS_BYTES];
+    struct json json;
+    enum verdict verdict = wait_for_room(a);
+
+    if (verdict != VERDICT_GRANTED)
+        return verdict;
+    if (a->session.report.json) {
+        json_begin(&json, text, sizeof text);
+        json_string(&json, "token", a->grant.token);
+        json_unsigned(&json, "fence", a->grant.fence);
+        json_number(&json, "expires_ms", a->grant.until_ms - rlock_clock_ms());
+        if (a->session.options->mode == RLOCK_SLOTS)
+            json_number(&json, "slot", a->grant.slot);
+        json_end(&json);
+    } else {
+        snprintf(text, sizeof text, "%s\n", a->grant.token);
+    }
+    return report_result(text) ? VERDICT_GRANTED : fault(a, VERDICT_SYSTEM, "stdout", errno);
+}
+
+/* ---- who keeps it ---- */
+
+/* Before the lock is asked for: who stays behind could tell nobody that it can't be written. */
+static enum verdict open_log(struct acquire *a)
+{
+    const char *path = a->session.options->log;
+    char why[300];
+    int failed = 0;
+
+    if (path == NULL)
+        return VERDICT_GRANTED;
+    if (strcmp(path, "-") == 0)
+        return fault(a, VERDICT_USAGE, "log: standard output is for the token: name a file", 0);
+    if (strcmp(path, "syslog") == 0) {
+        a->log.to = REPORT_TO_SYSLOG;
+        return access(SYSLOG_SOCKET, W_OK) == 0
+                   ? VERDICT_GRANTED
+                   : fault(a, VERDICT_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET, errno);
+    }
+    a->log.fd = outfile_open(path, &failed);
+    if (a->log.fd >= 0)
+        return VERDICT_GRANTED;
+    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
+    return fault(a, VERDICT_MISCONFIGURED, why, 0);
+}
+
+static enum verdict bind(struct acquire *a)
+{
+    pid_t pid = (pid_t)a->session.options->bind_pid;
+    const char *refusal;
+    char why[160];
+    int failed;
+
+    a->session.pid = pid > 0 ? pid : getppid();
+    if (pid == 0)
+        return VERDICT_GRANTED;
+    a->session.is_kept = true;
+    refusal = bound_refusal(pid);
+    snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
+             refusal != NULL ? refusal : "");
+    if (refusal != NULL)
+        return fault(a, VERDICT_USAGE, why, 0);
+    failed = bound_open(&a->bound, pid);
+    if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
+        return fault(a, VERDICT_USAGE, why, failed);
+    return failed ? fault(a, VERDICT_SYSTEM, why, failed) : open_log(a);
+}
+
+static enum verdict tell_and_stay(struct acquire *a)
+{
+    struct attendant attendant;
+    int failed = attend_start(&attendant, &a->session, &a->grant, &a->bound, &a->log);
+    enum verdict verdict;
+
+    if (failed)
+        return fault(a, VERDICT_SYSTEM, "no process can stay behind", failed);
+    verdict = tell(a);
+    if (verdict == VERDICT_GRANTED && !attend_begin(&attendant))
+        verdict = fault(a, VERDICT_SYSTEM, "the process that stays behind was killed", 0);
+    if (verdict != VERDICT_GRANTED)
+        attend_cancel(&attendant);
+    else
+        session_leave(&a->session);
+    return verdict;
+}
+
+static enum verdict hand_out(struct acquire *a)
+{
+    if (a->grant.has_outer)
+        return fault(a, VERDICT_USAGE,
+                     "it is held already by what RLOCK_TOKEN stands for, and ends with that", 0);
+    report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
+    return a->bound.fd >= 0 ? tell_and_stay(a) : tell(a);
+}
+
+static void give_back(const struct acquire *a)
+{
+    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st = rlock_release(a->session.lock, until, RLOCK_ENDS_FREE, 0, &err);
+
+    if (st >= RLOCK_E_USAGE)
+        report_say(&a->session.report, REPORT_NOTICE,
+                   (struct message){.what = "not-released",
+                                    .why = err.text,
+                                    .hint = "the lock is free when its ttl ends"});
+}
+
+/* ---- from the beginning ---- */
+
+static enum verdict acquire_all(struct acquire *a)
+{
+    struct session *session = &a->session;
+    struct rlock_error err = {.status = RLOCK_OK};
+    int failed = signals_open(&session->signals);
+    enum verdict verdict;
+    enum rlock_status st;
+    char program[32];
+
+    if (failed)
+        return fault(a, VERDICT_SYSTEM, "signalfd", failed);
+    verdict = bind(a);
+    if (verdict != VERDICT_GRANTED)
+        return verdict;
+    bound_name(session->pid, program);
+    st = session_open(session, program, &err);
+    if (st == RLOCK_STOPPED)
+        return VERDICT_INTERRUPTED;
+    if (st != RLOCK_OK)
+        return session_give_up(session, &err);
+    verdict = claim(session, &a->grant, &a->granted_ms);
+    if (verdict != VERDICT_GRANTED)
+        return verdict;
+    verdict = hand_out(a);
+    if (verdict != VERDICT_GRANTED)
+        give_back(a);
+    return verdict;
+}
+
+int acquire_lock(const struct options *options)
+{
+    struct acquire a = {.bound = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
+    enum verdict verdict;
+
+    session_init(&a.session, options);
+    verdict = acquire_all(&a);
+    if (a.bound.fd >= 0)
+        close(a.bound.fd);
+    if (a.log.fd >= 0)
+        close(a.log.fd);
+    session_close(&a.session);
+    if (verdict == VERDICT_INTERRUPTED)
+        signals_yield(a.session.number);
+    return session_status(&a.session, verdict);
+}

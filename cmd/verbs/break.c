@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* break: take a lock away from whoever holds it. */
+#include "verbs/break.h"
+
+#include "output/terminal.h"
+#include "session/session.h"
+
+#include <rlock.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOLDERS_TOLD 3
+
+/* The lock as it was looked at. */
+struct target {
+    enum rlock_seen seen;
+    char name[128];
+    char holders[HOLDERS_TOLD * 264 + 32];
+};
+
+static void aim(void *context, const struct rlock_view *view)
+{
+    struct target *target = context;
+    size_t used = 0;
+    size_t i;
+
+    target->seen = view->seen;
+    snprintf(target->name, sizeof target->name, "%s", view->name);
+    snprintf(target->holders, sizeof target->holders, "nobody");
+    for (i = 0; i < view->n_holders && i < HOLDERS_TOLD; i++)
+        used += (size_t)snprintf(target->holders + used, sizeof target->holders - used, "%s%s",
+                                 i > 0 ? ", and " : "", view->holders[i].text);
+    if (view->n_all > i)
+        snprintf(target->holders + used, sizeof target->holders - used, ", and %zu more",
+                 view->n_all - i);
+}
+
+/* `holders` comes behind the message's own reason. */
+static void say(const struct session *session, struct message message, const char *holders)
+{
+    char why[sizeof(struct target)];
+
+    snprintf(why, sizeof why, "%s%s", message.why, holders);
+    message.why = why;
+    report_say(&session->report, REPORT_NOTICE, message);
+}
+
+static bool may_break(const struct session *session, const struct target *target)
+{
+    char question[sizeof(struct target) + 256];
+    char key[128];
+
+    if (session->options->yes)
+        return true;
+    report_escape(key, sizeof key, session->report.key);
+    snprintf(question, sizeof question, "rlock: %s: held by %s: break it?", key, target->holders);
+    return terminal_ask(question);
+}
+
+/* VERDICT_GRANTED: nobody of those that were seen has it any more. */
+static enum verdict hit(struct session *session, const struct target *target)
+{
+    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    st = rlock_break(session->lock, session->report.key, target->name, until, &err);
+    if (st == RLOCK_OK) {
+        say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
+        return VERDICT_GRANTED;
+    }
+    if (st == RLOCK_LOST) {
+        say(session, (struct message){.what = "free", .why = "it has been given back meanwhile"},
+            "");
+        return VERDICT_GRANTED;
+    }
+    if (st != RLOCK_BUSY)
+        return session_give_up(session, &err);
+    say(session,
+        (struct message){.what = verdict_row(VERDICT_BUSY)->name,
+                         .why = "it was not broken, as it has another holder by now"},
+        "");
+    return VERDICT_BUSY;
+}
+
+static enum verdict break_one(struct session *session)
+{
+    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct target target = {.seen = RLOCK_SEEN_FREE};
+    struct rlock_visitor visitor = {.lock = aim, .context = &target};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st = session_open(session, "rlock", &err);
+
+    if (st == RLOCK_OK)
+        st = rlock_inspect(session->lock, session->report.key, until, &visitor, &err);
+    if (st != RLOCK_OK)
+        return session_give_up(session, &err);
+    if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
+        say(session, (struct message){.what = "free", .why = "there is nobody to take it from"},
+            "");
+        return VERDICT_GRANTED;
+    }
+    if (!may_break(session, &target)) {
+        say(session,
+            (struct message){.what = verdict_row(VERDICT_BUSY)->name,
+                             .why = "it was not broken, and is held by "},
+            target.holders);
+        return VERDICT_BUSY;
+    }
+    return hit(session, &target);
+}
+
+int break_lock(const struct options *options)
+{
+    struct session session;
+    enum verdict verdict;
+
+    session_init(&session, options);
+    if (options->n_keys > 1)
+        verdict = report_fault(&session.report, VERDICT_USAGE, "one key is possible", 0);
+    else if (!options->yes && !terminal_can_ask())
+        verdict = report_fault(&session.report, VERDICT_USAGE,
+                               "--yes is needed where nobody can be asked", 0);
+    else
+        verdict = break_one(&session);
+    session_close(&session);
+    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor: tell what makes locks unsafe, and what to change.
+ *
+ * Only what makes them unsafe as things are is a failure. What is weak is safe
+ * until something breaks, and is not everybody's to change.
+ */
+#include "verbs/doctor.h"
+
+#include "output/json.h"
+#include "output/page.h"
+#include "output/terminal.h"
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FINDING_JSON (2000 * JSON_BYTES_EACH)
+
+struct visit {
+    struct session session;
+    struct terminal terminal;
+    struct page page;
+    char unsafe[200]; /* the checks that found something so */
+    char server[128]; /* that was told of last */
+};
+
+static const struct {
+    const char *word;
+    enum colour colour;
+} grades[] = {
+    [RLOCK_GRADE_GOOD] = {"good", COLOUR_GREEN},
+    [RLOCK_GRADE_UNKNOWN] = {"unknown", COLOUR_YELLOW},
+    [RLOCK_GRADE_WEAK] = {"weak", COLOUR_YELLOW},
+    [RLOCK_GRADE_UNSAFE] = {"unsafe", COLOUR_RED},
+};
+
+/* Of several servers each has a paragraph. */
+static void put_server(struct visit *visit, const char *server)
+{
+    if (visit->session.options->n_urls <= 1 || strcmp(server, visit->server) == 0)
+        return;
+    snprintf(visit->server, sizeof visit->server, "%s", server);
+    page_add(&visit->page, "%s%s:\n", visit->page.used > 0 ? "\n" : "", server);
+}
+
+static void put_text(struct visit *visit, const struct rlock_finding *finding)
+{
+    put_server(visit, finding->server);
+    page_add(&visit->page, "%s%-8s%s%s: %s%s%s\n",
+             terminal_colour(&visit->terminal, grades[finding->grade].colour),
+             grades[finding->grade].word, terminal_colour(&visit->terminal, COLOUR_NONE),
+             finding->check, finding->found, finding->change != NULL ? "; " : "",
+             finding->change != NULL ? finding->change : "");
+}
+
+static void put_json(struct visit *visit, const struct rlock_finding *finding)
+{
+    char text[FINDING_JSON];
+    struct json json;
+
+    json_begin(&json, text, sizeof text);
+    json_string(&json, "check", finding->check);
+    json_string(&json, "grade", grades[finding->grade].word);
+    json_string(&json, "found", finding->found);
+    if (finding->change != NULL)
+        json_string(&json, "change", finding->change);
+    json_string(&json, "server", finding->server);
+    json_end(&json);
+    page_add(&visit->page, "%s", text);
+}
+
+/* The server of local: keeps nothing, and is not to: it goes with the last who uses it. */
+static struct rlock_finding as_for(const struct visit *visit, const struct rlock_finding *found)
+{
+    struct rlock_finding finding = *found;
+
+    if (visit->session.local.fd >= 0 && strcmp(finding.check, "persistence") == 0) {
+        finding.grade = RLOCK_GRADE_GOOD;
+        finding.found = "none: it ends with the last that uses it, and so do its locks";
+        finding.change = NULL;
+    }
+    return finding;
+}
+
+static void see(void *context, const struct rlock_finding *found)
+{
+    struct visit *visit = context;
+    const struct rlock_finding local = as_for(visit, found);
+    const struct rlock_finding *finding = &local;
+    size_t used = strlen(visit->unsafe);
+
+    if (finding->grade == RLOCK_GRADE_UNSAFE && strstr(visit->unsafe, finding->check) == NULL)
+        snprintf(visit->unsafe + used, sizeof visit->unsafe - used, "%s%s", used > 0 ? ", " : "",
+                 finding->check);
+    if (finding->grade == RLOCK_GRADE_GOOD && visit->session.options->quiet)
+        return;
+    (visit->session.options->json ? put_json : put_text)(visit, finding);
+}
+
+static enum verdict examine(struct visit *visit)
+{
+    const struct options *options = visit->session.options;
+    const char *key = options->n_keys > 0 ? options->keys[0] : NULL;
+    struct rlock_examiner examiner = {.see = see, .context = visit};
+    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st = session_open(&visit->session, "rlock", &err);
+    char why[260];
+
+    if (st == RLOCK_OK)
+        st = rlock_examine(visit->session.lock, key, until, &examiner, &err);
+    if (!page_write(&visit->page)) /* also what was found until it failed */
+        return report_fault(&visit->session.report, VERDICT_SYSTEM, "standard output", 0);
+    if (st != RLOCK_OK)
+        return session_give_up(&visit->session, &err);
+    if (visit->unsafe[0] == '\0')
+        return VERDICT_GRANTED;
+    snprintf(why, sizeof why, "locks are not safe here: %s", visit->unsafe);
+    return report_fault(&visit->session.report, VERDICT_MISCONFIGURED, why, 0);
+}
+
+int tell_doctor(const struct options *options)
+{
+    struct visit visit = {.unsafe = ""};
+    enum verdict verdict;
+
+    session_init(&visit.session, options);
+    terminal_look(&visit.terminal);
+    if (options->n_keys > 1)
+        verdict = report_fault(&visit.session.report, VERDICT_USAGE, "one key is possible", 0);
+    else
+        verdict = examine(&visit);
+    page_fini(&visit.page);
+    session_close(&visit.session);
+    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* run: hold a lock for as long as a command runs. */
+#include "verbs/run.h"
+
+#include "output/outfile.h"
+#include "process/secret.h"
+#include "session/acquire_or_report.h"
+#include "session/environ.h"
+#include "session/session.h"
+#include "supervise/supervise.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define STACK_BYTES 40960 /* more than a request takes from where we see that we wait */
+#define PAGE_BYTES 4096
+
+extern char **environ;
+
+struct run {
+    const struct options *options;
+    struct session session;
+    struct rlock_grant grant;
+    int64_t granted_ms; /* 0: never */
+    struct hold_result held;
+    char *keys;     /* NULL: no memory */
+    char *shell[4]; /* the command, if it is one for a shell */
+    struct ward_plan ward;
+    struct guard guard;
+    bool has_prepared;
+    bool has_waited;
+    bool has_warned;          /* that the lock which the environment speaks of is gone */
+    struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
+};
+
+static int status_of(const struct run *run, enum verdict verdict)
+{
+    int status = run->held.status;
+
+    if (verdict != VERDICT_GRANTED)
+        return session_status(&run->session, verdict);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void write_one(const struct run *run, const char *path, enum report_how how,
+                      const struct summary *summary)
+{
+    int failed = path != NULL ? report_file(&run->session.report, path, how, summary) : 0;
+    char why[300];
+
+    if (failed == 0)
+        return;
+    snprintf(why, sizeof why, "%.200s: %s", path, outfile_error(failed));
+    report_say(&run->session.report, REPORT_NOTICE,
+               (struct message){.what = "no-report", .why = why});
+}
+
+static void write_report(const struct run *run, enum verdict verdict)
+{
+    int64_t now = rlock_clock_ms();
+    struct summary summary = {
+        .verdict = verdict,
+        .status = status_of(run, verdict),
+        .waited_ms = (run->granted_ms > 0 ? run->granted_ms : now) - run->session.report.start_ms,
+        .held_ms = run->grant.fence != 0 ? now - run->granted_ms : 0,
+        .renewals = run->held.renewals,
+        .paused_ms = run->held.paused_ms,
+        .fence = run->grant.fence,
+    };
+    write_one(run, run->options->report, REPORT_REPLACES, &summary);
+    write_one(run, run->options->report_append, REPORT_APPENDS, &summary);
+}
+
+static enum verdict run_command(struct run *run)
+{
+    struct hold_plan plan = {
+        .options = run->options,
+        .report = &run->session.report,
+        .signals = &run->session.signals,
+        .lock = run->session.lock,
+        .grant = &run->grant,
+        .granted_ms = run->granted_ms,
+        .has_waited = run->has_waited,
+        .local = &run->session.local,
+        .guard = &run->guard,
+        .ward = &run->ward,
+    };
+
+    run->ward.keep_fd = run->session.local.fd;
+    return hold(&plan, &run->held);
+}
+
+/* ---- what is prepared ---- */
+
+static void plan_ward(struct run *run)
+{
+    const struct options *options = run->options;
+
+    run->shell[0] = "/bin/sh";
+    run->shell[1] = "-c";
+    run->shell[2] = (char *)options->command;
+    run->keys = options_keys(options, '\n');
+    run->ward = (struct ward_plan){
+        .spawn = {.argv = options->command != NULL ? run->shell : options->argv,
+                  .mask = &run->session.signals.inherited,
+                  .ignore_child = run->session.signals.ignores_child},
+        .keys = run->keys,
+        .has_slot = options->mode == RLOCK_SLOTS,
+        .keeps_secrets = options->pass_credentials != 0,
+        .pauses = options->on_lost == ON_LOST_PAUSE,
+        .wait_all = options->wait_all != 0,
+        .keep_fd = -1,
+        .lock = run->session.lock,
+        .report = &run->session.report,
+    };
+}
+
+/* Where it fails it is tried again, and told, when the guard is needed. */
+static void prepare_guard(struct run *run)
+{
+    run->ward.keep_fd = run->session.local.fd;
+    (void)!guard_prepare(&run->guard, &run->ward);
+}
+
+/* While the server answers there is time for it; without it the grant comes first. */
+static void prepare(void *context)
+{
+    struct run *run = context;
+
+    if (!run->has_prepared)
+        prepare_guard(run);
+    run->has_prepared = true;
+}
+
+/* A guard that is there already has part in the use of a private server that may have ended. */
+static void unreached(void *context)
+{
+    struct run *run = context;
+
+    guard_reap(&run->guard);
+    run->has_prepared = false;
+}
+
+/*
+ * Since the fork of the guard the pages of the stack are copy-on-write. rlock writes to them while
+ * it waits, so that no page fault delays the start of the command.
+ */
+static void own_stack(void)
+{
+    volatile char below[STACK_BYTES];
+    size_t i;
+
+    for (i = 0; i < sizeof below; i += PAGE_BYTES)
+        below[i] = 0;
+}
+
+static void get_ready(struct run *run)
+{
+    prepare_guard(run);
+    own_stack();
+}
+
+/*
+ * The environment says that we run under a lock which the server doesn't know: it was lost, or
+ * given back. What it kept apart it doesn't keep apart any more, and what we run then goes on
+ * under a lock of our own.
+ */
+static void warn_of_stale(struct run *run, size_t key)
+{
+    const struct options *options = run->options;
+    enum outer_says says = environment_says(environ, options->keys[key]);
+    char name[100];
+    char why[200];
+
+    if (says == OUTER_SAYS_NO || run->has_warned || options->is_time)
+        return;
+    run->has_warned = true;
+    report_escape(name, sizeof name, options->keys[key]);
+    snprintf(why, sizeof why,
+             says == OUTER_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
+                                    : "RLOCK_TOKEN holds no lock on %s, or none any more",
+             name);
+    report_say(&run->session.report, REPORT_NOTICE,
+               (struct message){.what = "warning",
+                                .why = why,
+                                .hint = "a lock of its own is taken; --nested would end with 76"});
+}
+
+static void warn_of_grant(struct run *run)
+{
+    size_t i;
+
+    for (i = 0; i < run->options->n_keys; i++)
+        if ((run->grant.outer_keys >> i & 1) == 0)
+            warn_of_stale(run, i);
+}
+
+/* Who is far from its turn needs no guard yet. */
+static void see(void *context, const struct rlock_obstacle *obstacle)
+{
+    struct run *run = context;
+
+    run->has_waited = run->has_waited || obstacle != NULL;
+    if (obstacle != NULL && obstacle->key < run->options->n_keys)
+        warn_of_stale(run, obstacle->key);
+    if (run->shown.see != NULL)
+        run->shown.see(run->shown.context, obstacle);
+    if (obstacle != NULL && obstacle->is_next)
+        get_ready(run);
+    else if (obstacle != NULL)
+        guard_reap(&run->guard);
+}
+
+static void warn(void *context, const char *text)
+{
+    struct run *run = context;
+
+    run->shown.warn(run->shown.context, text);
+}
+
+/* ---- from the beginning ---- */
+
+/* What others see of the command: the last part of its path. Heap; NULL: no memory. */
+static char *program_name(const struct options *options)
+{
+    char *name = secret_shown(options->command != NULL ? "sh" : options->argv[0]);
+    const char *slash = name != NULL ? strrchr(name, '/') : NULL;
+
+    if (slash != NULL)
+        memmove(name, slash + 1, strlen(slash));
+    return name;
+}
+
+/* So that a shell sees which signal ended its job, as it would have without us. */
+static void end_alike(const struct run *run, enum verdict verdict)
+{
+    int status = run->held.status;
+
+    if (verdict == VERDICT_INTERRUPTED)
+        signals_yield(run->session.number);
+    if (verdict == VERDICT_GRANTED && WIFSIGNALED(status) &&
+        WTERMSIG(status) == run->held.from_terminal)
+        signals_yield(run->held.from_terminal);
+}
+
+static bool is_under_any(void)
+{
+    struct outer outer = environment_outer(environ);
+    bool is_under = outer.n > 0;
+
+    outer_fini(&outer);
+    return is_under;
+}
+
+static enum verdict run_all(struct run *run)
+{
+    struct session *session = &run->session;
+    struct rlock_error err = {.status = RLOCK_OK};
+    int failed = signals_open(&session->signals);
+    enum rlock_status st;
+    enum verdict verdict;
+    char *program;
+
+    if (failed)
+        return report_fault(&session->report, VERDICT_SYSTEM, "signalfd", failed);
+    run->shown = session->watch;
+    session->watch = (struct rlock_watch){.see = see,
+                                          .asked = prepare,
+                                          .warn = warn,
+                                          .unreached = unreached,
+                                          .context = run,
+                                          .every_ms = run->shown.every_ms};
+    program = program_name(run->options);
+    st = session_open(session, program, &err);
+    free(program);
+    if (st == RLOCK_STOPPED)
+        return VERDICT_INTERRUPTED;
+    if (st != RLOCK_OK)
+        return session_give_up(session, &err);
+    plan_ward(run);
+    if (run->options->nested && !is_under_any())
+        return report_fault(&session->report, VERDICT_LOST,
+                            "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
+    verdict = claim(session, &run->grant, &run->granted_ms);
+    if (verdict == VERDICT_GRANTED) {
+        warn_of_grant(run);
+        return run_command(run);
+    }
+    guard_reap(&run->guard);
+    return verdict;
+}
+
+int run(const struct options *options)
+{
+    struct run run = {.options = options};
+    enum verdict verdict;
+
+    session_init(&run.session, options);
+    verdict = run_all(&run);
+    if (verdict == VERDICT_INTERRUPTED && run.held.interrupted_by != 0)
+        run.session.number = run.held.interrupted_by;
+    write_report(&run, verdict);
+    if (run.held.is_releasing) /* the processes that look passwords up serve that one now */
+        session_hand_over(&run.session);
+    session_close(&run.session);
+    free(run.keys);
+    end_alike(&run, verdict);
+    return status_of(&run, verdict);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* status: tell who holds a lock, and who waits for it. */
+#include "verbs/status.h"
+
+#include "output/rows.h"
+#include "output/show.h"
+#include "session/session.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WATCH_MS 1000
+
+struct looking {
+    struct session session;
+    struct terminal terminal;
+    struct shown shown;
+    struct page page;
+    bool wants_free; /* locks that are free are told, too */
+    bool is_free;    /* the last one is */
+    bool any_taken;  /* one of all is not */
+};
+
+static const struct rlock_until whenever = {RLOCK_NEVER, -1};
+
+static void see_lock(void *context, const struct rlock_view *view)
+{
+    struct looking *looking = context;
+
+    looking->is_free = view->seen == RLOCK_SEEN_FREE;
+    looking->any_taken = looking->any_taken || !looking->is_free;
+    if (looking->wants_free || !looking->is_free)
+        show_lock(&looking->shown, view);
+}
+
+static void see_waiter(void *context, const struct rlock_party *waiter)
+{
+    struct looking *looking = context;
+
+    if (looking->wants_free || !looking->is_free)
+        show_waiter(&looking->shown, waiter);
+}
+
+static enum rlock_status look_at(struct looking *looking, const char *key, struct rlock_error *err)
+{
+    struct rlock_visitor visitor = {.lock = see_lock, .waiter = see_waiter, .context = looking};
+    enum rlock_status st;
+
+    looking->session.report.key = key;
+    st = rlock_inspect(looking->session.lock, key, whenever, &visitor, err);
+    if (st == RLOCK_OK && (looking->wants_free || !looking->is_free))
+        show_end(&looking->shown, &looking->page);
+    return st;
+}
+
+static void note_key(void *rows, const struct rlock_view *view)
+{
+    rows_add(rows, view->key, "");
+}
+
+/* Without a key: all that are there. */
+static enum rlock_status look_at_all(struct looking *looking, struct rlock_error *err)
+{
+    struct rows rows = {.row = NULL};
+    struct rlock_visitor visitor = {.lock = note_key, .context = &rows};
+    enum rlock_status st = rlock_list(looking->session.lock, NULL, whenever, &visitor, err);
+    size_t i;
+
+    rows_sort(&rows);
+    looking->page.has_failed = looking->page.has_failed || rows.has_failed;
+    for (i = 0; st == RLOCK_OK && i < rows.n; i++)
+        st = look_at(looking, rows.row[i].key, err);
+    if (st == RLOCK_OK)
+        looking->session.report.key = NULL;
+    rows_fini(&rows);
+    return st;
+}
+
+static enum rlock_status look(struct looking *looking, struct rlock_error *err)
+{
+    const struct options *options = looking->session.options;
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    looking->any_taken = false;
+    page_empty(&looking->page);
+    page_empty(&looking->shown.lock);
+    page_empty(&looking->shown.waiters);
+    page_empty(&looking->shown.known_by);
+    looking->shown.n_waiters = 0;
+    if (options->n_keys == 0)
+        return look_at_all(looking, err);
+    for (i = 0; st == RLOCK_OK && i < options->n_keys; i++)
+        st = look_at(looking, options->keys[i], err);
+    return st;
+}
+
+static enum verdict no_output(const struct looking *looking)
+{
+    return report_fault(&looking->session.report, VERDICT_SYSTEM, "standard output", 0);
+}
+
+/* ---- once ---- */
+
+static enum verdict tell_once(struct looking *looking)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+
+    if (look(looking, &err) != RLOCK_OK)
+        return session_give_up(&looking->session, &err);
+    if (!page_write(&looking->page))
+        return no_output(looking);
+    return looking->any_taken ? VERDICT_BUSY : VERDICT_GRANTED;
+}
+
+/* ---- again and again ---- */
+
+/* As much of the page as there is room for, over what was there before. */
+static bool redraw(struct looking *looking)
+{
+    struct page screen = {.text = NULL};
+    const char *line = page_text(&looking->page);
+    int lines = looking->terminal.lines - 1;
+    bool good;
+
+    page_add(&screen, TERMINAL_TOP);
+    for (; *line != '\0' && lines > 0; lines--) {
+        size_t n = strcspn(line, "\n");
+
+        if (lines == 1 && line[n] == '\n' && line[n + 1] != '\0')
+            page_add(&screen, "..." TERMINAL_LINE_END);
+        else
+            page_add(&screen, "%.*s" TERMINAL_LINE_END, (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    page_add(&screen, TERMINAL_END);
+    good = !looking->page.has_failed && page_write(&screen);
+    page_fini(&screen);
+    return good;
+}
+
+/* True as long as somebody can see it. */
+static bool pause_watching(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    poll(&output, 1, WATCH_MS);
+    return (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
+}
+
+static bool tell_change(struct looking *looking, struct page *before)
+{
+    const char *now = page_text(&looking->shown.known_by);
+
+    if (looking->terminal.can_draw && !looking->session.options->json) {
+        terminal_look(&looking->terminal);
+        return redraw(looking);
+    }
+    if (before->used > 0 && strcmp(page_text(before) + 1, now) == 0)
+        return true;
+    page_empty(before);
+    page_add(before, ".%s", now); /* also nothing is something that was told */
+    return page_write(&looking->page);
+}
+
+/* A server that goes away while it is watched is said once, and waited for. */
+static enum verdict watch(struct looking *looking)
+{
+    struct page before = {.text = NULL};
+    enum verdict verdict = VERDICT_GRANTED;
+    struct rlock_error err = {.status = RLOCK_OK};
+    bool has_told = false;
+    bool is_away = false;
+
+    do {
+        enum rlock_status st = look(looking, &err);
+
+        if (st == RLOCK_OK) {
+            is_away = false;
+            has_told = true;
+            if (!tell_change(looking, &before))
+                verdict = no_output(looking);
+        } else if (!has_told || verdict_of(st) != VERDICT_UNREACHABLE) {
+            verdict = session_give_up(&looking->session, &err);
+        } else if (!is_away) {
+            session_give_up(&looking->session, &err);
+            is_away = true;
+        }
+    } while (verdict == VERDICT_GRANTED && pause_watching());
+    page_fini(&before);
+    return verdict != VERDICT_GRANTED || !looking->any_taken ? verdict : VERDICT_BUSY;
+}
+
+int tell_status(const struct options *options)
+{
+    struct looking looking = {.wants_free = options->n_keys > 0};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum verdict verdict;
+
+    session_init(&looking.session, options);
+    terminal_look(&looking.terminal);
+    looking.shown.as_json = options->json != 0;
+    looking.shown.terminal = &looking.terminal;
+    if (session_open(&looking.session, "rlock", &err) != RLOCK_OK)
+        verdict = session_give_up(&looking.session, &err);
+    else
+        verdict = options->watch ? watch(&looking) : tell_once(&looking);
+    show_fini(&looking.shown);
+    page_fini(&looking.page);
+    session_close(&looking.session);
+    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+}

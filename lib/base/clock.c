@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* clock: time that also counts suspended time, and deadlines on it. */
+#include "base/clock.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <time.h>
+
+int64_t rlock_clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now); /* can't fail: the clock exists since Linux 2.6.39 */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t read_us(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_us(void)
+{
+    return read_us(CLOCK_BOOTTIME);
+}
+
+int64_t clock_wall_us(void)
+{
+    return read_us(CLOCK_REALTIME);
+}
+
+struct rlock_until until_at(struct rlock_until until, int64_t at_ms)
+{
+    if (at_ms < until.at_ms)
+        until.at_ms = at_ms;
+    return until;
+}
+
+struct rlock_until until_in(struct rlock_until until, int64_t ms)
+{
+    int64_t now = rlock_clock_ms();
+
+    return until_at(until, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
+}
+
+bool until_over(struct rlock_until until)
+{
+    return until.at_ms != RLOCK_NEVER && rlock_clock_ms() >= until.at_ms;
+}
+
+int until_poll_ms(struct rlock_until until)
+{
+    int64_t now = rlock_clock_ms();
+    int64_t left;
+
+    if (until.at_ms == RLOCK_NEVER)
+        return -1;
+    if (until.at_ms <= now)
+        return 0;
+    left = until.at_ms - now;
+    return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+enum rlock_status clock_sleep(struct rlock_until until)
+{
+    struct pollfd stop = {.fd = until.stop_fd, .events = POLLIN};
+
+    /* poll counts on a clock that stands still in suspend: look again after each return */
+    while (!until_over(until))
+        if (poll(&stop, 1, until_poll_ms(until)) > 0)
+            return RLOCK_STOPPED;
+    return RLOCK_TIMEOUT;
+}

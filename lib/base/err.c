@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* err: fill a struct rlock_error. */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
+                          const char *format, ...)
+{
+    va_list args;
+    size_t used;
+    int n;
+
+    if (err == NULL)
+        return status;
+    err->status = status;
+    err->reason = RLOCK_REASON_NONE;
+    err->sys = sys;
+    va_start(args, format);
+    n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    used = n < 0 ? 0 : (size_t)n;
+    if (sys != 0 && used < sizeof err->text)
+        snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(sys));
+    return status;
+}
+
+void err_printable(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+void err_prefix(struct rlock_error *err, const char *where)
+{
+    char text[sizeof err->text];
+
+    if (err == NULL)
+        return;
+    memcpy(text, err->text, sizeof text);
+    snprintf(err->text, sizeof err->text, "%.100s: %.150s", where, text);
+}
+
+void err_suffix(struct rlock_error *err, const char *and)
+{
+    size_t used;
+
+    if (err == NULL)
+        return;
+    used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "; %s", and);
+}
+
+/* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
+void err_hide(char *text, const char *secret)
+{
+    if (secret == NULL || *secret == '\0')
+        return;
+    while ((text = strstr(text, secret)) != NULL)
+        memset(text, '*', strlen(secret));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* random: numbers from the kernel's random source. */
+#include "base/random.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_error *err)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[RLOCK_TOKEN_BYTES / 2];
+    size_t i;
+
+    /* requests of up to 256 bytes are never short once the pool is ready */
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return err_set(err, RLOCK_E_SYSTEM, errno, "getrandom");
+    for (i = 0; i < sizeof bytes; i++) {
+        token[2 * i] = digits[bytes[i] >> 4];
+        token[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    token[RLOCK_TOKEN_BYTES] = '\0';
+    return RLOCK_OK;
+}
+
+int64_t random_between(int64_t low_ms, int64_t high_ms)
+{
+    uint64_t chance = 0;
+
+    if (high_ms <= low_ms || getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0)
+        return low_ms;
+    return low_ms + (int64_t)(chance % (uint64_t)(high_ms - low_ms + 1));
+}

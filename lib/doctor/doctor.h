@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* doctor: what makes the locks of a server unsafe. */
+#ifndef DOCTOR_H
+#define DOCTOR_H
+
+#include "quorum/quorum.h"
+
+/* doctor_examine: rlock_examine(). */
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
+                                 const struct rlock_examiner *examiner, struct rlock_error *err);
+
+#endif

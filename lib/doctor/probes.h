@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* probes: one server under examination: what it is asked, and what is told of it. */
+#ifndef CHECKUP_H
+#define CHECKUP_H
+
+#include "quorum/quorum.h"
+
+struct checkup {
+    const struct rlock_examiner *examiner;
+    const char *key;
+    struct rlock_until until;
+    struct quorum one; /* a view of one member, so that it is asked alone */
+    struct pollfd watch[1 + MEMBER_WATCH_MAX];
+    struct rlock_timing timing; /* that it is measured by */
+    struct rlock_error err;     /* of what was asked last */
+    bool is_replica;            /* as far as it tells */
+    bool is_cluster;            /* is it a node of one? As far as it tells */
+};
+
+/* checkup_key: the lock that it is all about, or else one that is nobody's. */
+const char *checkup_key(const struct checkup *checkup);
+
+/* checkup_tell: a finding; `change` may be NULL. */
+void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade grade,
+                  const char *change, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* checkup_ask: a request, and its answer until the next one. RLOCK_OK or as `err` says. */
+enum rlock_status checkup_ask(struct checkup *checkup, const struct request *request,
+                              const struct reply **reply);
+
+/* checkup_is_denied: did that end so because the server knows us, and doesn't let us? */
+bool checkup_is_denied(const struct checkup *checkup, enum rlock_status st);
+
+/* checkup_setting: what CONFIG says, as text; "" if it isn't told, which is no fault. */
+enum rlock_status checkup_setting(struct checkup *checkup, const char *name, char *out,
+                                  size_t room);
+
+#endif

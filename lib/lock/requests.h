@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* requests: what is asked of one server about the locks of one owner. */
+#ifndef LEASE_H
+#define LEASE_H
+
+#include "lock/holder_info.h"
+#include "lock/replies.h"
+#include "lock/scripts.h"
+
+#include <stdbool.h>
+
+/* One lock among those of a lease. */
+struct lease_lock {
+    char *key[SCRIPT_KEYS];
+    char *wake_key; /* of the list by which we are woken when it is our turn */
+    size_t outer;   /* which of the outer tokens holds it, from 1; 0: ours does */
+    int64_t ttl_ms; /* as it was granted */
+    uint64_t fence; /* of the grant; 0: none */
+};
+
+/* The locks as their owner knows them. */
+struct lease {
+    struct lease_lock *lock;
+    size_t n;
+    char token[RLOCK_TOKEN_BYTES + 1];
+    bool is_adopted; /* it came from elsewhere, and so no fence with it */
+    bool is_kept;    /* who releases it by its token leaves word of that */
+    bool is_voted;   /* a majority of several servers decides on it */
+    char (*outer)[RLOCK_TOKEN_BYTES + 1];
+    size_t n_outer;
+    bool only_outer; /* it is had under these alone */
+    char card[CARD_BYTES];
+    char wanted
+        [8];      /* how, in the words of the scripts: x, s, a number of slots; or s, ms: of time */
+    bool is_time; /* RLOCK_PROTOCOL_TIME_ */
+    bool unless_done;
+    int64_t ttl_ms;  /* as it is asked for */
+    int64_t attempt; /* number of the last acquire sent; one token serves them all */
+    int64_t slot;    /* of the grant */
+    enum rlock_queue queue;
+    bool is_once;       /* the lock is asked for once: no place in line is wanted */
+    int64_t ticket;     /* our place in line, which we bring along; 0: none yet */
+    bool whole_seconds; /* the server blocks for whole seconds only (Redis 5) */
+    enum rlock_ending ending;
+    int64_t stay_ms;
+};
+
+enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
+                             struct rlock_error *err);
+void lease_close(struct lease *lease);
+
+/* lease_join: it is one of a quorum, whose list of members is known by that; "": it has one. */
+void lease_join(struct lease *lease, const char *list);
+
+/* lease_take: what was granted, from the answer and the fence that all members agreed on. */
+void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence);
+
+/* lease_is_ours: is any of it ours, and to be given back? */
+bool lease_is_ours(const struct lease *lease);
+
+/* lease_has_outer: is any of it the lease of a lock that we are under? */
+bool lease_has_outer(const struct lease *lease);
+
+/* lease_outer_keys: which of the keys are: bit i is that of the i-th. */
+uint32_t lease_outer_keys(const struct lease *lease);
+
+/* lease_token: that under which it is held: ours, or the outer one that holds all of it. */
+const char *lease_token(const struct lease *lease);
+
+/* lease_ttl_ms: the shortest of those that were granted. */
+int64_t lease_ttl_ms(const struct lease *lease);
+
+/* lease_block_ms: for how long to ask the server to block for `ms`: longer if it must be. */
+int64_t lease_block_ms(const struct lease *lease, int64_t ms);
+
+/* What goes into a request besides the lease. */
+struct lease_when {
+    int64_t not_after_ms; /* in server time; 0: not known */
+    int64_t block_ms;     /* how long to wait for being woken: as lease_block_ms() says */
+    uint64_t fence;       /* to be confirmed */
+};
+
+/* Requests, all of one form. */
+typedef void lease_ask(const struct lease *lease, struct request *request,
+                       const struct lease_when *when);
+
+lease_ask lease_ask_acquire;
+lease_ask lease_ask_confirm; /* what was granted has this fence, which the server is to know */
+lease_ask lease_ask_renew;
+lease_ask lease_ask_release;
+lease_ask lease_ask_undo;    /* take back what the last acquire may have done, and only that */
+lease_ask lease_ask_requeue; /* the same, and be in line again with the ticket of the lease */
+lease_ask lease_ask_leave;   /* take back everything, and leave the line: the token's last use */
+lease_ask lease_ask_wake;    /* wait for being woken */
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* scripts: the Lua scripts as requests. */
+#include "lock/scripts.h"
+
+#include "scripts_embedded.h" /* made from lib/lua by embed.awk */
+
+#define SCRIPT(name)               \
+    {                              \
+        script_##name, sha1_##name \
+    }
+
+static const struct {
+    const char *text;
+    const char *sha1;
+} scripts[] = {
+    [SCRIPT_ACQUIRE] = SCRIPT(acquire),
+    [SCRIPT_CONFIRM] = SCRIPT(confirm),
+    [SCRIPT_RENEW] = SCRIPT(renew),
+    [SCRIPT_RELEASE] = SCRIPT(release),
+    [SCRIPT_STAMP_ACQUIRE] = SCRIPT(stamp_acquire),
+    [SCRIPT_STAMP_RENEW] = SCRIPT(stamp_renew),
+    [SCRIPT_STAMP_RELEASE] = SCRIPT(stamp_release),
+    [SCRIPT_INSPECT] = SCRIPT(inspect),
+    [SCRIPT_LIST] = SCRIPT(list),
+    [SCRIPT_BREAK] = SCRIPT(break),
+    [SCRIPT_TIME] = SCRIPT(time),
+    [SCRIPT_RIGHTS] = SCRIPT(rights),
+};
+
+void script_request(struct request *request, enum script script, size_t n_keys, bool is_known)
+{
+    request_begin(request, "EVALSHA");
+    request_add(request, scripts[script].sha1);
+    request_add_format(request, "%zu", n_keys);
+    request->script = scripts[script].text;
+    if (!is_known)
+        request_spell_out(request);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * acquire_loop: ask again and again, until there is an answer or time is over.
+ *
+ * In line, the script says for how long to block until it is asked again, and
+ * whoever gives the lock up wakes the first. Being woken is only a hint: what
+ * counts is what the next attempt says. So nothing depends on a wake-up that
+ * is lost, and the timing of the line stands in one place, its script.
+ */
+#include "ops/acquire_loop.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/random.h"
+#include "ops/replicas.h"
+#include "quorum/round.h"
+
+#include <stdio.h>
+
+#define POLL_LOW_MS 50
+#define POLL_HIGH_MS 250
+#define RETRY_FIRST_MS 50
+#define RETRY_MAX_MS 250 /* less than a turn in line lasts, so that no restart costs a turn */
+#define STOPPED_MS 500   /* who was told to stop can wait no longer to take a request back */
+#define ANSWER_MS 200
+#define READY_MS 2  /* until the turn that was just passed on has begun */
+#define PASSED_MS 1 /* likewise, for who passed it on */
+#define EXPIRY_MS 2 /* the server lets a key go up to a tick after its time */
+
+/* A lock that is asked for, and how that goes. */
+struct asking {
+    struct quorum *quorum;
+    struct lease *lease;
+    struct rlock_until until; /* as the caller wants it */
+    struct rlock_until ends;  /* as it is while no server has answered */
+    struct rlock_obstacle *obstacle;
+    struct rlock_error
+        cut;        /* why the last wait in line failed; its status is RLOCK_OK: it didn't */
+    int64_t cut_ms; /* when it did */
+    enum rlock_status trouble_status; /* of the trouble that was there after the last attempt */
+    int failures;                     /* in a row */
+    bool was_there;                   /* a server that never answered is a fault, not a wait */
+};
+
+static bool has_line(const struct asking *asking)
+{
+    return !asking->lease->is_once && asking->lease->queue != RLOCK_QUEUE_NONE;
+}
+
+static bool has_any_answered(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].home->node.has_heard || quorum->member[i].aside->node.has_heard)
+            return true;
+    return false;
+}
+
+/*
+ * Outcomes and faults that may pass by themselves. A certificate that is wrong is one of them
+ * where it was right before: it is being replaced, and that takes a moment or two. That the same
+ * server is named twice is no fault of a member's, and doesn't pass.
+ */
+static bool may_pass(const struct quorum *quorum, enum rlock_status st)
+{
+    return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
+           st == RLOCK_BUSY || st == RLOCK_PENDING ||
+           (st == RLOCK_E_CONFIG && roster_fault(quorum, NULL) == st && has_any_answered(quorum));
+}
+
+/*
+ * Is it the password that keeps us out, where a later lookup may find another,
+ * as while it is being changed? A server that never accepted one is not waited for.
+ */
+static bool may_relog(const struct quorum *quorum, enum rlock_status st)
+{
+    size_t i;
+    bool may = false;
+
+    for (i = 0; i < quorum->n; i++) {
+        if (quorum->member[i].state != st)
+            continue;
+        if (!member_may_relog(&quorum->member[i]))
+            return false;
+        may = true;
+    }
+    return may;
+}
+
+/* What a wait outlasts. Who renews has granted already what its replicas are to have. */
+static bool may_pass_in_line(const struct quorum *quorum, enum rlock_status st)
+{
+    return may_pass(quorum, st) || st == RLOCK_E_REPLICAS;
+}
+
+/* Asking once is over with any answer; a request that got none is asked again. */
+static bool is_answered(const struct asking *asking, enum rlock_status st)
+{
+    return st == RLOCK_BUSY || st == RLOCK_E_REPLICAS ||
+           (st != RLOCK_PENDING && !asking->quorum->in_doubt);
+}
+
+/* Longer and longer, and not in step with others. */
+static int64_t retry_ms(int failures)
+{
+    int64_t most = RETRY_FIRST_MS;
+
+    while (failures-- > 1 && most < RETRY_MAX_MS)
+        most *= 2;
+    return random_between(most / 4, most < RETRY_MAX_MS ? most : RETRY_MAX_MS);
+}
+
+/* Beside the line: the next look comes soon, or when the holder's lease ends. */
+static int64_t poll_ms(const struct rlock_obstacle *obstacle)
+{
+    int64_t pause = random_between(POLL_LOW_MS, POLL_HIGH_MS);
+    int64_t left = obstacle->left_ms;
+
+    return left >= 0 && left + EXPIRY_MS < pause ? left + EXPIRY_MS : pause;
+}
+
+/* A server ends a wait up to a tenth of a second late: that is no reason to give up on it. */
+static struct rlock_until until_later(struct rlock_until until, int64_t ms)
+{
+    if (until.at_ms != RLOCK_NEVER)
+        until.at_ms += ms;
+    return until;
+}
+
+/* Whose turn it is has more need of the processor now than we have. */
+static enum rlock_status get_ready(struct asking *asking)
+{
+    enum rlock_status st = clock_sleep(until_in(asking->ends, READY_MS));
+
+    if (st == RLOCK_STOPPED)
+        return st;
+    asking->obstacle->is_next = true;
+    watch_see(asking->quorum->told, asking->obstacle);
+    return RLOCK_PENDING;
+}
+
+/*
+ * Woken, cut off or neither: each is a reason to ask again, and no more than
+ * that. Who hears that its turn comes near goes on waiting for it, but not for
+ * longer than it was first told: those ahead may be dead.
+ */
+static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
+{
+    struct rlock_until until = until_later(asking->ends, ANSWER_MS);
+    struct rlock_error *err = &asking->cut;
+    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
+    int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
+
+    if (st == RLOCK_PENDING)
+        st = get_ready(asking);
+    while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
+        block_ms = look_ms - rlock_clock_ms();
+        st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
+    }
+    if (st <= RLOCK_PENDING)
+        err->status = RLOCK_OK;
+    asking->cut_ms = rlock_clock_ms();
+    return st == RLOCK_PENDING ? RLOCK_OK : st;
+}
+
+static enum rlock_status pause_after(struct asking *asking, enum rlock_status st, int64_t block_ms)
+{
+    asking->failures = st == RLOCK_BUSY ? 0 : asking->failures + 1;
+    if (st != RLOCK_BUSY)
+        return clock_sleep(until_in(asking->ends, retry_ms(asking->failures)));
+    if (!has_line(asking))
+        return clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+    if (asking->ends.at_ms != RLOCK_NEVER && asking->ends.at_ms - rlock_clock_ms() < block_ms)
+        block_ms = asking->ends.at_ms - rlock_clock_ms();
+    st = block_in_line(asking, block_ms);
+    if (st != RLOCK_OK && st != RLOCK_STOPPED)
+        st = clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+    return st;
+}
+
+/*
+ * One attempt. A grant that too few replicas have doesn't count: a waiter releases it, and stands
+ * in line again with the same ticket. Who had no ticket takes the fence, which is the time of the
+ * grant.
+ */
+static enum rlock_status attempt(struct asking *asking, struct rlock_grant *grant,
+                                 int64_t *block_ms, struct rlock_error *err)
+{
+    struct quorum *quorum = asking->quorum;
+    enum rlock_status st;
+
+    st =
+        quorum_acquire(quorum, asking->lease, asking->ends, grant, asking->obstacle, block_ms, err);
+    if (st == RLOCK_OK) {
+        st = replicas_have(quorum, asking->ends, err);
+        quorum->in_doubt = st != RLOCK_OK;
+    }
+    if (st == RLOCK_E_REPLICAS && !asking->lease->is_once) {
+        if (has_line(asking) && asking->lease->ticket == 0)
+            asking->lease->ticket = (int64_t)grant->fence;
+        quorum_requeue(quorum, asking->lease);
+    }
+    return st;
+}
+
+/* ---- trouble ---- */
+
+static void begin_trouble(struct asking *asking, const struct rlock_error *err, int64_t since_ms)
+{
+    if (asking->obstacle->trouble.status == RLOCK_OK)
+        asking->obstacle->trouble_ms = since_ms;
+    asking->obstacle->trouble = *err;
+}
+
+/* Longer than a server that was never there would have been tried by who doesn't wait. */
+static bool is_long(const struct asking *asking)
+{
+    return rlock_clock_ms() >= asking->obstacle->trouble_ms + asking->quorum->connect_ms;
+}
+
+/* What the last attempt met, which began then; a wait that was cut off before shows it earlier. */
+static void note_trouble(struct asking *asking, enum rlock_status st, const struct rlock_error *err,
+                         int64_t began_ms)
+{
+    struct rlock_obstacle *obstacle = asking->obstacle;
+    bool is_young = asking->quorum->is_young;
+
+    if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !is_young) {
+        begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
+        if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
+            watch_see(asking->quorum->told, obstacle);
+    } else if (asking->trouble_status != RLOCK_OK) {
+        obstacle->trouble.status = RLOCK_OK;
+        obstacle->is_next = st == RLOCK_OK;
+        if (st != RLOCK_BUSY && !is_young)
+            watch_see(asking->quorum->told, obstacle);
+    }
+    asking->trouble_status = obstacle->trouble.status;
+    asking->cut.status = RLOCK_OK;
+}
+
+/* Time is over. Whom the server told nothing in the end isn't told of a holder. */
+static enum rlock_status end_in_time(struct asking *asking, enum rlock_status st)
+{
+    if (asking->cut.status != RLOCK_OK)
+        begin_trouble(asking, &asking->cut, asking->cut_ms);
+    return asking->was_there && !asking->quorum->is_young && st != RLOCK_E_REPLICAS ? RLOCK_TIMEOUT
+                                                                                    : st;
+}
+
+static void warn_of_login(struct asking *asking)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
+             asking->quorum->member[0].err.text);
+    watch_warn(asking->quorum->told, text);
+}
+
+static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
+                                   struct rlock_error *err)
+{
+    enum rlock_status st;
+    int64_t block_ms = 0;
+
+    for (;;) {
+        int64_t began_ms = rlock_clock_ms();
+
+        st = attempt(asking, grant, &block_ms, err);
+        note_trouble(asking, st, err, began_ms);
+        if ((!may_pass_in_line(asking->quorum, st) && !may_relog(asking->quorum, st)) ||
+            (asking->lease->is_once && is_answered(asking, st)))
+            return st;
+        if (!may_pass_in_line(asking->quorum, st))
+            warn_of_login(asking);
+        if (st == RLOCK_E_UNREACHABLE)
+            watch_unreached(asking->quorum->told);
+        asking->was_there = asking->was_there || asking->quorum->is_young || st == RLOCK_BUSY ||
+                            st == RLOCK_PENDING;
+        if (asking->was_there && !asking->lease->is_once)
+            asking->ends = asking->until;
+        if (st == RLOCK_BUSY || asking->quorum->is_young)
+            watch_see(asking->quorum->told, asking->obstacle);
+        watch_tick(asking->quorum->told);
+        if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
+            return RLOCK_STOPPED;
+        if (until_over(asking->ends))
+            return end_in_time(asking, st);
+    }
+}
+
+/* An attempt may be executed yet, or stands in line: the token will not be used again. */
+static void take_back(struct quorum *quorum, const struct lease *lease, enum rlock_status st,
+                      struct rlock_error *err)
+{
+    struct rlock_until until = {RLOCK_NEVER, -1};
+
+    if (st == RLOCK_STOPPED)
+        until = until_in(until, STOPPED_MS);
+    if (quorum_leave(quorum, lease, until, NULL) < RLOCK_E_USAGE) {
+        if (st == RLOCK_E_REPLICAS)
+            err_suffix(err, "it was given back");
+    } else if (st >= RLOCK_E_USAGE && quorum->in_doubt) {
+        err_suffix(err, "the lock may stay taken until its ttl ends");
+    }
+}
+
+enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,
+                               struct rlock_grant *grant, struct rlock_obstacle *obstacle,
+                               struct rlock_watch watch, struct rlock_error *err)
+{
+    struct asking asking = {
+        .quorum = quorum, .lease = lease, .until = until, .ends = until, .obstacle = obstacle};
+    struct watch told = {.by = watch};
+    struct rlock_error own = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    quorum->told = &told;
+    lease->is_once = until_over(until);
+    if (lease->is_once || until.at_ms == RLOCK_NEVER)
+        asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
+    err = err != NULL ? err : &own;
+    st = ask_until(&asking, grant, err);
+    watch_see(&told, NULL);
+    quorum->told = NULL;
+    if (st != RLOCK_OK && (quorum->in_doubt || lease->ticket > 0))
+        take_back(quorum, lease, st, err);
+    lease->ticket = 0;
+    return st;
+}
+
+enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    bool may_be_done = false; /* an earlier request of ours got no answer */
+    int failures = 0;
+    enum rlock_status st;
+
+    do {
+        st = quorum_release(quorum, lease, until, err);
+        if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
+            return RLOCK_OK;
+        may_be_done = may_be_done || round_unanswered(quorum);
+    } while ((may_pass(quorum, st) || may_relog(quorum, st)) &&
+             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !until_over(until));
+    if (st == RLOCK_OK && quorum->is_passed_on)
+        (void)!clock_sleep(until_in(until, PASSED_MS));
+    return st;
+}
+
+enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
+                             struct rlock_until until, int64_t *end_ms, struct rlock_error *err)
+{
+    int failures = 0;
+    enum rlock_status st;
+    bool restored;
+
+    do {
+        st = quorum_renew(quorum, lease, until, end_ms, &restored, err);
+        if (st == RLOCK_OK)
+            st = replicas_have(quorum, until, err);
+    } while (may_pass(quorum, st) &&
+             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !until_over(until));
+    return st;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inspect: views of one lock, or of all locks of a server.
+ *
+ * Big answers come in pages of at most 64 elements, so nothing here needs more
+ * memory than the longest key. A line of waiters is gone through by ticket, not
+ * by place: whoever leaves meanwhile makes nobody else be passed over. All keys
+ * are gone through by SCAN, in steps that grow as long as few of the keys are
+ * locks, and are at most a millisecond or two of the server's time.
+ */
+#include "ops/inspect.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "lock/view.h"
+#include "quorum/round.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAITERS_EACH "28" /* two elements each */
+#define LOCKS_EACH 60
+#define LOCKS_WANTED 45
+#define ROOM_BESIDE 4096 /* of a reply, for what is counted too low */
+#define STEP_FIRST 100
+#define STEP_MAX 400
+
+static enum rlock_status unexpected(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+}
+
+/* ---- one lock ---- */
+
+/* Its keys, as all who use the lock name them. */
+static enum rlock_status name_keys(struct lease *lease, const char *key, struct rlock_error *err)
+{
+    return lease_open(lease, &(struct rlock_config){.keys = &key, .n_keys = 1}, err);
+}
+
+static void begin(struct request *request, enum script script, const struct lease *lease)
+{
+    int i;
+
+    script_request(request, script, SCRIPT_KEYS, false);
+    for (i = 0; i < SCRIPT_KEYS; i++)
+        request_add(request, lease->lock[0].key[i]);
+}
+
+static void show_waiters(const struct reply *reply, const struct rlock_visitor *visitor)
+{
+    int64_t now_ms = reply_int(reply_at(reply, 0));
+    struct rlock_party waiter;
+    const char *ticket;
+    const char *card;
+    size_t i;
+    size_t n;
+
+    for (i = 4; i + 1 < reply_count(reply); i += 2) {
+        ticket = reply_text(reply_at(reply, i), &n);
+        card = reply_text(reply_at(reply, i + 1), &n);
+        if (ticket == NULL || card == NULL || visitor->waiter == NULL)
+            continue;
+        card_read(card, &waiter);
+        waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
+        if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
+            waiter.since_ms = 0;
+        view_set_length(&waiter, now_ms);
+        visitor->waiter(visitor->context, &waiter);
+    }
+}
+
+/* Are two looks at a lock, each by its own server, looks at the same holder? */
+static bool is_alike(const struct reply *one, const struct reply *other)
+{
+    size_t n;
+    const char *name = reply_text(reply_at(one, 2), &n);
+    const char *its_name = reply_text(reply_at(other, 2), &n);
+
+    return name != NULL && its_name != NULL && strcmp(name, its_name) == 0;
+}
+
+static bool is_free(const struct reply *reply)
+{
+    const struct reply *view = reply_at(reply, 1);
+    const struct reply *value = view == NULL ? NULL : reply_at(view, 0);
+
+    return value != NULL && reply_is_nil(value);
+}
+
+/* A majority counts most; of less, somebody who holds it counts more than nobody. */
+static size_t weigh(const struct quorum *quorum, const struct member *member, size_t alike)
+{
+    if (alike >= quorum->need)
+        return alike + 2 * quorum->n;
+    return is_free(member->reply) ? alike : alike + quorum->n;
+}
+
+/* Whose look is shown, and how many looks are like it. */
+static size_t choose(const struct quorum *quorum, size_t *n_alike)
+{
+    size_t chosen = quorum->n;
+    size_t most = 0;
+    size_t alike;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < quorum->n; i++) {
+        const struct member *member = &quorum->member[i];
+
+        if (member->state != RLOCK_OK)
+            continue;
+        for (alike = 0, j = 0; j < quorum->n; j++)
+            alike += quorum->member[j].state == RLOCK_OK &&
+                     is_alike(member->reply, quorum->member[j].reply);
+        if (chosen < quorum->n && weigh(quorum, member, alike) <= most)
+            continue;
+        most = weigh(quorum, member, alike);
+        *n_alike = alike;
+        chosen = i;
+    }
+    return chosen;
+}
+
+static enum rlock_status show_lock(const struct reply *reply, const char *key, size_t n_members,
+                                   size_t n_alike, const struct rlock_visitor *visitor,
+                                   struct rlock_error *err)
+{
+    struct rlock_view view = {.key = key, .n_members = n_members, .n_alike = n_alike};
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
+    enum rlock_status st;
+    size_t n;
+
+    view.name = reply_text(reply_at(reply, 2), &n);
+    if (view.name == NULL)
+        return unexpected(err);
+    st = view_read(reply_at(reply, 1), reply_int(reply_at(reply, 0)), &view, holders, err);
+    if (st == RLOCK_OK && visitor->lock != NULL)
+        visitor->lock(visitor->context, &view);
+    return st;
+}
+
+enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct rlock_until until,
+                                 const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    const char *next = "";
+    size_t chosen = 0;
+    size_t n_alike = 0;
+    struct request request;
+    char after[64] = "";
+    struct lease lease;
+    enum rlock_status st;
+    size_t n;
+
+    st = name_keys(&lease, key, err);
+    for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
+        begin(&request, SCRIPT_INSPECT, &lease);
+        request_add(&request, after);
+        request_add(&request, WAITERS_EACH);
+        st = quorum_ask(quorum, &request, until, &reply, err);
+        if (st != RLOCK_OK)
+            break;
+        if (first)
+            chosen = choose(quorum, &n_alike);
+        if (quorum->member[chosen].state != RLOCK_OK)
+            break; /* it has gone: the rest of its line isn't known */
+        reply = quorum->member[chosen].reply;
+        next = reply_text(reply_at(reply, 3), &n);
+        if (next == NULL || n >= sizeof after)
+            st = unexpected(err);
+        if (st == RLOCK_OK && first)
+            st = show_lock(reply, key, quorum->n, n_alike, visitor, err);
+        if (st != RLOCK_OK)
+            break;
+        show_waiters(reply, visitor);
+        memcpy(after, next, n + 1);
+    }
+    lease_close(&lease);
+    return st;
+}
+
+/* Where it was broken nobody has it; another may have it elsewhere by now. */
+static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
+{
+    size_t broken = 0;
+    size_t others = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        const struct member *member = &quorum->member[i];
+
+        if (member->state != RLOCK_OK)
+            continue;
+        if (!reply_is_int(member->reply))
+            return unexpected(err);
+        broken += reply_int(member->reply) > 0;
+        others += reply_int(member->reply) == 0;
+    }
+    if (others >= quorum->need)
+        return RLOCK_BUSY;
+    return broken > 0 ? RLOCK_OK : RLOCK_LOST;
+}
+
+enum rlock_status survey_break(struct quorum *quorum, const char *key, const char *name,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    struct lease lease;
+    enum rlock_status st;
+
+    st = name_keys(&lease, key, err);
+    if (st == RLOCK_OK) {
+        begin(&request, SCRIPT_BREAK, &lease);
+        request_add(&request, name);
+        st = quorum_ask(quorum, &request, until, &reply, err);
+        if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
+            err_suffix(err, "the lock may have been broken");
+    }
+    lease_close(&lease);
+    return st == RLOCK_OK ? read_break(quorum, err) : st;
+}
+
+/* ---- all locks ---- */
+
+static enum rlock_status show_page(const struct reply *reply, const struct rlock_visitor *visitor,
+                                   struct rlock_error *err)
+{
+    int64_t now_ms = reply_int(reply_at(reply, 0));
+    enum rlock_status st = RLOCK_OK;
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
+    size_t i;
+    size_t n;
+
+    for (i = 2; st == RLOCK_OK && i < reply_count(reply); i++) {
+        const struct reply *row = reply_at(reply, i);
+        struct rlock_view view = {.name = "", .n_members = 1, .n_alike = 1};
+
+        view.key = reply_text(reply_at(row, 0), &n);
+        if (view.key == NULL)
+            return unexpected(err);
+        st = view_read(reply_at(row, 1), now_ms, &view, holders, err);
+        if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
+            visitor->lock != NULL)
+            visitor->lock(visitor->context, &view);
+    }
+    return st;
+}
+
+/* As many keys as are likely to have so many locks among them that a reply is well used. */
+static int next_step(int step, size_t found)
+{
+    int likely = step * LOCKS_WANTED / (found > 0 ? (int)found : 1);
+
+    if (likely > step * 2)
+        likely = step * 2;
+    if (likely > STEP_MAX)
+        likely = STEP_MAX;
+    return likely > 0 ? likely : 1;
+}
+
+static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
+                                  int step, struct rlock_until until, const struct reply **reply,
+                                  struct rlock_error *err)
+{
+    struct request request;
+
+    script_request(&request, SCRIPT_LIST, 0, false);
+    request_add(&request, cursor);
+    request_add(&request, pattern != NULL ? pattern : "*");
+    request_add_format(&request, "%d", step);
+    request_add_format(&request, "%d", LOCKS_EACH);
+    request_add_format(&request, "%zu", quorum->reply_bytes - ROOM_BESIDE);
+    return quorum_ask(quorum, &request, until, reply, err);
+}
+
+static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
+                                  struct rlock_until until, const struct rlock_visitor *visitor,
+                                  struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    enum rlock_status st;
+    char cursor[32] = "0";
+    int step = STEP_FIRST;
+    const char *next;
+    size_t n;
+
+    do {
+        st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+        while (st == RLOCK_OK && reply_count(reply) == 1 && step > 1) { /* more than fits */
+            step /= 2;
+            st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+        }
+        if (st != RLOCK_OK)
+            return st;
+        next = reply_text(reply_at(reply, 1), &n);
+        if (next == NULL || n == 0 || n >= sizeof cursor)
+            return unexpected(err);
+        st = show_page(reply, visitor, err);
+        memcpy(cursor, next, n + 1);
+        step = next_step(step, reply_count(reply) - 2);
+    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    return st;
+}
+
+/* What kind of server is it? Denied or unknown is no fault here: then `*reply` is NULL. */
+static enum rlock_status ask_kind(struct quorum *quorum, const struct request *request,
+                                  struct rlock_until until, const struct reply **reply,
+                                  struct rlock_error *err)
+{
+    struct rlock_error fault;
+    enum rlock_status st = quorum_ask(quorum, request, until, reply, &fault);
+
+    if (st == RLOCK_E_UNSUPPORTED ||
+        (st == RLOCK_E_REFUSED && node_stands(&quorum->member[0].home->node))) {
+        *reply = NULL;
+        return RLOCK_OK;
+    }
+    if (st >= RLOCK_E_USAGE && err != NULL)
+        *err = fault;
+    return st;
+}
+
+enum rlock_status survey_mode(struct quorum *quorum, struct rlock_until until, char *mode,
+                              size_t room, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    const char *name;
+    const char *value;
+    struct request request;
+    enum rlock_status st;
+    size_t i;
+    size_t n;
+
+    mode[0] = '\0';
+    request_begin(&request, "HELLO");
+    st = ask_kind(quorum, &request, until, &reply, err);
+    for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < reply_count(reply); i += 2) {
+        name = reply_text(reply_at(reply, i), &n);
+        value = reply_text(reply_at(reply, i + 1), &n);
+        if (name != NULL && value != NULL && strcmp(name, "mode") == 0)
+            snprintf(mode, room, "%s", value);
+    }
+    return st;
+}
+
+/*
+ * By what its nodes are to be called. Who may not ask, or has them serve too
+ * many ranges of slots for one answer, tries all that CLUSTER NODES tells.
+ */
+static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_until until,
+                                          enum cluster_endpoint *endpoint, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+
+    request_begin(&request, "CLUSTER");
+    request_add(&request, "SLOTS");
+    st = ask_kind(quorum, &request, until, &reply, err);
+    if (st == RLOCK_OK && reply != NULL)
+        *endpoint = cluster_endpoint(reply);
+    return st == RLOCK_E_PROTOCOL ? RLOCK_OK : st;
+}
+
+/* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
+static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until until,
+                                       char **nodes, struct rlock_error *err)
+{
+    const struct reply *reply = NULL;
+    const char *text;
+    struct request request;
+    char mode[20];
+    enum rlock_status st;
+    size_t n;
+
+    if (quorum->n != 1 || quorum->member[0].url.kind == URL_SENTINEL)
+        return RLOCK_OK;
+    st = survey_mode(quorum, until, mode, sizeof mode, err);
+    if (st != RLOCK_OK || (*mode != '\0' && strcmp(mode, "cluster") != 0))
+        return st;
+    request_begin(&request, "CLUSTER");
+    request_add(&request, "NODES");
+    st = ask_kind(quorum, &request, until, &reply, err);
+    text = st == RLOCK_OK && reply != NULL ? reply_text(reply, &n) : NULL;
+    *nodes = text != NULL ? strdup(text) : NULL;
+    return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
+}
+
+/* All of one member: of a Cluster all primaries. */
+static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
+                                     struct rlock_until until, const struct rlock_visitor *visitor,
+                                     struct rlock_error *err)
+{
+    enum cluster_endpoint endpoint = CLUSTER_BY_ANY;
+    struct url by = {.host = NULL};
+    struct url primary;
+    char *nodes = NULL;
+    const char *rest;
+    size_t n = 0;
+    enum rlock_status st = ask_for_nodes(quorum, until, &nodes, err);
+
+    if (st == RLOCK_OK && nodes != NULL)
+        st = ask_for_endpoint(quorum, until, &endpoint, err);
+    if (st == RLOCK_OK && nodes != NULL)
+        st = url_copy(&by, &quorum->member[0].home->url, err);
+    rest = nodes != NULL ? nodes : "";
+    for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
+        member_visit(&quorum->member[0], &primary);
+        st = list_one(quorum, pattern, until, visitor, err);
+    }
+    if (st == RLOCK_OK && n == 0)
+        st = list_one(quorum, pattern, until, visitor, err);
+    url_fini(&by);
+    free(nodes);
+    return st;
+}
+
+/* Each has its own order, so one after the other. */
+enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
+                              const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    struct pollfd watch[1 + MEMBER_WATCH_MAX];
+    size_t listed = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        struct quorum one = roster_alone(quorum, i, watch);
+        struct member *member = &quorum->member[i];
+
+        member->state = list_member(&one, pattern, until, visitor, &member->err);
+        if (member->state == RLOCK_STOPPED)
+            return RLOCK_STOPPED;
+        listed += member->state == RLOCK_OK;
+    }
+    return listed >= quorum->need ? roster_check(quorum, err) : roster_fault(quorum, err);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * renewer: the thread that renews a lease and reports on it by a pipe.
+ *
+ * It decides nothing: whether the lease still stands is a matter of time, and
+ * those who act on it hold its end as their own deadline. A keeper that hangs
+ * therefore only fails to move that deadline.
+ *
+ * Before anything else it asks for the nodes of a Cluster:
+ * 1. the server of the URL grants the lock, and is the only node that is known;
+ * 2. it dies before the first renewal, and its replica takes its place;
+ * 3. nobody is left to ask where the lock is now.
+ */
+#include "ops/renewer.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/random.h"
+#include "lock/timing.h"
+#include "ops/replicas.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define RETRY_LOW_MS 50
+#define RETRY_HIGH_MS 500
+#define JITTER_PERCENT 10 /* so that many holders don't renew in step */
+
+static void tell(const struct keeper *keeper, enum rlock_kept kind, int64_t end_ms,
+                 const char *text)
+{
+    struct rlock_event event = {.kind = kind, .until_ms = end_ms};
+    ssize_t written;
+
+    snprintf(event.text, sizeof event.text, "%s", text);
+    /* smaller than PIPE_BUF, so whole or not at all; a full pipe means that nobody listens */
+    written = write(keeper->events[1], &event, sizeof event);
+    (void)written;
+}
+
+/* The pause before the next try after `failures` in a row: none, then short, then longer. */
+static int64_t pause_after(const struct keeper *keeper, int failures)
+{
+    int64_t high = keeper->quorum->timing.reply_ms;
+
+    if (failures <= 1)
+        return 0;
+    if (high > RETRY_HIGH_MS)
+        high = RETRY_HIGH_MS;
+    return random_between(RETRY_LOW_MS < high ? RETRY_LOW_MS : high, high);
+}
+
+static int64_t next_renewal(const struct keeper *keeper)
+{
+    int64_t renew = keeper->quorum->timing.renew_ms;
+
+    return keeper->renewed_ms + random_between(renew - renew * JITTER_PERCENT / 100, renew);
+}
+
+static void *keep(void *arg)
+{
+    struct rlock_until stop;
+    struct keeper *keeper = arg;
+    struct rlock_until next;
+    int failures = 0;
+    bool told = false;
+
+    stop = (struct rlock_until){RLOCK_NEVER, keeper->stop[0]};
+    quorum_learn(keeper->quorum, stop); /* the first renewal may be too late to ask this server */
+    next = until_at(stop, next_renewal(keeper));
+    while (clock_sleep(next) != RLOCK_STOPPED) {
+        struct rlock_error err = {.status = RLOCK_OK};
+        int64_t sent_ms = rlock_clock_ms();
+        bool restored = false;
+        int64_t end_ms = 0;
+        enum rlock_status st =
+            quorum_renew(keeper->quorum, keeper->lease, stop, &end_ms, &restored, &err);
+
+        if (st == RLOCK_OK)
+            st = replicas_have(keeper->quorum, stop, &err);
+        if (st == RLOCK_STOPPED)
+            break;
+        if (st == RLOCK_OK) {
+            failures = 0;
+            told = false;
+            keeper->renewed_ms = sent_ms;
+            tell(keeper, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, end_ms, "");
+            next = until_at(stop, next_renewal(keeper));
+            continue;
+        }
+        if (st == RLOCK_LOST || st == RLOCK_RELEASED) {
+            tell(keeper, st == RLOCK_LOST ? RLOCK_KEPT_LOST : RLOCK_KEPT_RELEASED, 0, err.text);
+            break;
+        }
+        if (st != RLOCK_PENDING && !told)
+            tell(keeper, RLOCK_KEPT_TROUBLE, 0, err.text);
+        told = told || st != RLOCK_PENDING;
+        next = until_in(stop, pause_after(keeper, ++failures));
+    }
+    return NULL;
+}
+
+static void close_pipes(struct keeper *keeper)
+{
+    close(keeper->events[0]);
+    close(keeper->events[1]);
+    close(keeper->stop[0]);
+}
+
+enum rlock_status keeper_start(struct keeper *keeper, struct quorum *quorum,
+                               const struct lease *lease, int64_t end_ms, int *events,
+                               struct rlock_error *err)
+{
+    int failed;
+
+    keeper->quorum = quorum;
+    keeper->lease = lease;
+    /* the moment the grant was sent, as far as its end tells */
+    keeper->renewed_ms = end_ms - timing_end(&quorum->timing, 0);
+    if (pipe2(keeper->events, O_CLOEXEC | O_NONBLOCK) != 0)
+        return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
+    if (pipe2(keeper->stop, O_CLOEXEC) != 0) {
+        failed = errno;
+        close(keeper->events[0]);
+        close(keeper->events[1]);
+        return err_set(err, RLOCK_E_SYSTEM, failed, "pipe");
+    }
+    failed = thread_start(&keeper->thread, keep, keeper);
+    if (failed) {
+        close_pipes(keeper);
+        close(keeper->stop[1]);
+        return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
+    }
+    keeper->is_running = true;
+    *events = keeper->events[0];
+    return RLOCK_OK;
+}
+
+void keeper_stop(struct keeper *keeper)
+{
+    if (!keeper->is_running)
+        return;
+    close(keeper->stop[1]);
+    thread_join(keeper->thread);
+    close_pipes(keeper);
+    keeper->is_running = false;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quorum: one operation on all members, decided by majority.
+ *
+ * A grant takes two rounds. The first places our token, and each member that
+ * lets it gives it a number; the greatest of them is the fence. The second
+ * notes the fence with each member that still has the token there and no
+ * greater one. Where all have the same number already there is nothing to note:
+ * so it is with one member. What was placed and doesn't come to a majority is
+ * taken back from all of them.
+ *
+ * In line a waiter has a place only to be woken by. No turn is kept for it: the
+ * members would each keep it for themselves, and one that reaches too few of
+ * them would hold up all others. Whoever finds a majority free has the lock.
+ *
+ * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first
+ * round; of one member it is the single-instance algorithm.
+ */
+#include "quorum/quorum.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/random.h"
+#include "lock/timing.h"
+#include "quorum/round.h"
+#include "quorum/tally.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ACQUIRE_REPLY_MAX_MS 2000
+#define CONFIRM_TRIES 5 /* where others are granted it at the same time, as by shared locks */
+#define REPAIR_SPARE 4  /* of a lease, the part that must be left to put it back anywhere */
+
+static bool is_reached(const struct tally *tally, const struct quorum *quorum)
+{
+    return tally->n_granted >= quorum->need;
+}
+
+static int64_t acquire_reply_ms(const struct rlock_timing *timing)
+{
+    return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
+}
+
+/* ---- acquire ---- */
+
+static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
+                                    const struct tally *tally, int64_t reply_ms,
+                                    struct rlock_grant *grant)
+{
+    lease_take(lease, &tally->granted, tally->fence);
+    timing_shorten(&quorum->timing, lease_ttl_ms(lease));
+    *grant = (struct rlock_grant){.until_ms = timing_end(&quorum->timing, tally->asked_ms),
+                                  .fence = tally->fence,
+                                  .slot = lease->slot,
+                                  .is_outer = !lease_is_ours(lease),
+                                  .has_outer = lease_has_outer(lease),
+                                  .outer_keys = lease_outer_keys(lease),
+                                  .timing = quorum->timing};
+    memcpy(grant->token, lease_token(lease), sizeof grant->token);
+    /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
+    return rlock_clock_ms() > tally->asked_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
+}
+
+/* The second round. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
+static enum rlock_status confirm(struct quorum *quorum, const struct lease *lease,
+                                 struct tally *tally, struct rlock_until until)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_confirm,
+                          .read = answer_read_confirmation,
+                          .needs_memory = true,
+                          .is_quick = true};
+    struct tally noted;
+    enum rlock_status st;
+    int tries;
+
+    if (tally->same_fence == quorum->n || !lease_is_ours(lease))
+        return RLOCK_OK;
+    for (tries = 0; tries < CONFIRM_TRIES; tries++) {
+        round.fence = tally->fence;
+        round.reply_ms = tally->asked_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
+        if (round.reply_ms <= 0)
+            return RLOCK_PENDING;
+        st = round_run(quorum, &round, until_in(until, round.reply_ms));
+        if (st != RLOCK_OK)
+            return st;
+        st = tally_count(&noted, quorum, answer_read_confirmation, NULL);
+        if (st != RLOCK_OK || is_reached(&noted, quorum))
+            return st;
+        if (noted.late == 0)
+            return RLOCK_PENDING;
+        tally->fence = noted.fence; /* that is the greatest of those it would have to pass */
+    }
+    return RLOCK_PENDING;
+}
+
+static void undo(struct quorum *quorum, const struct lease *lease, unsigned granted_by,
+                 lease_ask *ask)
+{
+    struct round round = {.lease = lease,
+                          .ask = ask,
+                          .enough = 1,
+                          .skip = ~granted_by,
+                          .reply_ms = quorum->timing.reply_ms};
+
+    if (granted_by != 0)
+        round_run(quorum, &round, until_in((struct rlock_until){RLOCK_NEVER, -1}, round.reply_ms));
+}
+
+/* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
+static void take_back(struct quorum *quorum, const struct lease *lease, const struct round *of,
+                      unsigned granted_by)
+{
+    round_drop(quorum, of);
+    undo(quorum, lease, granted_by, lease_ask_undo);
+}
+
+/* Too few members remember for long enough who has it. */
+static enum rlock_status too_young(struct quorum *quorum, const struct tally *tally,
+                                   struct rlock_obstacle *obstacle, struct rlock_error *err)
+{
+    quorum->is_young = true;
+    *obstacle = (struct rlock_obstacle){.left_ms = tally->young_ms, .seen_ms = rlock_clock_ms()};
+    snprintf(obstacle->holder, sizeof obstacle->holder,
+             "%zu of %zu servers that were restarted, and may have forgotten who holds it",
+             tally->young, quorum->n);
+    return err_set(err, RLOCK_E_NO_QUORUM, 0,
+                   "%zu of %zu members were restarted, and may have forgotten who holds it: they "
+                   "count again in %lld.%01d s",
+                   tally->young, quorum->n, (long long)(tally->young_ms / 1000),
+                   (int)(tally->young_ms % 1000 / 100));
+}
+
+/* How the members are to be understood where no majority granted. */
+static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
+                                    const struct tally *tally, struct rlock_obstacle *obstacle,
+                                    int64_t *block_ms, struct rlock_error *err)
+{
+    size_t unknown = quorum->n - tally->n_granted - tally->held - tally->young - tally->late;
+
+    if (tally->superseded > 0)
+        return RLOCK_SUPERSEDED;
+    if (tally->other_mode > 0)
+        return err_set(err, RLOCK_E_USAGE, 0,
+                       "an outer rlock holds it in another mode, which this one would wait for");
+    if (lease->only_outer && tally->gone > quorum->n - quorum->need)
+        return RLOCK_LOST;
+    if (tally->done > 0) {
+        *obstacle = tally->held_by.obstacle;
+        return RLOCK_DONE;
+    }
+    if (tally->held > 0 && tally->ticket > lease->ticket)
+        lease->ticket = tally->ticket;
+    if (tally->held > 0 && tally->same_owner + unknown >= quorum->need) {
+        *obstacle = tally->held_by.obstacle;
+        obstacle->seen_ms = rlock_clock_ms();
+        *block_ms = tally->held_by.block_ms;
+        return RLOCK_BUSY;
+    }
+    if (tally->n_granted + tally->young >= quorum->need)
+        return too_young(quorum, tally, obstacle, err);
+    /* others want it as well, and nobody has it */
+    return tally->late + tally->held > 0 ? RLOCK_PENDING : roster_fault(quorum, err);
+}
+
+static void warn_of(const struct quorum *quorum, const struct answer *stranger)
+{
+    const char *theirs = stranger->list[0] != '\0' ? stranger->list : "one server";
+    const char *ours = quorum->list[0] != '\0' ? quorum->list : "one server";
+    char text[512];
+
+    if (!stranger->is_written)
+        return;
+    snprintf(text, sizeof text,
+             "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
+             "us apart",
+             stranger->obstacle.holder, theirs, ours);
+    watch_warn(quorum->told, text);
+}
+
+enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
+                                 struct rlock_until until, struct rlock_grant *grant,
+                                 struct rlock_obstacle *obstacle, int64_t *block_ms,
+                                 struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_acquire,
+                          .read = answer_read_grant,
+                          .reply_ms = acquire_reply_ms(&quorum->timing),
+                          .undo = true,
+                          .needs_memory = true,
+                          .is_told = true};
+    enum rlock_status stopped;
+    enum rlock_status st;
+    struct tally tally;
+
+    lease->attempt++;
+    quorum->is_young = false;
+    stopped = round_run(quorum, &round, until);
+    st = tally_count(&tally, quorum, answer_read_grant, err);
+    warn_of(quorum, &tally.stranger);
+    quorum->in_doubt = quorum->in_doubt || round_unanswered(quorum) || st != RLOCK_OK;
+    if (st == RLOCK_OK && is_reached(&tally, quorum)) {
+        lease_take(lease, &tally.granted, tally.fence);
+        st = stopped == RLOCK_OK ? confirm(quorum, lease, &tally, until) : stopped;
+        if (st == RLOCK_PENDING)
+            take_back(quorum, lease, &round, tally.granted_by);
+        if (st == RLOCK_OK)
+            undo(quorum, lease, tally.odd, lease_ask_undo);
+        if (st == RLOCK_OK)
+            st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
+        quorum->in_doubt = st != RLOCK_OK;
+        return st;
+    }
+    if (stopped != RLOCK_OK || st != RLOCK_OK)
+        return stopped != RLOCK_OK ? stopped : st;
+    take_back(quorum, lease, &round, tally.granted_by);
+    return understand(quorum, lease, &tally, obstacle, block_ms, err);
+}
+
+void quorum_requeue(struct quorum *quorum, const struct lease *lease)
+{
+    unsigned granted_by = 0;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        granted_by |= (quorum->member[i].granted_by != 0 ? 1U : 0U) << i;
+    undo(quorum, lease, granted_by, lease->ticket > 0 ? lease_ask_requeue : lease_ask_undo);
+}
+
+/* ---- in line ---- */
+
+/* Whose clock is known, and that it is the same server's as before. */
+struct clocks {
+    bool is_known[RLOCK_MEMBERS_MAX];
+    int n_moves[RLOCK_MEMBERS_MAX];
+};
+
+static void note_clocks(struct clocks *clocks, const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        clocks->is_known[i] = quorum->member[i].knows_clock;
+        clocks->n_moves[i] = quorum->member[i].n_moves;
+    }
+}
+
+/* The next attempt must not come late only because this wait was cut off. */
+static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        quorum->member[i].knows_clock =
+            clocks->is_known[i] && quorum->member[i].n_moves == clocks->n_moves[i];
+}
+
+enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_wake,
+                          .enough = 1,
+                          .block_ms = lease_block_ms(lease, *block_ms),
+                          .reply_ms = acquire_reply_ms(&quorum->timing)};
+    struct clocks before;
+    enum rlock_status st;
+    size_t i;
+
+    note_clocks(&before, quorum);
+    st = round_run(quorum, &round, until);
+    round_drop(quorum, &round);
+    keep_clocks(&before, quorum);
+    if (st == RLOCK_STOPPED)
+        return st;
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state == RLOCK_OK) {
+            *block_ms = answer_soon_ms(quorum->member[i].reply);
+            return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
+        }
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state >= RLOCK_E_USAGE &&
+            quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
+            lease->whole_seconds = true;
+    return roster_fault(quorum, err);
+}
+
+/* ---- renew ---- */
+
+/*
+ * Put our token back where it is gone while the majority has it, so that the
+ * next member that fails doesn't end the lease: by an attempt like any other, as
+ * long as the lease certainly lasts. After the grant that does its fence no harm.
+ */
+static void repair(struct quorum *quorum, const struct lease *lease, unsigned gone_from,
+                   struct rlock_until until)
+{
+    struct lease again = *lease;
+    struct round round = {.lease = &again,
+                          .ask = lease_ask_acquire,
+                          .read = answer_read_grant,
+                          .enough = 1,
+                          .skip = ~gone_from,
+                          .reply_ms = quorum->timing.reply_ms,
+                          .undo = true};
+    size_t i;
+
+    if (gone_from == 0 || lease->is_adopted || lease_has_outer(lease))
+        return;
+    for (i = 0; i < quorum->n; i++)
+        if (!quorum->member[i].knows_clock)
+            round.skip |= 1U << i;
+    again.attempt++;
+    again.queue = RLOCK_QUEUE_NONE;
+    again.unless_done = false;
+    again.ticket = 0;
+    round_run(quorum, &round, until_in(until, quorum->timing.ttl_ms / REPAIR_SPARE));
+    round_drop(quorum, &round);
+}
+
+static enum rlock_status not_renewed(const struct quorum *quorum, const struct tally *tally,
+                                     struct rlock_error *err)
+{
+    size_t most = quorum->n - quorum->need;
+
+    if (tally->released > most)
+        return err_set(err, RLOCK_RELEASED, 0, "it was released");
+    if (tally->held + tally->gone + tally->released <= most)
+        return tally->late > 0 ? RLOCK_PENDING : roster_fault(quorum, err);
+    if (tally->held > 0)
+        return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally->held_by.obstacle.holder);
+    return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
+}
+
+enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, int64_t *end_ms, bool *restored,
+                               struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = lease_ask_renew,
+                          .read = answer_read_renewal,
+                          .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status stopped = round_run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+    struct rlock_timing timing = quorum->timing;
+    struct tally tally;
+    enum rlock_status st = tally_count(&tally, quorum, answer_read_renewal, err);
+
+    if (st != RLOCK_OK)
+        return st;
+    if (is_reached(&tally, quorum)) {
+        if (lease->is_adopted && tally.left_ms > 0)
+            timing.ttl_ms = tally.left_ms;
+        *end_ms = timing_end(&timing, tally.asked_ms);
+        *restored = tally.restored > 0;
+        if (stopped == RLOCK_OK)
+            repair(quorum, lease, tally.gone_from, until);
+        return RLOCK_OK;
+    }
+    return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &tally, err);
+}
+
+void quorum_learn(struct quorum *quorum, struct rlock_until until)
+{
+    struct round round = {
+        .looks = true, .enough = quorum->n, .reply_ms = quorum->timing.reply_ms, .skip = ~0U};
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (member_may_look(&quorum->member[i]))
+            round.skip &= ~(1U << i);
+    if (round.skip == ~0U)
+        return;
+    (void)!round_run(quorum, &round, until_in(until, round.reply_ms));
+    round_drop(quorum, &round);
+}
+
+/* ---- release ---- */
+
+static enum rlock_status give_back(struct quorum *quorum, const struct lease *lease, lease_ask *ask,
+                                   struct rlock_until until, struct rlock_error *err)
+{
+    struct round round = {.lease = lease,
+                          .ask = ask,
+                          .read = answer_read_release,
+                          .reply_ms = quorum->timing.reply_ms,
+                          .is_last = true};
+    enum rlock_status stopped = round_run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+    struct tally tally;
+    enum rlock_status st = tally_count(&tally, quorum, answer_read_release, err);
+
+    quorum->is_passed_on = st == RLOCK_OK && tally.granted.is_passed_on;
+    if (st != RLOCK_OK || is_reached(&tally, quorum))
+        return st;
+    if (stopped == RLOCK_STOPPED)
+        return stopped;
+    if (tally.n_granted + tally.held + tally.gone < quorum->need)
+        return roster_fault(quorum, err);
+    if (tally.held + tally.gone <= quorum->n - quorum->need)
+        return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
+    return tally.held > 0 ? RLOCK_LOST : RLOCK_GONE;
+}
+
+enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+                                 struct rlock_until until, struct rlock_error *err)
+{
+    return give_back(quorum, lease, lease_ask_release, until, err);
+}
+
+enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
+                               struct rlock_until until, struct rlock_error *err)
+{
+    return give_back(quorum, lease, lease_ask_leave, until, err);
+}
+
+/* ---- anything else ---- */
+
+enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
+                             struct rlock_until until, const struct reply **reply,
+                             struct rlock_error *err)
+{
+    return quorum_ask_slowly(quorum, request, 0, until, reply, err);
+}
+
+enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
+                                    int64_t block_ms, struct rlock_until until,
+                                    const struct reply **reply, struct rlock_error *err)
+{
+    struct round round = {.request = request,
+                          .enough = block_ms > 0 ? quorum->n : 0,
+                          .block_ms = block_ms,
+                          .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status st = round_run(quorum, &round, until);
+    size_t answered = 0;
+    size_t i;
+
+    if (st == RLOCK_STOPPED)
+        return st;
+    st = roster_check(quorum, err);
+    for (i = quorum->n; i > 0; i--) {
+        if (quorum->member[i - 1].state != RLOCK_OK)
+            continue;
+        *reply = quorum->member[i - 1].reply;
+        answered++;
+    }
+    if (st == RLOCK_OK && answered < quorum->need)
+        st = roster_fault(quorum, err);
+    return st;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch: when to tell what is in the way of a lock, and to whom.
+ *
+ * Whoever stands deep in the line asks the server so seldom that a display
+ * would stand still. Ticks need no request, and where nobody watches there
+ * are none.
+ */
+#include "quorum/watch.h"
+
+static int64_t next_ms(const struct watch *watch)
+{
+    return watch->by.every_ms > 0 ? rlock_clock_ms() + watch->by.every_ms : RLOCK_NEVER;
+}
+
+void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle)
+{
+    if (watch == NULL || watch->by.see == NULL)
+        return;
+    watch->obstacle = obstacle;
+    watch->by.see(watch->by.context, obstacle);
+    watch->next_ms = next_ms(watch);
+}
+
+void watch_asked(const struct watch *watch)
+{
+    if (watch != NULL && watch->by.asked != NULL)
+        watch->by.asked(watch->by.context);
+}
+
+void watch_unreached(const struct watch *watch)
+{
+    if (watch != NULL && watch->by.unreached != NULL)
+        watch->by.unreached(watch->by.context);
+}
+
+void watch_warn(struct watch *watch, const char *text)
+{
+    if (watch == NULL || watch->by.warn == NULL || watch->has_warned)
+        return;
+    watch->has_warned = true;
+    watch->by.warn(watch->by.context, text);
+}
+
+void watch_tick(struct watch *watch)
+{
+    if (watch != NULL && watch->obstacle != NULL && rlock_clock_ms() >= watch->next_ms)
+        watch_see(watch, watch->obstacle);
+}
+
+int64_t watch_wake_ms(const struct watch *watch, int64_t at_ms)
+{
+    if (watch == NULL || watch->obstacle == NULL || watch->next_ms > at_ms)
+        return at_ms;
+    return watch->next_ms;
+}

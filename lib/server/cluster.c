@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cluster: where the nodes of a Redis Cluster send us.
+ *
+ * There is no map of slots: all keys of a lock are in one, so the one node that
+ * serves it is all that is needed, and any node tells which that is. The others
+ * are remembered as places to ask when that one is gone. Source: Redis Cluster
+ * specification, "MOVED Redirection" and "ASK redirection".
+ */
+#include "server/cluster.h"
+
+#include "base/err.h"
+#include "wire/resp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define HOST_BYTES 256
+
+void cluster_open(struct cluster *cluster, const struct url *first)
+{
+    *cluster = (struct cluster){.first = first};
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    while (cluster->n > 0)
+        url_fini(&cluster->node[--cluster->n]);
+}
+
+/* A node is remembered once; when there are too many, those that were heard of first stay. */
+static void remember(struct cluster *cluster, const struct url *node)
+{
+    struct url *known;
+
+    for (known = cluster->node; known < cluster->node + cluster->n; known++)
+        if (url_is_same(known, node))
+            break;
+    if (known == cluster->node + CLUSTER_NODES_MAX)
+        return;
+    if (known == cluster->node + cluster->n)
+        cluster->n += url_copy(known, node, NULL) == RLOCK_OK;
+    else if (known->alias == NULL && node->alias != NULL) {
+        url_fini(known);
+        if (url_copy(known, node, NULL) != RLOCK_OK)
+            *known = cluster->node[--cluster->n];
+    }
+}
+
+/* What else this host is called; NULL: that isn't known, or several have that name. */
+static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
+{
+    const char *other = NULL;
+    size_t i;
+
+    for (i = 0; i < cluster->n; i++) {
+        const struct url *node = &cluster->node[i];
+
+        if (node->alias == NULL || strcmp(node->port, port) != 0 ||
+            (strcasecmp(node->host, host) != 0 && strcasecmp(node->alias, host) != 0))
+            continue;
+        if (other != NULL)
+            return NULL;
+        other = strcasecmp(node->host, host) == 0 ? node->alias : node->host;
+    }
+    return other;
+}
+
+static enum cluster_endpoint endpoint_of(const char *host)
+{
+    if (*host == '\0')
+        return CLUSTER_BY_PORT;
+    if (strcmp(host, "?") == 0) /* that node has no name, where names are preferred */
+        return CLUSTER_BY_ANY;
+    return url_is_number(host) ? CLUSTER_BY_NUMBER : CLUSTER_BY_NAME;
+}
+
+/*
+ * "SLOT HOST:PORT", behind the word. The host may be an IPv6 address without
+ * brackets, or missing, or "?" (of Redis 7): then it is that of who says so.
+ */
+static enum rlock_status read_place(struct cluster *cluster, const char *text, const struct url *by,
+                                    struct url *to, struct rlock_error *err)
+{
+    const char *place = strchr(text, ' ');
+    const char *colon = place == NULL ? NULL : strrchr(place, ':');
+    enum cluster_endpoint called;
+    char host[HOST_BYTES];
+
+    if (colon == NULL || colon - place > HOST_BYTES)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirection to nowhere");
+    snprintf(host, sizeof host, "%.*s", (int)(colon - place - 1), place + 1);
+    called = endpoint_of(host);
+    if (called != CLUSTER_BY_ANY)
+        cluster->called = called;
+    if ((called == CLUSTER_BY_ANY || called == CLUSTER_BY_PORT) && by->host != NULL)
+        return url_at(to, by, by->host, by->alias, colon + 1, err);
+    return url_at(to, by, host, other_name(cluster, host, colon + 1), colon + 1, err);
+}
+
+enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
+                                   enum cluster_way *way, struct url *to, struct rlock_error *err)
+{
+    static const struct {
+        const char *word;
+        enum cluster_way way;
+    } words[] = {{"MOVED ", CLUSTER_MOVED},
+                 {"ASK ", CLUSTER_ASK},
+                 {"TRYAGAIN", CLUSTER_LATER},
+                 {"CLUSTERDOWN", CLUSTER_LATER}};
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    *way = CLUSTER_HERE;
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(reply, words[i].word, strlen(words[i].word)) == 0)
+            *way = words[i].way;
+    if (*way == CLUSTER_MOVED || *way == CLUSTER_ASK)
+        st = read_place(cluster, strchr(reply, ' ') + 1, by, to, err);
+    if (st == RLOCK_OK && (*way == CLUSTER_MOVED || *way == CLUSTER_ASK))
+        remember(cluster, to);
+    return st;
+}
+
+/* A line is "ID NUMBER:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...". */
+struct line {
+    char id[64];
+    char at[HOST_BYTES];
+    char flags[64];
+    char primary[64]; /* of a replica: its id */
+    const char *slots;
+    size_t slots_bytes;
+};
+
+static bool read_line(struct line *line, const char *nodes, size_t bytes)
+{
+    char text[HOST_BYTES * 2];
+    int at = 0;
+
+    snprintf(text, sizeof text, "%.*s", (int)(bytes < sizeof text ? bytes : sizeof text - 1),
+             nodes);
+    line->primary[0] = '\0';
+    if (sscanf(text, "%63s %255s %63s %63s %*s %*s %*s %*s %n", line->id, line->at, line->flags,
+               line->primary, &at) < 3)
+        return false;
+    line->slots = nodes + at;
+    line->slots_bytes = at == 0 ? 0 : bytes - (size_t)at;
+    return true;
+}
+
+static bool is_flagged(const struct line *line, const char *flag)
+{
+    return strstr(line->flags, flag) != NULL;
+}
+
+/* Where is it? By what clients are to call it comes first. False: nowhere that is known. */
+static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
+                   struct url *node)
+{
+    char *name = strchr(line->at, ',');
+    char *bus = strchr(line->at, '@');
+    const char *number = line->at;
+    char *port;
+
+    if (is_flagged(line, "myself"))
+        return url_copy(node, by, NULL) == RLOCK_OK;
+    if (name != NULL)
+        *name++ = '\0';
+    if (bus == NULL || is_flagged(line, "noaddr"))
+        return false;
+    *bus = '\0';
+    port = strrchr(line->at, ':');
+    if (port == NULL)
+        return false;
+    *port++ = '\0';
+    if (called == CLUSTER_BY_PORT && by->host != NULL)
+        return url_at(node, by, by->host, by->alias, port, NULL) == RLOCK_OK;
+    if (name != NULL)
+        name[strcspn(name, ",")] = '\0'; /* newer servers tell more behind it */
+    if (name == NULL || *name == '\0')
+        return url_at(node, by, number, NULL, port, NULL) == RLOCK_OK;
+    if (called == CLUSTER_BY_NUMBER && *number != '\0')
+        return url_at(node, by, number, name, port, NULL) == RLOCK_OK;
+    return url_at(node, by, name, number, port, NULL) == RLOCK_OK;
+}
+
+/* The next line of the text that is one; moves `*nodes` behind it. */
+static bool next_line(const char **nodes, struct line *line)
+{
+    while (**nodes != '\0') {
+        size_t bytes = strcspn(*nodes, "\n");
+        const char *start = *nodes;
+
+        *nodes += bytes + (start[bytes] == '\n');
+        if (read_line(line, start, bytes))
+            return true;
+    }
+    return false;
+}
+
+void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
+{
+    struct cluster seen = {.first = cluster->first, .called = cluster->called};
+    struct line line;
+    struct url node;
+
+    while (next_line(&nodes, &line)) {
+        if (is_flagged(&line, "myself") || !locate(&line, by, cluster->called, &node))
+            continue;
+        remember(&seen, &node);
+        url_fini(&node);
+    }
+    if (seen.n == 0)
+        return;
+    seen.next = cluster->next % (seen.n + 1);
+    cluster_close(cluster);
+    *cluster = seen;
+}
+
+bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,
+                          struct url *primary)
+{
+    struct line line;
+
+    while (next_line(nodes, &line))
+        if (is_flagged(&line, "master") && line.slots_bytes > 0 &&
+            locate(&line, by, endpoint, primary))
+            return true;
+    return false;
+}
+
+/* Each range of slots is {first, last, {endpoint, port, id, ...} of the primary, replicas...}. */
+enum cluster_endpoint cluster_endpoint(const struct reply *slots)
+{
+    size_t i;
+
+    for (i = 0; i < reply_count(slots); i++) {
+        const struct reply *primary = reply_at(reply_at(slots, i), 2);
+        const struct reply *endpoint = primary == NULL ? NULL : reply_at(primary, 0);
+        size_t n;
+        const char *host = reply_text(endpoint, &n);
+
+        if (reply_is_nil(endpoint))
+            return CLUSTER_BY_PORT;
+        if (host != NULL && endpoint_of(host) != CLUSTER_BY_ANY)
+            return endpoint_of(host);
+    }
+    return CLUSTER_BY_ANY;
+}
+
+/* "0-5460 5462 [93-<-ID]": how many? What is on its way counts where it is still. */
+static size_t count_slots(const struct line *line)
+{
+    const char *end = line->slots + line->slots_bytes;
+    const char *at = line->slots;
+    size_t n = 0;
+
+    while (at < end) {
+        char *next;
+        unsigned long first;
+
+        if (*at < '0' || *at > '9') {
+            at += strcspn(at, " \n");
+            at += at < end;
+            continue;
+        }
+        first = strtoul(at, &next, 10);
+        n += (*next == '-' ? strtoul(next + 1, &next, 10) : first) - first + 1;
+        at = next + (*next == ' ');
+    }
+    return n;
+}
+
+static bool lives(const struct line *line)
+{
+    char flags[sizeof line->flags + 2];
+
+    snprintf(flags, sizeof flags, ",%s,", line->flags);
+    return strstr(flags, ",fail,") == NULL; /* "fail?" is what this node alone takes it for */
+}
+
+static bool has_replica(const char *nodes, const char *id)
+{
+    struct line line;
+
+    while (next_line(&nodes, &line))
+        if (strcmp(line.primary, id) == 0 && lives(&line))
+            return true;
+    return false;
+}
+
+void cluster_examine(const char *nodes, struct cluster_health *health)
+{
+    const char *rest = nodes;
+    struct line line;
+
+    *health = (struct cluster_health){.n_slots = 0};
+    while (next_line(&rest, &line)) {
+        if (!is_flagged(&line, "master") || line.slots_bytes == 0 || !lives(&line))
+            continue;
+        health->n_primaries++;
+        health->n_slots += count_slots(&line);
+        health->n_alone += !has_replica(nodes, line.id);
+    }
+}
+
+bool cluster_is_known(const struct cluster *cluster)
+{
+    return cluster->n > 0;
+}
+
+enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
+                                 struct rlock_error *err)
+{
+    const struct url *turn;
+    size_t tries;
+
+    for (tries = 0; tries <= cluster->n; tries++) {
+        turn = cluster->next == 0 ? cluster->first : &cluster->node[cluster->next - 1];
+        cluster->next = (cluster->next + 1) % (cluster->n + 1);
+        if (!url_is_same(turn, lost))
+            break;
+    }
+    return url_copy(to, turn, err);
+}

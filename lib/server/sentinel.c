@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sentinel: which server is the primary, as Sentinels say.
+ *
+ * All are asked at the same time and the first that answers is believed, so
+ * that those that hang cost nothing. An answer that has proven wrong waits for
+ * another one: so neither does one that lies, or hasn't heard of a failover.
+ * Source: "Guidelines for Redis clients with support for Redis Sentinel".
+ */
+#include "server/sentinel.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "server/error_reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_MS 250 /* for another answer than the one that was wrong */
+
+struct watcher {
+    struct node node;
+    enum rlock_status state;
+    struct rlock_error err;
+};
+
+enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url,
+                                struct rlock_error *err)
+{
+    struct request request;
+    size_t i;
+
+    *sentinel = (struct sentinel){.url = url};
+    sentinel->watcher = calloc(url->n_sentinels, sizeof *sentinel->watcher);
+    if (sentinel->watcher == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    for (i = 0; i < url->n_sentinels; i++)
+        node_init(&sentinel->watcher[i].node, &url->sentinel[i], NULL);
+    request_begin(&request, "SENTINEL");
+    request_add(&request, "get-master-addr-by-name");
+    request_add(&request, url->service);
+    return codec_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
+}
+
+void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login)
+{
+    size_t i;
+
+    sentinel->password = password;
+    sentinel->login = login;
+    for (i = 0; i < sentinel->url->n_sentinels; i++) {
+        sentinel->watcher[i].node.password = password;
+        sentinel->watcher[i].node.login = login;
+    }
+}
+
+void sentinel_clear_password(struct sentinel *sentinel)
+{
+    size_t i;
+
+    for (i = 0; i < sentinel->url->n_sentinels; i++)
+        node_clear_password(&sentinel->watcher[i].node);
+}
+
+void sentinel_close(struct sentinel *sentinel)
+{
+    size_t i;
+
+    for (i = 0; sentinel->watcher != NULL && i < sentinel->url->n_sentinels; i++)
+        node_fini(&sentinel->watcher[i].node);
+    free(sentinel->watcher);
+    free(sentinel->question);
+    url_fini(&sentinel->wrong);
+    url_fini(&sentinel->named);
+}
+
+void sentinel_stop(struct sentinel *sentinel)
+{
+    size_t i;
+
+    for (i = 0; i < sentinel->url->n_sentinels; i++)
+        node_abandon(&sentinel->watcher[i].node, NULL);
+    sentinel->is_asking = false;
+}
+
+void sentinel_ask(struct sentinel *sentinel, int64_t until_ms)
+{
+    size_t i;
+
+    sentinel->until_ms = until_ms;
+    sentinel->patience_ms = rlock_clock_ms() + PATIENCE_MS;
+    sentinel->is_asking = true;
+    url_fini(&sentinel->named);
+    for (i = 0; i < sentinel->url->n_sentinels; i++) {
+        struct watcher *watcher = &sentinel->watcher[i];
+
+        watcher->node.tls = sentinel->tls;
+        watcher->state = node_ask(&watcher->node, NODE_NOTHING, sentinel->question,
+                                  sentinel->question_bytes, until_ms, &watcher->err);
+    }
+}
+
+size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch)
+{
+    size_t i;
+
+    for (i = 0; i < sentinel->url->n_sentinels; i++) {
+        const struct watcher *watcher = &sentinel->watcher[i];
+
+        watch[i].fd = watcher->state == RLOCK_PENDING ? node_fd(&watcher->node) : -1;
+        watch[i].events = node_events(&watcher->node);
+    }
+    return i;
+}
+
+int64_t sentinel_wake_ms(const struct sentinel *sentinel)
+{
+    int64_t wake = sentinel->until_ms;
+    size_t i;
+
+    if (sentinel->named.host != NULL && sentinel->patience_ms < wake)
+        wake = sentinel->patience_ms;
+    for (i = 0; i < sentinel->url->n_sentinels; i++) {
+        const struct watcher *watcher = &sentinel->watcher[i];
+
+        if (watcher->state == RLOCK_PENDING && node_wake_ms(&watcher->node) < wake)
+            wake = node_wake_ms(&watcher->node);
+    }
+    return wake;
+}
+
+/*
+ * Why a Sentinel names no primary. A refused login or a missing right is told as such; any other
+ * error counts as a Sentinel that can't be reached.
+ */
+static enum rlock_status read_error(const char *reply, const char *password,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st;
+    char said[1024]; /* so much more than is shown that no password is shown in part */
+
+    snprintf(said, sizeof said, "%s", reply);
+    err_hide(said, password);
+    st = refusal_meaning(reply, said, err);
+    if (err->reason == RLOCK_REASON_LOGIN)
+        err->reason = RLOCK_REASON_SENTINEL_LOGIN;
+    if (st == RLOCK_E_REFUSED)
+        return st;
+    err_printable(said);
+    return err_set(err, RLOCK_E_UNREACHABLE, 0, "the Sentinel says: %.100s", said);
+}
+
+/* {host, port}, or nil from one that doesn't know the service. */
+static enum rlock_status read_answer(const struct sentinel *sentinel, const struct node *node,
+                                     const struct reply *reply, struct url *to,
+                                     struct rlock_error *err)
+{
+    size_t n;
+    const char *host = reply_text(reply_at(reply, 0), &n);
+    const char *port = reply_text(reply_at(reply, 1), &n);
+
+    if (reply_error(reply) != NULL)
+        return read_error(reply_error(reply), node_password(node), err);
+    if (reply_is_nil(reply))
+        return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
+    if (host == NULL || port == NULL)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what a Sentinel says");
+    return url_at(to, sentinel->url, host, NULL, port, err);
+}
+
+/* One step with one of them. RLOCK_OK: it names a place that isn't known to be wrong. */
+static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
+{
+    const struct reply *reply = NULL;
+    struct url named = {.host = NULL};
+    enum rlock_status st = node_step(&watcher->node, &reply, &watcher->err);
+
+    if (st == RLOCK_OK)
+        st = read_answer(sentinel, &watcher->node, reply, &named, &watcher->err);
+    else if (st > RLOCK_PENDING && watcher->err.reason == RLOCK_REASON_LOGIN)
+        watcher->err.reason = RLOCK_REASON_SENTINEL_LOGIN;
+    watcher->state = st;
+    if (st != RLOCK_OK)
+        return st;
+    if (!url_is_same(&named, &sentinel->wrong)) {
+        *to = named;
+        return RLOCK_OK;
+    }
+    url_fini(&sentinel->named);
+    sentinel->named = named;
+    return RLOCK_PENDING;
+}
+
+/* It wants another password or user, a certificate was wrong, or no password was found. */
+static bool is_ours_to_mend(const struct watcher *watcher)
+{
+    return watcher->state == RLOCK_E_REFUSED || watcher->state == RLOCK_E_CONFIG;
+}
+
+/* Nobody names any place: what the first of them had to say for itself, or the last resort. */
+static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_error *err)
+{
+    const struct watcher *worst = &sentinel->watcher[0];
+    enum rlock_status st;
+    size_t i;
+
+    /* that none of them knows the service is one thing, that some can't be asked another */
+    for (i = 1; i < sentinel->url->n_sentinels; i++)
+        if (worst->state == RLOCK_E_UNSUPPORTED && sentinel->watcher[i].state != worst->state)
+            worst = &sentinel->watcher[i];
+    /* and what only we can mend another yet */
+    for (i = 0; i < sentinel->url->n_sentinels; i++)
+        if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
+            worst = &sentinel->watcher[i];
+    if (worst->state == RLOCK_PENDING)
+        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", node_late(&worst->node));
+    else if (err != NULL)
+        *err = worst->err;
+    err_prefix(err, worst->node.url->shown);
+    st = worst->state == RLOCK_E_UNSUPPORTED || is_ours_to_mend(worst) ? worst->state
+                                                                       : RLOCK_E_UNREACHABLE;
+    return st;
+}
+
+enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
+                                  struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_PENDING;
+    int64_t now = rlock_clock_ms();
+    bool is_waiting = false;
+    size_t i;
+
+    for (i = 0; st != RLOCK_OK && i < sentinel->url->n_sentinels; i++) {
+        struct watcher *watcher = &sentinel->watcher[i];
+
+        if (watcher->state == RLOCK_PENDING)
+            st = step(sentinel, watcher, to);
+        is_waiting = is_waiting || watcher->state == RLOCK_PENDING;
+    }
+    if (st == RLOCK_OK) {
+        sentinel_stop(sentinel);
+        return st;
+    }
+    if (sentinel->named.host != NULL && (!is_waiting || now >= sentinel->patience_ms)) {
+        *to = sentinel->named;
+        sentinel->named = (struct url){.host = NULL};
+        sentinel_stop(sentinel);
+        return RLOCK_OK;
+    }
+    if (is_waiting && now < sentinel->until_ms)
+        return RLOCK_PENDING;
+    st = fault(sentinel, err);
+    sentinel_stop(sentinel);
+    if (err != NULL)
+        err->status = st;
+    return st;
+}
+
+void sentinel_redirect(struct sentinel *sentinel, const struct url *wrong)
+{
+    url_fini(&sentinel->wrong);
+    (void)!url_copy(&sentinel->wrong, wrong, NULL);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libssl: the functions of OpenSSL that are used, looked up when TLS is wanted.
+ *
+ * To link with it would double the time of every start, also of those without
+ * TLS. What it is called follows from the headers: a library of another major
+ * version has another name.
+ */
+#include "wire/libssl.h"
+
+#include "base/err.h"
+
+#include <dlfcn.h>
+
+#define TEXT_OF(number) #number
+#define SONAME(version) "libssl.so." TEXT_OF(version)
+#define LIBSSL_ROW(name) {#name, offsetof(struct libssl, name)},
+
+/* clang-format off: the rows are made by one macro */
+static const struct {
+    const char *name;
+    size_t offset;
+} functions[] = {LIBSSL_FUNCTIONS(LIBSSL_ROW)};
+/* clang-format on */
+
+enum rlock_status libssl_load(struct libssl *libssl, struct rlock_error *err)
+{
+    void *handle = dlopen(SONAME(OPENSSL_SHLIB_VERSION), RTLD_NOW | RTLD_NODELETE);
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    if (handle == NULL)
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS needs OpenSSL: %.200s", dlerror());
+    for (i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        void **slot = (void **)(void *)((char *)libssl + functions[i].offset);
+
+        *slot = dlsym(handle, functions[i].name);
+        if (*slot == NULL)
+            st = err_set(err, RLOCK_E_CONFIG, 0, "TLS needs OpenSSL: %.200s", dlerror());
+    }
+    dlclose(handle);
+    return st;
+}

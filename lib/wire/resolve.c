@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* resolve: a host name to addresses, where it can be abandoned. */
+#include "wire/resolve.h"
+
+#include "base/err.h"
+#include "base/thread.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Shared by the asker and the thread; the last of the two frees it. */
+struct lookup {
+    atomic_int users;
+    int ready[2];            /* the thread closes its end when the answer stands */
+    atomic_bool is_answered; /* orders what the thread wrote before what the asker reads */
+    char host[256];
+    char port[6];
+    int failed; /* EAI_ */
+    int sys;
+    struct addresses found;
+};
+
+static void let_go(struct lookup *lookup)
+{
+    if (atomic_fetch_sub(&lookup->users, 1) > 1)
+        return;
+    close(lookup->ready[0]);
+    free(lookup);
+}
+
+static void keep_address(struct addresses *out, const struct sockaddr *at, socklen_t bytes)
+{
+    if (out->n == ADDRESSES_MAX || bytes > sizeof out->item[0].at)
+        return;
+    memcpy(&out->item[out->n].at, at, bytes);
+    out->item[out->n].bytes = bytes;
+    out->n++;
+}
+
+/* The next of the list that is, or isn't, of this family. */
+static const struct addrinfo *next_of(const struct addrinfo *list, int family, bool is_of)
+{
+    while (list != NULL && (list->ai_family == family) != is_of)
+        list = list->ai_next;
+    return list;
+}
+
+/* Where one family leads nowhere, as IPv6 may, the other's turn comes at once. */
+void resolve_keep(const struct addrinfo *list, struct addresses *out)
+{
+    int family = list == NULL ? AF_UNSPEC : list->ai_family;
+    const struct addrinfo *one = list;
+    const struct addrinfo *other = next_of(list, family, false);
+
+    while (one != NULL || other != NULL) {
+        if (one != NULL) {
+            keep_address(out, one->ai_addr, one->ai_addrlen);
+            one = next_of(one->ai_next, family, true);
+        }
+        if (other != NULL) {
+            keep_address(out, other->ai_addr, other->ai_addrlen);
+            other = next_of(other->ai_next, family, false);
+        }
+    }
+}
+
+static void *look_up(void *arg)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct lookup *lookup = arg;
+    struct addrinfo *list = NULL;
+
+    lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &list);
+    lookup->sys = errno;
+    resolve_keep(list, &lookup->found);
+    if (list != NULL)
+        freeaddrinfo(list);
+    atomic_store(&lookup->is_answered, true);
+    close(lookup->ready[1]);
+    let_go(lookup);
+    return NULL;
+}
+
+enum rlock_status resolve_number(const char *host, const char *port, struct addresses *out)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    in_port_t number = htons((in_port_t)strtoul(port, NULL, 10));
+
+    out->n = 0;
+    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
+        v4.sin_port = number;
+        keep_address(out, (const struct sockaddr *)&v4, sizeof v4);
+        return RLOCK_OK;
+    }
+    if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
+        v6.sin6_port = number;
+        keep_address(out, (const struct sockaddr *)&v6, sizeof v6);
+        return RLOCK_OK;
+    }
+    return RLOCK_PENDING;
+}
+
+enum rlock_status resolve_start(struct lookup **lookup, const char *host, const char *port,
+                                struct rlock_error *err)
+{
+    struct lookup *l;
+    pthread_t thread;
+    int failed;
+
+    if (strlen(host) >= sizeof l->host)
+        return err_set(err, RLOCK_E_CONFIG, 0, "the host name is too long");
+    l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    snprintf(l->host, sizeof l->host, "%s", host);
+    snprintf(l->port, sizeof l->port, "%s", port);
+    atomic_init(&l->users, 2);
+    if (pipe2(l->ready, O_CLOEXEC) != 0) {
+        free(l);
+        return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
+    }
+    failed = thread_start(&thread, look_up, l);
+    if (failed) {
+        close(l->ready[0]);
+        close(l->ready[1]);
+        free(l);
+        return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
+    }
+    thread_forget(thread);
+    *lookup = l;
+    return RLOCK_OK;
+}
+
+int resolve_fd(const struct lookup *lookup)
+{
+    return lookup->ready[0];
+}
+
+enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
+                                 struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    char end;
+
+    if (read(lookup->ready[0], &end, 1) != 0 || !atomic_load(&lookup->is_answered) ||
+        lookup->failed == EAI_SYSTEM)
+        st = err_set(err, RLOCK_E_UNREACHABLE, lookup->sys, "resolve");
+    else if (lookup->failed)
+        st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: %s", gai_strerror(lookup->failed));
+    else if (lookup->found.n == 0)
+        st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: no address");
+    else
+        *out = lookup->found;
+    let_go(lookup);
+    return st;
+}
+
+void resolve_forget(struct lookup *lookup)
+{
+    if (lookup != NULL)
+        let_go(lookup);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resp: requests to bytes and bytes to replies, bounded (the only user of hiredis).
+ *
+ * hiredis builds an array as soon as its length is announced, so the bounds
+ * are checked where it asks for the object: a server can announce anything,
+ * and gets no more of our memory for it than was allowed.
+ */
+#include "wire/resp.h"
+
+#include "base/err.h"
+
+#include <hiredis/hiredis.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BYTES (64 * 1024)
+#define MAX_ELEMENTS 64
+#define MAX_DEPTH 4
+#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* with a digest, encoded */
+
+/* hiredis 1.0 changed the type of an array's length in its callback. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+struct codec {
+    redisReader *reader;
+    redisReplyObjectFunctions bounded;
+    void *(*build_array)(const redisReadTask *, element_count);
+    redisReply *reply;
+    size_t unread; /* bytes fed since the last whole reply */
+    size_t most;   /* of them */
+};
+
+#define TEXT_OF(number) #number
+#define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+#define HIREDIS "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH)
+
+const char *codec_built_with(bool tls)
+{
+    return tls ? HIREDIS ", TLS yes" : HIREDIS ", TLS no";
+}
+
+void request_begin(struct request *request, const char *command)
+{
+    request->n = 0;
+    request->script = NULL;
+    request->made_used = 0;
+    request_add(request, command);
+}
+
+void request_add(struct request *request, const char *word)
+{
+    if (request->n < REQUEST_WORDS) {
+        request->word[request->n] = word;
+        request->bytes[request->n] = strlen(word);
+        request->n++;
+    }
+}
+
+void request_add_format(struct request *request, const char *format, ...)
+{
+    char *made = request->made + request->made_used;
+    size_t room = sizeof request->made - request->made_used;
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vsnprintf(made, room, format, args);
+    va_end(args);
+    if (written >= 0 && (size_t)written < room) {
+        request_add(request, made);
+        request->made_used += (size_t)written + 1;
+    }
+}
+
+enum rlock_status codec_encode(const struct request *request, char **out, size_t *out_bytes,
+                               struct rlock_error *err)
+{
+    char *encoded = NULL;
+    char *grown = NULL;
+    long long n;
+
+    n = redisFormatCommandArgv(&encoded, request->n, (const char **)request->word, request->bytes);
+    if (n < 0)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    grown = malloc(*out_bytes + (size_t)n);
+    if (grown != NULL) {
+        if (*out_bytes > 0) {
+            memcpy(grown, *out, *out_bytes);
+            explicit_bzero(*out, *out_bytes); /* a password, or tokens, may stand in it */
+        }
+        memcpy(grown + *out_bytes, encoded, (size_t)n);
+        free(*out);
+        *out = grown;
+        *out_bytes += (size_t)n;
+    }
+    explicit_bzero(encoded, (size_t)n);
+    redisFreeCommand(encoded);
+    return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+}
+
+void request_spell_out(struct request *request)
+{
+    if (request->script == NULL)
+        return;
+    request->word[0] = "EVAL";
+    request->bytes[0] = strlen("EVAL");
+    request->word[1] = request->script;
+    request->bytes[1] = strlen(request->script);
+    request->script = NULL;
+}
+
+enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
+                                  struct rlock_error *err)
+{
+    const char *count_end = memchr(*bytes, '\n', *n);
+    size_t count_bytes = (size_t)(count_end + 1 - *bytes);
+    size_t rest = count_bytes + EVALSHA_BYTES;
+    char *whole;
+    int head;
+
+    whole = malloc(*n + strlen(script) + sizeof "$4\r\nEVAL\r\n$18446744073709551615\r\n\r\n");
+    if (whole == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    head = sprintf(whole, "%.*s$4\r\nEVAL\r\n$%zu\r\n%s\r\n", (int)count_bytes, *bytes,
+                   strlen(script), script);
+    memcpy(whole + head, *bytes + rest, *n - rest);
+    explicit_bzero(*bytes, *n); /* tokens stand in it */
+    free(*bytes);
+    *bytes = whole;
+    *n = (size_t)head + *n - rest;
+    return RLOCK_OK;
+}
+
+static void *bounded_array(const redisReadTask *task, element_count n)
+{
+    const struct codec *codec = task->privdata;
+    const redisReadTask *above;
+    int depth = 1;
+
+    for (above = task->parent; above != NULL; above = above->parent)
+        depth++;
+    if (n > MAX_ELEMENTS || depth > MAX_DEPTH)
+        return NULL; /* hiredis gives up: out of memory, as far as it knows */
+    return codec->build_array(task, n);
+}
+
+struct codec *codec_new(void)
+{
+    struct codec *codec = calloc(1, sizeof *codec);
+
+    if (codec == NULL)
+        return NULL;
+    codec->most = MAX_BYTES;
+    codec->reader = redisReaderCreate();
+    if (codec->reader == NULL) {
+        free(codec);
+        return NULL;
+    }
+    codec->bounded = *codec->reader->fn;
+    codec->build_array = codec->bounded.createArray;
+    codec->bounded.createArray = bounded_array;
+    codec->reader->fn = &codec->bounded;
+    codec->reader->privdata = codec;
+    return codec;
+}
+
+void codec_free(struct codec *codec)
+{
+    if (codec == NULL)
+        return;
+    freeReplyObject(codec->reply);
+    redisReaderFree(codec->reader);
+    free(codec);
+}
+
+void codec_allow(struct codec *codec, size_t bytes)
+{
+    codec->most = bytes;
+}
+
+enum rlock_status codec_feed(struct codec *codec, const char *bytes, size_t n,
+                             struct rlock_error *err)
+{
+    codec->unread += n;
+    if (codec->unread > codec->most)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", codec->most);
+    if (redisReaderFeed(codec->reader, bytes, n) != REDIS_OK)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    return RLOCK_OK;
+}
+
+enum rlock_status codec_next(struct codec *codec, const struct reply **reply,
+                             struct rlock_error *err)
+{
+    void *next = NULL;
+
+    freeReplyObject(codec->reply);
+    codec->reply = NULL;
+    if (redisReaderGetReply(codec->reader, &next) != REDIS_OK)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the protocol of Redis (%.80s)",
+                       codec->reader->errstr);
+    if (next == NULL)
+        return RLOCK_PENDING;
+    codec->reply = next;
+    codec->unread = codec->reader->len - codec->reader->pos;
+    *reply = (const struct reply *)next;
+    return RLOCK_OK;
+}
+
+bool codec_empty(const struct codec *codec)
+{
+    return codec->unread == 0;
+}
+
+/* A struct reply is a redisReply that only this file can look into. */
+static const redisReply *inside(const struct reply *reply)
+{
+    return (const redisReply *)reply;
+}
+
+const char *reply_error(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_ERROR ? inside(reply)->str : NULL;
+}
+
+bool reply_is_ok(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_STATUS && strcmp(inside(reply)->str, "OK") == 0;
+}
+
+bool reply_is_int(const struct reply *reply)
+{
+    return reply != NULL && inside(reply)->type == REDIS_REPLY_INTEGER;
+}
+
+bool reply_is_nil(const struct reply *reply)
+{
+    return reply != NULL && inside(reply)->type == REDIS_REPLY_NIL;
+}
+
+int64_t reply_int(const struct reply *reply)
+{
+    return reply_is_int(reply) ? inside(reply)->integer : 0;
+}
+
+const char *reply_text(const struct reply *reply, size_t *bytes)
+{
+    if (reply == NULL || inside(reply)->type != REDIS_REPLY_STRING)
+        return NULL;
+    *bytes = inside(reply)->len;
+    return inside(reply)->str;
+}
+
+size_t reply_count(const struct reply *reply)
+{
+    return inside(reply)->type == REDIS_REPLY_ARRAY ? inside(reply)->elements : 0;
+}
+
+const struct reply *reply_at(const struct reply *reply, size_t i)
+{
+    return i < reply_count(reply) ? (const struct reply *)inside(reply)->element[i] : NULL;
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tls: TLS over a stream, never blocking; the server's certificate and name are checked.
+ *
+ * OpenSSL never sees the socket: it reads from one buffer in memory and writes
+ * to another, and what is in them goes by the stream. So there is one place
+ * that sends, no SIGPIPE, and a failing line doesn't hide what the server said
+ * before: the reason of a refusal is read even when we can't send any more.
+ */
+#include "wire/tls.h"
+
+#include "base/err.h"
+#include "wire/libssl.h"
+#include "wire/url.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define RECORD_BYTES 16384
+#define READS_A_STEP 16 /* so that an endless talker doesn't keep us from our deadlines */
+
+struct tls {
+    struct libssl lib;
+    SSL_CTX *context;
+    char *name;           /* that servers must prove to have; NULL: whatever they are called */
+    bool has_certificate; /* we can show one */
+};
+
+struct tls_line {
+    const struct libssl *lib;
+    SSL *ssl;
+    BIO *in; /* both are the ssl's */
+    BIO *out;
+    struct stream stream;
+    const char *names[TLS_NAMES]; /* of which the server must have one */
+    size_t accepted;              /* of the caller's bytes; they stand in `out` */
+    bool is_up;
+    bool has_certificate;
+    bool was_asked; /* for a certificate */
+    bool has_heard; /* a byte of the caller's protocol has come */
+};
+
+bool tls_is_built(void)
+{
+    return true;
+}
+
+/* ---- who is trusted, and who we are ---- */
+
+/* A key with a passphrase: nobody is there to be asked. */
+static int no_passphrase(char *buffer, int size, int writing, void *context)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    (void)context;
+    return 0;
+}
+
+/* A file that OpenSSL didn't take; `lacks` is what it should be and isn't, in most cases. */
+static enum rlock_status bad_file(const struct libssl *lib, const char *what, const char *path,
+                                  const char *lacks, struct rlock_error *err)
+{
+    unsigned long first = lib->ERR_peek_error();
+    const char *why = lib->ERR_reason_error_string(first);
+
+    if (ERR_SYSTEM_ERROR(first))
+        return err_set(err, RLOCK_E_CONFIG, ERR_GET_REASON(first), "%s %.120s", what, path);
+    if (ERR_GET_LIB(first) == ERR_LIB_X509 && ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH)
+        return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: not the certificate's", what, path);
+    return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: %s (%.60s)", what, path, lacks,
+                   why == NULL ? "no reason is given" : why);
+}
+
+/* "9d66eef0.0": the hash of a CA's name, and which of those with that hash. */
+static bool is_hashed(const char *name)
+{
+    size_t digits = strspn(name, "0123456789abcdef");
+
+    return digits == 8 && name[digits] == '.' && isdigit((unsigned char)name[digits + 1]);
+}
+
+/* A folder in which no CA would be found is a mistake that is better told at once. */
+static enum rlock_status load_folder(const struct tls *tls, const char *path,
+                                     struct rlock_error *err)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    bool has_any = false;
+
+    if (folder == NULL)
+        return err_set(err, RLOCK_E_CONFIG, errno, "CA folder %.120s", path);
+    while (!has_any && (entry = readdir(folder)) != NULL)
+        has_any = is_hashed(entry->d_name);
+    closedir(folder);
+    if (!has_any)
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "CA folder %.120s: no certificates that are named by their hash: run "
+                       "`openssl rehash` on it",
+                       path);
+    if (tls->lib.SSL_CTX_load_verify_dir(tls->context, path) != 1)
+        return bad_file(&tls->lib, "CA folder", path, "not usable", err);
+    return RLOCK_OK;
+}
+
+static enum rlock_status load_trust(const struct tls *tls, const char *ca, struct rlock_error *err)
+{
+    struct stat is;
+
+    tls->lib.ERR_clear_error();
+    if (ca == NULL && tls->lib.SSL_CTX_set_default_verify_paths(tls->context) != 1)
+        return bad_file(&tls->lib, "CA certificates", "of the system", "not usable", err);
+    if (ca != NULL && stat(ca, &is) == 0 && S_ISDIR(is.st_mode))
+        return load_folder(tls, ca, err);
+    if (ca != NULL && tls->lib.SSL_CTX_load_verify_file(tls->context, ca) != 1)
+        return bad_file(&tls->lib, "CA file", ca, "no certificates in PEM", err);
+    return RLOCK_OK;
+}
+
+static enum rlock_status load_certificate(struct tls *tls, const char *certificate, const char *key,
+                                          struct rlock_error *err)
+{
+    const struct libssl *lib = &tls->lib;
+
+    if (certificate == NULL && key == NULL)
+        return RLOCK_OK;
+    if (certificate == NULL)
+        return err_set(err, RLOCK_E_CONFIG, 0, "key file %.120s: there is no certificate with it",
+                       key);
+    lib->ERR_clear_error();
+    if (lib->SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
+        return bad_file(lib, "certificate file", certificate, "no certificate in PEM", err);
+    if (key == NULL)
+        key = certificate; /* both may stand in one file */
+    if (lib->SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1)
+        return bad_file(lib, "key file", key, "no key in PEM without a passphrase", err);
+    tls->has_certificate = true;
+    return RLOCK_OK;
+}
+
+static enum rlock_status make_context(struct tls *tls, struct rlock_error *err)
+{
+    const struct libssl *lib = &tls->lib;
+
+    tls->context = lib->SSL_CTX_new(lib->TLS_client_method());
+    if (tls->context == NULL ||
+        lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) != 1)
+        return err_set(err, RLOCK_E_CONFIG, 0, "OpenSSL can't be started");
+    lib->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
+    lib->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
+    lib->SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
+    return RLOCK_OK;
+}
+
+enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
+                           struct rlock_error *err)
+{
+    struct tls *t = calloc(1, sizeof *t);
+    enum rlock_status st;
+
+    if (t == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    st = libssl_load(&t->lib, err);
+    if (st == RLOCK_OK)
+        st = make_context(t, err);
+    if (st == RLOCK_OK)
+        st = load_trust(t, config->tls_ca, err);
+    if (st == RLOCK_OK)
+        st = load_certificate(t, config->tls_cert, config->tls_key, err);
+    if (st == RLOCK_OK && config->tls_name != NULL) {
+        t->name = strdup(config->tls_name);
+        st = t->name != NULL ? st : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    if (st == RLOCK_OK)
+        *tls = t;
+    else
+        tls_close(t);
+    return st;
+}
+
+void tls_close(struct tls *tls)
+{
+    if (tls != NULL && tls->context != NULL)
+        tls->lib.SSL_CTX_free(tls->context);
+    if (tls != NULL)
+        free(tls->name);
+    free(tls);
+}
+
+/* ---- a connection ---- */
+
+/* The server wants to see a certificate; called whether we have one or not. */
+static int note_request(SSL *ssl, void *context)
+{
+    struct tls_line *line = context;
+
+    (void)ssl;
+    line->was_asked = true;
+    return 1;
+}
+
+/* A certificate must name the host where names of hosts belong: its subject is no such place. */
+#define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+
+#define NAME_BYTES 256
+
+/* A host as a certificate has it. False: none can be for it. */
+static bool plain_name(const char *host, char name[NAME_BYTES])
+{
+    size_t n;
+
+    if (snprintf(name, NAME_BYTES, "%s", host) >= NAME_BYTES)
+        return false;
+    name[strcspn(name, "%")] = '\0'; /* the zone of an address; no name has a % */
+    n = strlen(name);
+    if (n > 1 && name[n - 1] == '.')
+        name[n - 1] = '\0'; /* only the resolver wants that */
+    return name[0] != '\0';
+}
+
+/* Whom the server must prove to be: an address, or a name. */
+static bool expect_host(const struct tls_line *line)
+{
+    const struct libssl *lib = line->lib;
+    char name[NAME_BYTES];
+
+    if (!plain_name(line->names[0], name))
+        return false;
+    if (url_is_number(name))
+        return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(line->ssl), name) == 1;
+    lib->SSL_set_hostflags(line->ssl, HOST_FLAGS);
+    return lib->SSL_set1_host(line->ssl, name) == 1;
+}
+
+static bool is_for(const struct libssl *lib, X509 *certificate, const char *host)
+{
+    char name[NAME_BYTES];
+
+    if (certificate == NULL || host == NULL || !plain_name(host, name))
+        return false;
+    if (url_is_number(name))
+        return lib->X509_check_ip_asc(certificate, name, 0) == 1;
+    return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
+}
+
+/* Whose handshake OpenSSL is at, as what it calls back isn't told by whom it was called. */
+static _Thread_local const struct tls_line *in_handshake;
+
+/* OpenSSL checks one host. Where that is all that was wrong, the other names of it count, too. */
+static int check_other_names(int is_good, X509_STORE_CTX *context)
+{
+    const struct libssl *lib = in_handshake->lib; /* only a handshake looks at certificates */
+    int why = lib->X509_STORE_CTX_get_error(context);
+    X509 *certificate = lib->X509_STORE_CTX_get_current_cert(context);
+
+    if (is_good || (why != X509_V_ERR_HOSTNAME_MISMATCH && why != X509_V_ERR_IP_ADDRESS_MISMATCH))
+        return is_good;
+    for (size_t i = 1; i < TLS_NAMES && !is_good; i++)
+        is_good = is_for(lib, certificate, in_handshake->names[i]);
+    if (is_good)
+        lib->X509_STORE_CTX_set_error(context, X509_V_OK);
+    return is_good;
+}
+
+/* Several servers may share an address: by the name (SNI) they know which of them is meant. */
+static bool tell_name(const struct tls_line *line)
+{
+    char name[NAME_BYTES];
+    size_t i;
+
+    for (i = 0; i < TLS_NAMES; i++)
+        if (line->names[i] != NULL && plain_name(line->names[i], name) && !url_is_number(name))
+            return line->lib->SSL_ctrl(line->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                                       TLSEXT_NAMETYPE_host_name, name) == 1;
+    return true;
+}
+
+enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
+                            const char *const names[TLS_NAMES], struct stream stream,
+                            struct rlock_error *err)
+{
+    struct tls_line *l = calloc(1, sizeof *l);
+
+    if (l == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    if (tls == NULL) {
+        free(l);
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
+    }
+    *l = (struct tls_line){.lib = &tls->lib, .stream = stream, .names = {tls->name}};
+    if (tls->name == NULL)
+        memcpy(l->names, names, sizeof l->names);
+    l->has_certificate = tls->has_certificate;
+    l->ssl = l->lib->SSL_new(tls->context);
+    l->in = l->lib->BIO_new(l->lib->BIO_s_mem());
+    l->out = l->lib->BIO_new(l->lib->BIO_s_mem());
+    if (l->ssl == NULL || l->in == NULL || l->out == NULL) {
+        l->lib->BIO_free(l->in);
+        l->lib->BIO_free(l->out);
+        tls_end(l);
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    l->lib->SSL_set_bio(l->ssl, l->in, l->out);
+    l->lib->SSL_set_connect_state(l->ssl);
+    l->lib->SSL_set_cert_cb(l->ssl, note_request, l);
+    l->lib->SSL_set_verify(l->ssl, SSL_VERIFY_PEER, check_other_names);
+    if (!expect_host(l) || !tell_name(l)) {
+        tls_end(l);
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
+    }
+    *line = l;
+    return RLOCK_OK;
+}
+
+void tls_end(struct tls_line *line)
+{
+    if (line == NULL)
+        return;
+    line->lib->SSL_free(line->ssl);
+    free(line);
+}
+
+static bool has_unsent(const struct tls_line *line)
+{
+    return line->lib->BIO_ctrl(line->out, BIO_CTRL_PENDING, 0, NULL) > 0;
+}
+
+short tls_events(const struct tls_line *line)
+{
+    return has_unsent(line) ? POLLIN | POLLOUT : POLLIN;
+}
+
+/* ---- what failed, in words ---- */
+
+static enum rlock_status bad_certificate(const struct tls_line *line, long why,
+                                         struct rlock_error *err)
+{
+    const char *words = line->lib->X509_verify_cert_error_string(why);
+
+    switch (why) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate is not for %.100s",
+                       line->names[0]);
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        words = "it has expired";
+        break;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+        words = "it is self-signed, and not trusted here";
+        break;
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        words = "it was signed by a CA that is not trusted here";
+        break;
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        words = "it was signed by a CA that is not trusted here, or the server doesn't send its "
+                "intermediate certificate";
+        break;
+    default:
+        break;
+    }
+    return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s", words);
+}
+
+static bool lacks_certificate(const struct tls_line *line)
+{
+    return line->was_asked && !line->has_certificate;
+}
+
+static enum rlock_status wants_certificate(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server asks for a client certificate");
+}
+
+/*
+ * The server refuses us, for a reason that has a number. In TLS 1.3 it looks
+ * at our certificate after we have begun to talk, but before it listens.
+ */
+static enum rlock_status refused(const struct tls_line *line, int alert, const char *words,
+                                 struct rlock_error *err)
+{
+    if (line->has_heard)
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server broke off: %.80s", words);
+    switch (alert) {
+    case SSL_AD_PROTOCOL_VERSION:
+        return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
+    case SSL_AD_BAD_RECORD_MAC: /* what we said was changed on its way */
+    case SSL_AD_INTERNAL_ERROR:
+    case SSL_AD_USER_CANCELLED:
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server gave up: %.80s", words);
+    default:
+        if (lacks_certificate(line) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
+            return wants_certificate(err);
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server refuses %s: %.80s",
+                       line->was_asked ? "our certificate" : "us", words);
+    }
+}
+
+static enum rlock_status fault(const struct tls_line *line, struct rlock_error *err)
+{
+    unsigned long first = line->lib->ERR_peek_error();
+    const char *words = line->lib->ERR_reason_error_string(first);
+    int reason = ERR_GET_REASON(first);
+
+    if (words == NULL)
+        words = "no reason is given";
+    if (reason > SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + 255)
+        return refused(line, reason - SSL_AD_REASON_OFFSET, words, err);
+    if (line->is_up) /* what came was changed on its way, or cut */
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: %.80s", words);
+    switch (reason) {
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return bad_certificate(line, line->lib->SSL_get_verify_result(line->ssl), err);
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_WRONG_SSL_VERSION:
+        return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
+    case SSL_R_WRONG_VERSION_NUMBER:
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: the server's answer is not TLS");
+    default:
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: %.80s", words);
+    }
+}
+
+/* ---- bytes ---- */
+
+/* Send what OpenSSL wrote, as much as goes now. */
+static enum rlock_status flush(struct tls_line *line, struct rlock_error *err)
+{
+    char sent[RECORD_BYTES];
+    enum rlock_status st = RLOCK_OK;
+    size_t done = 0;
+    char *bytes;
+    long n;
+
+    while (st == RLOCK_OK && (n = line->lib->BIO_ctrl(line->out, BIO_CTRL_INFO, 0, &bytes)) > 0) {
+        st = stream_write(&line->stream, bytes, n < (long)sizeof sent ? (size_t)n : sizeof sent,
+                          &done, err);
+        if (st == RLOCK_OK)
+            line->lib->BIO_read(line->out, sent, (int)done); /* that is how they are taken out */
+    }
+    return st;
+}
+
+/* OpenSSL waits for bytes: RLOCK_OK says that some have come. */
+static enum rlock_status fill(struct tls_line *line, struct rlock_error *err)
+{
+    char bytes[4096];
+    enum rlock_status st;
+    size_t n;
+
+    st = stream_read(&line->stream, bytes, sizeof bytes, &n, err);
+    if (st == RLOCK_OK && line->lib->BIO_write(line->in, bytes, (int)n) != (int)n)
+        st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    return st;
+}
+
+/* What a call into OpenSSL has led to: RLOCK_OK says that it should be tried again. */
+static enum rlock_status after(struct tls_line *line, int result, int reads,
+                               struct rlock_error *err)
+{
+    struct rlock_error unsent = {.status = RLOCK_OK};
+    enum rlock_status sent = flush(line, &unsent);
+    enum rlock_status st;
+
+    switch (line->lib->SSL_get_error(line->ssl, result)) {
+    case SSL_ERROR_WANT_READ: /* it has used up what was read, so nothing waits here unseen */
+        st = reads < READS_A_STEP ? fill(line, err) : RLOCK_PENDING;
+        break;
+    case SSL_ERROR_ZERO_RETURN:
+        st = err_set(err, RLOCK_E_UNREACHABLE, 0, "the server closed the connection");
+        break;
+    default:
+        return fault(line, err);
+    }
+    if (sent != RLOCK_OK && sent != RLOCK_PENDING && st == RLOCK_PENDING) {
+        st = sent; /* it said nothing that would explain it */
+        if (err != NULL)
+            *err = unsent;
+    }
+    if (st == RLOCK_E_UNREACHABLE && lacks_certificate(line) && !line->has_heard)
+        return wants_certificate(err);
+    if (st == RLOCK_E_UNREACHABLE && !line->is_up)
+        err_prefix(err, "TLS handshake");
+    return st;
+}
+
+enum rlock_status tls_handshake(struct tls_line *line, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    int reads;
+
+    for (reads = 0; st == RLOCK_OK && !line->is_up; reads++) {
+        int result;
+
+        line->lib->ERR_clear_error();
+        in_handshake = line;
+        result = line->lib->SSL_do_handshake(line->ssl);
+        in_handshake = NULL;
+        if (result != 1)
+            st = after(line, result, reads, err);
+        else if (line->lib->SSL_get_verify_result(line->ssl) != X509_V_OK)
+            st = bad_certificate(line, line->lib->SSL_get_verify_result(line->ssl), err);
+        else
+            line->is_up = true; /* our last words go out before the caller's first ones */
+    }
+    return st;
+}
+
+enum rlock_status tls_write(struct tls_line *line, const char *bytes, size_t n, size_t *done,
+                            struct rlock_error *err)
+{
+    struct rlock_error unsent = {.status = RLOCK_OK};
+    enum rlock_status st;
+    char heard;
+
+    line->lib->ERR_clear_error();
+    if (line->accepted == 0) {
+        int result =
+            line->lib->SSL_write(line->ssl, bytes, n < RECORD_BYTES ? (int)n : RECORD_BYTES);
+
+        if (result <= 0)
+            return fault(line, err);
+        line->accepted = (size_t)result;
+    }
+    st = flush(line, &unsent);
+    if (st == RLOCK_OK) {
+        *done = line->accepted;
+        line->accepted = 0;
+        return RLOCK_OK;
+    }
+    if (st == RLOCK_PENDING)
+        return st;
+    /* the line is dead; why it was cut may have been said before */
+    st = tls_read(line, &heard, 1, done, err);
+    if (st != RLOCK_OK && st != RLOCK_PENDING)
+        return st;
+    return err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", unsent.text);
+}
+
+enum rlock_status tls_read(struct tls_line *line, char *bytes, size_t n, size_t *done,
+                           struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    int reads;
+
+    for (reads = 0; st == RLOCK_OK; reads++) {
+        int result;
+
+        line->lib->ERR_clear_error();
+        result = line->lib->SSL_read(line->ssl, bytes, n < RECORD_BYTES ? (int)n : RECORD_BYTES);
+        if (result > 0) {
+            line->has_heard = true;
+            *done = (size_t)result;
+            return RLOCK_OK;
+        }
+        st = after(line, result, reads, err);
+    }
+    return st;
+}

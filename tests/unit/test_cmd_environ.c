@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_environment: what the command is told, and what it must not learn. */
+#include "session/credentials.h"
+#include "session/environ.h"
+#include "tap.h"
+
+static const struct rlock_grant grant = {
+    .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
+
+/* Each inherited variable; whether it stays, also where credentials are passed on. */
+static const struct {
+    const char *entry;
+    bool stays, stays_if_passed;
+} rows[] = {
+    {"PATH=/bin", true, true},
+    {"HOME=", true, true},
+    {"=odd", true, true},
+    {"odd", true, true},
+    {"RLOCK_PASSWORD=pw", false, true},
+    {"RLOCK_PASSWORD=", false, true},
+    {"RLOCK_PASSWORD_FILE=/f", false, true},
+    {"RLOCK_PASSWORD_OLD=pw", false, true},
+    {"REDISCLI_AUTH=pw", false, true},
+    {"REDISCLI_AUTHOR=me", true, true},
+    {"VALKEYCLI_AUTH=pw", false, true},
+    {"RLOCK_SENTINEL_PASSWORD=pw", false, true},
+    {"RLOCK_SENTINEL_PASSWORD_FILE=/f", false, true},
+    {"RLOCK_PASSWORD_COMMAND=pass show redis", false, true},
+    {"RLOCK_SENTINEL_USER=u", true, true},
+    {"REDIS_URL=redis://u:p#w@h", false, true},
+    {"REDIS_URL=redis://token@h/1", false, true},
+    {"REDIS_URL=token@h", false, true},
+    {"RLOCK_URL=redis://h", true, true},
+    {"RLOCK_URL=redis://u@h", true, true},
+    {"RLOCK_URL=redis://u:@h", true, true},
+    {"RLOCK_URL=redis://u:pw@h/3", false, true},
+    {"RLOCK_URL=redis://:pw@h", false, true},
+    {"RLOCK_URL=rediss://:pw@h", false, true},
+    {"REDIS_URL=redis://:p@w@h", false, true},
+    {"REDIS_URL=redis://:p%2Fw@[::1]:6", false, true},
+    {"REDIS_URL=unix:///a:b@c", true, true},
+    {"MY_URL=redis://:pw@h", true, true},
+    {"RLOCK_URLS=redis://:pw@h", true, true},
+    {"RLOCK_TTL=5", true, true},
+    {"RLOCK_LABEL=a=b", true, true},
+    {"RLOCK_KEY=outer", false, false},
+    {"RLOCK_TOKEN=outer", false, false},
+    {"RLOCK_FENCE=1", false, false},
+    {"RLOCK_TTL_MS=1", false, false},
+    {"RLOCK_SLOT=1", false, false},
+    {"RLOCK_OUTER_TOKENS=x", false, false},
+    {"RLOCK_KEYS=x", true, true},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+/* How many entries there are that begin so; with its NUL: that are so. */
+static int count_bytes(const struct environment *environment, const char *start, size_t n)
+{
+    int count = 0;
+    size_t i;
+
+    for (i = 0; environment->all[i] != NULL; i++)
+        count += strncmp(environment->all[i], start, n) == 0;
+    return count;
+}
+
+static int count(const struct environment *environment, const char *start)
+{
+    return count_bytes(environment, start, strlen(start));
+}
+
+static bool make(struct environment *environment, const char *const *inherited, bool keeps_secrets,
+                 bool has_slot)
+{
+    return environment_make(environment, (char *const *)inherited, "a=b\nc", keeps_secrets) &&
+           environment_grant(environment, &grant, has_slot);
+}
+
+static void test_passed(bool keeps_secrets)
+{
+    struct environment environment;
+    const char *inherited[ROWS + 1];
+    size_t i;
+
+    for (i = 0; i < ROWS; i++)
+        inherited[i] = rows[i].entry;
+    inherited[ROWS] = NULL;
+    if (!ok(make(&environment, inherited, keeps_secrets, false), "an environment"))
+        return;
+    for (i = 0; i < ROWS; i++)
+        okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
+                (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
+            "%s %s", rows[i].entry, keeps_secrets ? "with credentials" : "without");
+    is_int(count(&environment, "RLOCK_KEY=a=b\nc"), 1, "the key");
+    is_int(count(&environment, "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1, "the token");
+    is_int(count(&environment, "RLOCK_FENCE=18446744073709551615"), 1, "the fence");
+    is_int(count(&environment, "RLOCK_TTL_MS=30000"), 1, "the TTL");
+    is_int(count(&environment, "RLOCK_KEY="), 1, "and no outer one's");
+    is_int(count(&environment, "RLOCK_TOKEN="), 1, "as a command may look for either");
+    if (keeps_secrets)
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 0, "nothing was taken out");
+    else
+        is_int(
+            count(
+                &environment, CREDENTIALS_STRIPPED
+                "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
+                "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
+                "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL RLOCK_URL RLOCK_URL "
+                "RLOCK_URL REDIS_URL REDIS_URL"),
+            1, "what was taken out is named, by name alone");
+    environment_fini(&environment);
+    environment_fini(&environment);
+}
+
+static void test_nested(void)
+{
+    static const char *const inherited[] = {CREDENTIALS_STRIPPED "=RLOCK_URL", "REDISCLI_AUTH=pw",
+                                            NULL};
+    static const char *const none[] = {NULL};
+    static char long_name[5000] = "RLOCK_PASSWORD_";
+    const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
+    struct environment environment;
+
+    if (make(&environment, inherited, false, false)) {
+        is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
+               "what an outer rlock took out is still named");
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
+    }
+    environment_fini(&environment);
+    ok(make(&environment, none, false, false) && environment.all[4] == NULL,
+       "an empty environment holds the four");
+    environment_fini(&environment);
+    memset(long_name + 15, 'X', sizeof long_name - 19);
+    memcpy(long_name + sizeof long_name - 4, "=pw", 4);
+    ok(make(&environment, many, false, false) &&
+           count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
+           count(&environment, "RLOCK_PASSWORD") == 0,
+       "a name without end is cut");
+    environment_fini(&environment);
+}
+
+/* The tokens of outer locks are handed on, the nearest first, each once. */
+static void test_outer(void)
+{
+    static const char *const inherited[] = {
+        "RLOCK_OUTER_TOKENS=11111111111111111111111111111111 half "
+        "0123456789abcdef0123456789abcdef",
+        "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
+    struct outer outer = environment_outer((char *const *)inherited);
+    struct environment environment;
+
+    is_int((int64_t)outer.n, 4, "all that is told is taken for a token");
+    is_str(outer.token[0], "22222222222222222222222222222222", "the nearest first");
+    outer_fini(&outer);
+    ok(make(&environment, inherited, false, true), "more are made");
+    is_int(count(&environment, "RLOCK_OUTER_TOKENS=22222222222222222222222222222222 "
+                               "11111111111111111111111111111111"),
+           1, "what can be a token is handed on, but ours");
+    is_int(count(&environment, "RLOCK_SLOT=0"), 1, "a slot is told");
+    environment_fini(&environment);
+    outer = environment_outer((char *const *)&inherited[2]);
+    is_int((int64_t)outer.n, 0, "no environment, no outer lock");
+    outer_fini(&outer);
+}
+
+int main(void)
+{
+    test_passed(false);
+    test_passed(true);
+    test_nested();
+    test_outer();
+    return done_testing();
+}

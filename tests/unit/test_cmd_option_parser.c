@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_sources: command line, environment, file, default: the nearest wins. */
+#include "options/option_parser.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET "s3cret"
+#define WORDS_MAX 32
+
+static char folder[] = "/tmp/rlock-sources.XXXXXX";
+static char file[64];
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *out = fopen(path, "w");
+
+    if (out == NULL)
+        return;
+    fputs(text, out);
+    fclose(out);
+}
+
+/* Reads the words of a line, in which blanks part them, as a command line. */
+static enum rlock_status read_line(struct options *options, const char *line,
+                                   struct rlock_error *err)
+{
+    static char words[512];
+    static char *argv[WORDS_MAX];
+    char *rest = words;
+    int n = 0;
+
+    snprintf(words, sizeof words, "%s", line);
+    memset(argv, 0, sizeof argv);
+    argv[n++] = (char *)"rlock";
+    while (n < WORDS_MAX - 1 && (argv[n] = strsep(&rest, " ")) != NULL)
+        n++;
+    *err = (struct rlock_error){.text = ""};
+    return sources_read(options, argv, err);
+}
+
+/* ---- precedence ---- */
+
+/* For an option of a kind: how it is said in each source, and the number that makes. */
+static const struct source_words {
+    const char *in_file, *in_environment, *in_line; /* NULL: no such source, or no argument */
+    int64_t by_file, by_environment, by_line;
+} words_of[] = {
+    [OPTION_TEXT] = {"/f", "/e", "/c", 0, 0, 0},
+    [OPTION_TEXTS] = {"/f", "/e", "/c", 0, 0, 0},
+    [OPTION_DURATION] = {"3", "2s", "1000ms", 3000, 2000, 1000},
+    [OPTION_DURATION_OR_ZERO] = {"3", "0", "1", 3000, 0, 1000},
+    [OPTION_STATUS] = {"3", "0", "255", 3, 0, 255},
+    [OPTION_CHOICE] = {"pause", "kill", "ignore", ON_LOST_PAUSE, ON_LOST_KILL, ON_LOST_IGNORE},
+    [OPTION_NUMBER] = {"3", "1", "1000", 3, 1, 1000},
+    [OPTION_PID] = {"3", "1", "2147483647", 3, 1, 2147483647},
+    [OPTION_NUMBER_OR_ZERO] = {"3", "0", "1000", 3, 0, 1000},
+    [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
+};
+
+/* The choices of an option are its own. */
+static const struct source_words queue_words = {
+    "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
+
+static const struct source_words protocol_words = {"timestamp", "token", "timestamp", 1, 0, 1};
+static const struct source_words unit_words = {"ms", "s", "ms", 1, 0, 1};
+
+static const struct source_words *words_for(const struct option *option)
+{
+    if (strcmp(option->name, "queue") == 0)
+        return &queue_words;
+    if (strcmp(option->name, "protocol") == 0)
+        return &protocol_words;
+    if (strcmp(option->name, "timestamp-unit") == 0)
+        return &unit_words;
+    return &words_of[option->kind];
+}
+
+static bool has(const struct options *options, const struct option *option, int64_t number,
+                const char *text)
+{
+    const char *at = (const char *)options + option->offset;
+
+    if (option->kind == OPTION_TEXTS && (at = *(const char *const *)at) == NULL)
+        return text == NULL;
+    if (option->kind != OPTION_TEXT && option->kind != OPTION_TEXTS)
+        return *(const int64_t *)at == number;
+    return *(const char *const *)at == NULL
+               ? text == NULL
+               : text != NULL && strcmp(*(const char *const *)at, text) == 0;
+}
+
+/* A line of the first verb that has the option, with `words` in it. */
+static const char *line_of(const struct option *option, const char *words)
+{
+    static char line[128];
+    int verb = 0;
+
+    while ((option->verbs & IN(verb)) == 0)
+        verb++;
+    snprintf(line, sizeof line, "%s%s%s -k K%s", verb == VERB_RUN ? "" : verb_table[verb].name,
+             verb == VERB_RUN || words[0] == '\0' ? "" : " ", words, verb == VERB_RUN ? " x" : "");
+    return line[0] == ' ' ? line + 1 : line;
+}
+
+static void test_precedence_of(const struct option *option)
+{
+    const struct source_words *words = words_for(option);
+    const char *name = option->name;
+    struct options options;
+    struct rlock_error err;
+    char variable[64];
+    char given[64];
+    char text[128];
+
+    option_variable(option, variable);
+    snprintf(text, sizeof text, "# comment\n\n  %s  =\t%s \n", name, words->in_file);
+    write_file(file, text);
+    setenv(variable, words->in_environment, 1);
+    snprintf(given, sizeof given, "--%s%s%s", name, words->in_line != NULL ? "=" : "",
+             words->in_line != NULL ? words->in_line : "");
+    okf(read_line(&options, line_of(option, given), &err) == RLOCK_OK &&
+            has(&options, option, words->by_line, words->in_line),
+        "%s: the command line before the environment: %s", name, err.text);
+    options_fini(&options);
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
+            has(&options, option, words->by_environment, words->in_environment),
+        "%s: the environment before the file: %s", name, err.text);
+    options_fini(&options);
+    setenv(variable, "", 1);
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
+            has(&options, option, words->by_file, words->in_file),
+        "%s: the file before the default, and an empty variable is none: %s", name, err.text);
+    options_fini(&options);
+    unsetenv(variable);
+    write_file(file, "");
+    okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
+            memcmp((const char *)&options + option->offset,
+                   (const char *)&options_by_default + option->offset, sizeof(int64_t)) == 0,
+        "%s: the default: %s", name, err.text);
+    options_fini(&options);
+}
+
+/* An option for the command line alone. */
+static void test_nowhere_else(const struct option *option)
+{
+    struct options options;
+    struct rlock_error err;
+    char variable[64];
+    char text[128];
+
+    option_variable(option, variable);
+    setenv(variable, "no such value", 1);
+    okf(read_line(&options, "-k K x", &err) == RLOCK_OK && strcmp(options.keys[0], "K") == 0,
+        "%s isn't looked for in the environment", option->name);
+    options_fini(&options);
+    unsetenv(variable);
+    snprintf(text, sizeof text, "%s = K\n", option->name);
+    write_file(file, text);
+    okf(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
+            strstr(err.text, option->name) != NULL,
+        "%s isn't a name for files: %s", option->name, err.text);
+    options_fini(&options);
+    write_file(file, "");
+}
+
+static void test_precedence(void)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (!option_table[i].is_everywhere)
+            test_nowhere_else(&option_table[i]);
+        else
+            test_precedence_of(&option_table[i]);
+}
+
+/* ---- the command line ---- */
+
+static const struct {
+    const char *line;
+    const char *why; /* NULL: it is good */
+} lines[] = {
+    {"-k K x", NULL},
+    {"-kK x", NULL},
+    {"--key=K x", NULL},
+    {"--key K -- x", NULL},
+    {"-k K -", NULL},
+    {"-nvqkK x", NULL},
+    {"-k K -t1 -w0 -E0 x -t 0 --nope", NULL},
+    {"-k K -c exit", NULL},
+    {"-k K -c exit --", NULL},
+    {"-k K --url= x", "url: must not be empty"},
+    {"-k K -k A x", NULL},
+    {"-k A -k K --slots 2 x", "slots: the slots are those of one key"},
+    {"-k A -k K --once 5 x", "once: the mark is in one key"},
+    {"-k K --once 5 -s x", "once: the mark is in one key"},
+    {"-k K --once 5 -s -x x", NULL},
+    {"-k K --once 31d x", "a lock stays for 30d at most"},
+    {"-k K --protocol timestamp -s x", "protocol timestamp: such a lock is one key"},
+    {"-k K -k A --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --once 1h --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --queue newest --protocol timestamp x", "protocol timestamp: such a lock is one key"},
+    {"-k K --protocol=timestamp --timestamp-unit=ms x", NULL},
+    {"-k K --min-hold 31d x", "a lock stays for 30d at most"},
+    {"-k K --slots 0 x", "slots: not a number from 1 to 1000"},
+    {"-k K --slots 1001 x", "slots: not a number from 1 to 1000"},
+    {"-k K --replicas 1001 x", "replicas: not a number from 0 to 1000"},
+    {"-k K --replicas -1 x", "replicas: not a number from 0 to 1000"},
+    {"-k K --label= x", NULL},
+    {"", "no key"},
+    {"x", "no key"},
+    {"-- -k K x", "no key"},
+    {"-k", "--key needs an argument"},
+    {"-k K", "no command"},
+    {"-k K --", "no command"},
+    {"-k K -c exit x", "no words may follow"},
+    {"-k K --ttl", "--ttl needs an argument"},
+    {"-k K -t", "--ttl needs an argument"},
+    {"-k K --tt=5 x", "unknown option: --tt"},
+    {"-k K --TTL=5 x", "unknown option: --TTL"},
+    {"-k K --ttlx x", "unknown option: --ttlx"},
+    {"-k K --nonblock=yes x", "unknown option: --nonblock"},
+    {"-k K --spots 3 x", "unknown option: --spots"},
+    {"-k K -nz x", "unknown option: -"},
+    {"-k K -\x1b[2J x", "unknown option: -\\x1b"},
+    {"-k K ---key x", "unknown option: ---key"},
+    {"-k K -t 0 x", "ttl: must be more than zero"},
+    {"-k K -t -5 x", "ttl: not a duration"},
+    {"-k K -t 5x x", "ttl: not a duration"},
+    {"-k K -t 99999999999999999999 x", "ttl: not a duration"},
+    {"-k K --max-hold 0 x", "max-hold: must be more than zero"},
+    {"-k K --connect-timeout 0 x", "connect-timeout: must be more than zero"},
+    {"-k K --kill-after 0 x", NULL},
+    {"-k K -E 256 x", "conflict-exit-code: not a number from 0 to 255"},
+    {"-k K -E -1 x", "conflict-exit-code: not a number from 0 to 255"},
+    {"-k K --on-lost freeze x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kil x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kill| x", "on-lost: kill|pause|ignore"},
+    {"-k K --on-lost kill|pause x", "on-lost: kill|pause|ignore"},
+    {"-k -- x", "key: \"--\" begins with \"-\""},
+    {"-nk -- x", "key: \"--\" begins with \"-\""},
+    {"-k-n x", "key: \"-n\" begins with \"-\""},
+    {"--key -- x", "; if it is meant: --key=--"},
+    {"-k=a x", "key: \"=a\" begins with \"=\""},
+    {"-k K -k=\x1b x", "; if it is meant: -k =\\x1b"},
+    {"release -k --token-file f", "key: \"--token-file\" begins with \"-\""},
+    {"--key=K x", NULL},
+    {"acquire -k K", NULL},
+    {"acquire -k K --bind-pid 1", NULL},
+    {"acquire -k K x", "no words may follow"},
+    {"acquire", "no key"},
+    {"acquire -k K --bind-pid 0", "bind-pid: not the number of a process"},
+    {"acquire -k K --bind-pid 2147483648", "bind-pid: not the number of a process"},
+    {"acquire -k K --bind-pid $$", "bind-pid: not the number of a process"},
+    {"acquire -k K --once 5", "unknown option of acquire: --once"},
+    {"acquire -k K --token-file f", "unknown option of acquire: --token-file"},
+    {"acquire -k K -k L --slots 2", "slots: the slots are those of one key"},
+    {"acquire -k K --bind-pid 1 --on-lost pause", "on-lost pause: "},
+    {"renew -k K -t 5 --token-file f", NULL},
+    {"renew -k K -n", "unknown option of renew: -n"},
+    {"release -k K --quiet-if-gone", NULL},
+    {"release -k K -t 5", "unknown option of release: -t"},
+    {"release", "no key"},
+    {"-k K --bind-pid 1 x", "unknown option: --bind-pid"},
+    {"-k K --token-file f x", "unknown option: --token-file"},
+    {"--uri=redis://u:" SECRET "@h -k K x", "unknown option: --uri"},
+    {"-xredis://u:" SECRET "@h -k K x", "unknown option: -"},
+    {"-k K --nonblock=" SECRET " x", "unknown option: --nonblock"},
+};
+
+static void test_lines(void)
+{
+    struct options options;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        enum rlock_status st = read_line(&options, lines[i].line, &err);
+
+        if (lines[i].why == NULL)
+            okf(st == RLOCK_OK && strcmp(options.keys[0], "K") == 0, "good: %s", lines[i].line);
+        else
+            okf(st == RLOCK_E_USAGE && err.status == st && strstr(err.text, lines[i].why) != NULL,
+                "bad: %s: %s", lines[i].line, err.text);
+        okf(strstr(err.text, SECRET) == NULL && is_printable(err.text), "told is: %s", err.text);
+        options_fini(&options);
+    }
+}
+
+static void test_command(void)
+{
+    struct options options;
+    struct rlock_error err;
+
+    is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK, "a line");
+    is_int(options.wait_ms, 5000, "of one option the last counts, also where two are one setting");
+    is_int((int)options.n_urls, 2, "servers are counted");
+    is_int(options.url_from, FROM_COMMAND_LINE, "and where they came from is known");
+    ok(strcmp(options.argv[0], "-t") == 0 && strcmp(options.argv[1], "5") == 0 &&
+           strcmp(options.argv[2], "--") == 0 && options.argv[3] == NULL,
+       "the command's words are left as they are");
+    is_int(options.ttl_ms, options_by_default.ttl_ms, "and are no options");
+    options_fini(&options);
+    is_int(read_line(&options, "-k K sh -c x", &err), RLOCK_OK, "options end at the first word");
+    ok(options.command == NULL && strcmp(options.argv[1], "-c") == 0, "so -c is the command's");
+    options_fini(&options);
+    is_int(read_line(&options, "--nope --help", &err), RLOCK_E_USAGE, "what is wrong comes first");
+    options_fini(&options);
+    is_int(read_line(&options, "-t 0 -h", &err), RLOCK_E_USAGE, "as well as in values");
+    options_fini(&options);
+    ok(read_line(&options, "-V --nope", &err) == RLOCK_OK && options.asked == ASKED_VERSION,
+       "who asks for the version needs nothing else");
+    options_fini(&options);
+    ok(read_line(&options, "--help", &err) == RLOCK_OK && options.asked == ASKED_HELP, "or help");
+    options_fini(&options);
+    setenv("RLOCK_WAIT", "7", 1);
+    ok(read_line(&options, "-n -k K x", &err) == RLOCK_OK && options.wait_ms == 0,
+       "-n is nearer than RLOCK_WAIT");
+    options_fini(&options);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 7000, "which counts");
+    options_fini(&options);
+    unsetenv("RLOCK_WAIT");
+}
+
+/* Everybody can read the arguments: of a URL's password nothing stays there. */
+static void test_hiding(void)
+{
+    char words[][40] = {"rlock",
+                        "-k",
+                        "a://u:pw@key",
+                        "-c",
+                        "b://u:pw@h",
+                        "-uredis://u:p@w@h",
+                        "--url=redis://:long@h/1"};
+    char *argv[sizeof words / sizeof words[0] + 1] = {NULL};
+    struct options options;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        argv[i] = words[i];
+    is_int(sources_read(&options, argv, &err), RLOCK_OK, "a line with passwords");
+    is_str(options.urls[1], "redis://:long@h/1", "the URLs are kept");
+    is_str(words[5], "-uredis://u:***@h", "and hidden where it stood");
+    is_str(words[6], "--url=redis://:****@h/1", "each of them");
+    is_str(words[2], "a://u:pw@key", "the key is exactly what was said");
+    is_str(words[4], "b://u:pw@h", "and so is the shell command");
+    options_fini(&options);
+}
+
+/* ---- the environment and files ---- */
+
+static void test_environment(void)
+{
+    static const char *const bad[][2] = {{"RLOCK_TTL", "5 s"},
+                                         {"RLOCK_TTL", "0"},
+                                         {"RLOCK_CONFLICT_EXIT_CODE", "999"},
+                                         {"RLOCK_ON_LOST", "freeze"},
+                                         {"RLOCK_NONBLOCK", "maybe"},
+                                         {"RLOCK_JSON", "2"}};
+    static const char *const yes[] = {"yes", "true", "1"};
+    static const char *const no[] = {"no", "false", "0"};
+    struct options options;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        setenv(bad[i][0], bad[i][1], 1);
+        okf(read_line(&options, "-k K x", &err) == RLOCK_E_USAGE &&
+                strncmp(err.text, bad[i][0], strlen(bad[i][0])) == 0,
+            "%s=%s: %s", bad[i][0], bad[i][1], err.text);
+        options_fini(&options);
+        unsetenv(bad[i][0]);
+    }
+    for (i = 0; i < 3; i++) {
+        setenv("RLOCK_NONBLOCK", yes[i], 1);
+        setenv("RLOCK_WAIT_ALL", no[i], 1);
+        okf(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 0 &&
+                options.wait_all == 0,
+            "%s and %s", yes[i], no[i]);
+        options_fini(&options);
+    }
+    setenv("RLOCK_NONBLOCK", "no", 1);
+    write_file(file, "wait = 3\nnonblock = yes\n");
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 3000,
+       "no isn't yes, nor for ever");
+    options_fini(&options);
+    write_file(file, "");
+    unsetenv("RLOCK_NONBLOCK");
+    unsetenv("RLOCK_WAIT_ALL");
+}
+
+static const struct {
+    const char *text;
+    const char *why; /* with the number of the line; NULL: it is good */
+} files[] = {
+    {"", NULL},
+    {"ttl=5", NULL},
+    {"ttl = 5\r\n\r\n", NULL},
+    {"\t \n# ttl = x\n   # url\nttl = 5\n", NULL},
+    {"url = redis://h/1?a=b\n", NULL},
+    {"ttl = 5\nttl = 6\nwait-all = yes\n", NULL},
+    {"ttl\n", ":1: not of the form"},
+    {"\nttl 5\n", ":2: not of the form"},
+    {"= 5\n", ":1: unknown name"},
+    {"ttl = 5\n\n\nspots = 3\n", ":4: unknown name \"spots\""},
+    {"TTL = 5\n", ":1: unknown name"},
+    {"rlock_ttl = 5\n", ":1: unknown name"},
+    {"ttl =\n", ":1: ttl: not a duration"},
+    {"ttl = 5 # seconds\n", ":1: ttl: not a duration"},
+    {"url = redis://h\nttl = \"5\"\n", ":2: ttl: not a duration"},
+    {"url =\n", ":1: url: must not be empty"},
+    {"redis://u:" SECRET "@h\n", ":1: not of the form"},
+    {"url redis://u:" SECRET "@h/0?a=b\n", ":1: unknown name"},
+    {"redis://u:" SECRET "@h?a = b\n", ":1: unknown name"},
+    {"password = " SECRET "\n", ":1: unknown name \"password\""},
+    {"\x1b[2J\x07 = x\n", ":1: unknown name"},
+};
+
+static void test_files(void)
+{
+    struct options options;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof files[0]; i++) {
+        enum rlock_status st;
+
+        write_file(file, files[i].text);
+        st = read_line(&options, "-k K x", &err);
+        if (files[i].why == NULL)
+            okf(st == RLOCK_OK, "a file \"%s\": %s", files[i].text, err.text);
+        else
+            okf(st == RLOCK_E_CONFIG && strncmp(err.text, file, strlen(file)) == 0 &&
+                    strstr(err.text, files[i].why) != NULL,
+                "a file \"%s\": %s", files[i].text, err.text);
+        okf(strstr(err.text, SECRET) == NULL, "no password is told: %s", err.text);
+        options_fini(&options);
+    }
+    write_file(file, "");
+}
+
+static void test_places(void)
+{
+    struct options options;
+    struct rlock_error err;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/.config", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/.config/rlock", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/.config/rlock/config", folder);
+    write_file(path, "ttl = 9\nttl = 8\n");
+    setenv("HOME", folder, 1);
+    write_file(file, "ttl = 7\n");
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 7000,
+       "the file that RLOCK_CONFIG names is the one");
+    options_fini(&options);
+    setenv("RLOCK_CONFIG", "", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 8000,
+       "without it the one at home, whose last line counts");
+    options_fini(&options);
+    setenv("RLOCK_CONFIG", "/nowhere/at/all", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
+           strstr(err.text, "/nowhere/at/all") != NULL,
+       "one that is named and isn't there is an error");
+    options_fini(&options);
+    setenv("RLOCK_CONFIG", folder, 1);
+    is_int(read_line(&options, "-k K x", &err), RLOCK_E_CONFIG, "as is a folder");
+    options_fini(&options);
+    setenv("HOME", "/nowhere/at/all", 1);
+    unsetenv("RLOCK_CONFIG");
+    if (access("/etc/rlock.conf", F_OK) != 0)
+        ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 30000,
+           "no file at all is none");
+    options_fini(&options);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/.config/rlock", folder);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/.config", folder);
+    rmdir(path);
+}
+
+int main(void)
+{
+    if (!ok(mkdtemp(folder) != NULL && clearenv() == 0, "a place for files"))
+        return done_testing();
+    snprintf(file, sizeof file, "%s/rlock.conf", folder);
+    write_file(file, "");
+    setenv("RLOCK_CONFIG", file, 1);
+    test_precedence();
+    test_lines();
+    test_command();
+    test_hiding();
+    test_environment();
+    test_files();
+    test_places();
+    unlink(file);
+    rmdir(folder);
+    return done_testing();
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* test_refusal: what the errors of servers mean, bare and wrapped by the script they came from. */
+#include "server/error_reply.h"
+#include "tap.h"
+
+/* As redis and valkey write them, without the leading "-". */
+static const struct {
+    const char *text;
+    enum rlock_status meaning;
+} errors[] = {
+    {"WRONGTYPE Operation against a key holding the wrong kind of value", RLOCK_E_REFUSED},
+    {"NOAUTH Authentication required.", RLOCK_E_REFUSED},
+    {"WRONGPASS invalid username-password pair or user is disabled.", RLOCK_E_REFUSED},
+    {"ERR invalid password", RLOCK_E_REFUSED},
+    {"ERR Client sent AUTH, but no password is set", RLOCK_E_REFUSED},
+    {"ERR AUTH <password> called without any password configured for the default user. Are you "
+     "sure your configuration is correct?",
+     RLOCK_E_REFUSED},
+    {"NOPERM this user has no permissions to run the 'eval' command or its subcommand",
+     RLOCK_E_REFUSED},
+    {"NOPERM User app has no permissions to run the 'eval' command", RLOCK_E_REFUSED},
+    {"NOPERM No permissions to access a key", RLOCK_E_REFUSED},
+    {"ERR Protocol error: unauthenticated bulk length", RLOCK_E_REFUSED},
+    {"ERR The user executing the script can't run this command or subcommand", RLOCK_E_REFUSED},
+    {"ERR The user executing the script can't access at least one of the keys mentioned in the "
+     "command arguments",
+     RLOCK_E_REFUSED},
+    {"DENIED Redis is running in protected mode because protected mode is enabled",
+     RLOCK_E_REFUSED},
+    {"LOADING Redis is loading the dataset in memory", RLOCK_E_SERVER},
+    {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+     RLOCK_E_SERVER},
+    {"OOM command not allowed when used memory > 'maxmemory'.", RLOCK_E_SERVER},
+    {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+     "disk.",
+     RLOCK_E_SERVER},
+    {"READONLY You can't write against a read only replica.", RLOCK_E_SERVER},
+    {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+     RLOCK_E_SERVER},
+    {"NOREPLICAS Not enough good replicas to write.", RLOCK_E_SERVER},
+    {"CLUSTERDOWN The cluster is down", RLOCK_E_SERVER},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", RLOCK_E_SERVER},
+    {"UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+     "replica?)",
+     RLOCK_E_SERVER},
+    {"ERR max number of clients reached", RLOCK_E_SERVER},
+    {"ERR max number of clients + cluster connections reached", RLOCK_E_SERVER},
+    {"MOVED 3999 127.0.0.1:6381", RLOCK_E_SERVER},
+    {"ASK 3999 127.0.0.1:6381", RLOCK_E_SERVER},
+    {"ERR Script attempted to access a non local key in a cluster node", RLOCK_E_SERVER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", RLOCK_E_UNSUPPORTED},
+    {"ERR unknown command `EVAL`, with args beginning with: `x`, `2`, ", RLOCK_E_UNSUPPORTED},
+    {"ERR unknown command 'eval'", RLOCK_E_UNSUPPORTED},
+    {"ERR DB index is out of range", RLOCK_E_UNSUPPORTED},
+    {"ERR SELECT is not allowed in cluster mode", RLOCK_E_UNSUPPORTED},
+    {"ERR wrong number of arguments for 'auth' command", RLOCK_E_UNSUPPORTED},
+    {"ERR value is not an integer or out of range", RLOCK_E_UNSUPPORTED},
+    {"ERR Error compiling script (new function): user_script:1: unexpected symbol",
+     RLOCK_E_UNSUPPORTED},
+    {"ERR", RLOCK_E_UNSUPPORTED},
+    {"", RLOCK_E_UNSUPPORTED},
+};
+
+/* What versions put around an error that a script met. */
+static const struct {
+    const char *before, *after;
+} wrappings[] = {
+    {"", ""},
+    {"ERR Error running script (call to f_17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d): "
+     "@user_script:9: @user_script: 9: -",
+     ""}, /* Redis 5 and 6.0 */
+    {"ERR Error running script (call to f_17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d): "
+     "@user_script:9: ",
+     ""},                                                                          /* 6.2 */
+    {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* 7 */
+};
+
+int main(void)
+{
+    struct rlock_error err;
+    char reply[1024];
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        for (j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
+            snprintf(reply, sizeof reply, "%s%s%s", wrappings[j].before, errors[i].text,
+                     wrappings[j].after);
+            err.text[0] = '\0';
+            okf(refusal_meaning(reply, reply, &err) == errors[i].meaning &&
+                    err.status == errors[i].meaning &&
+                    strncmp(err.text, "the server says: ", 17) == 0,
+                "%s", reply);
+            okf(refusal_meaning(reply, reply, NULL) == errors[i].meaning,
+                "the same without a text");
+        }
+    memset(reply, 'x', sizeof reply - 1);
+    reply[sizeof reply - 1] = '\0';
+    (void)refusal_meaning(reply, reply, &err);
+    ok(strlen(err.text) < sizeof err.text, "an endless error is cut");
+    (void)refusal_meaning("ERR", "ERR a\nb\x1b[2J\rc", &err);
+    ok(is_printable(err.text), "what a server says is one line without control characters");
+    return done_testing();
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* test_answer: what the replies of the scripts may mean. */
+#include "lock/replies.h"
+#include "tap.h"
+
+/* The beginning of what somebody who waits is told. */
+#define HELD(LEFT, BY) "*8\r\n:0\r\n:5\r\n:" LEFT "\r\n$1\r\n" BY "\r\n"
+
+static const struct {
+    const char *reply;
+    enum answer_kind kind;
+    int64_t server_ms;
+    uint64_t fence;
+    const char *holder;
+    int64_t left_ms;
+    int64_t block_ms;
+    int64_t ticket;
+    int64_t place;
+} good[] = {
+    {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", ANSWER_GRANTED, 5, 42, "", 0, 0, 0, 0},
+    {"*3\r\n:1\r\n:5\r\n$16\r\n1700000000000001\r\n", ANSWER_GRANTED, 5, 1700000000000001, "", 0, 0,
+     0, 0},
+    {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551615\r\n", ANSWER_GRANTED, 5, UINT64_MAX, "", 0, 0,
+     0, 0},
+    {"*2\r\n:1\r\n:5\r\n", ANSWER_GRANTED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:2\r\n:5\r\n", ANSWER_RESTORED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-1\r\n:5\r\n", ANSWER_GONE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-2\r\n:5\r\n", ANSWER_LATE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-3\r\n:5\r\n", ANSWER_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-5\r\n:5\r\n", ANSWER_RELEASED, 5, 0, "", 0, 0, 0, 0},
+    {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")", 900, 0,
+     0, 0},
+    {"*4\r\n:0\r\n:5\r\n:-1\r\n$0\r\n\r\n", ANSWER_HELD, 5, 0, "another program (\"\")", -1, 0, 0,
+     0},
+    {HELD("900", "x") ":200\r\n$1\r\n9\r\n:1\r\n:1\r\n", ANSWER_HELD, 5, 0,
+     "another program (\"x\")", 900, 200, 9, 1},
+    {HELD("-1", "x") ":0\r\n$1\r\n0\r\n:0\r\n:1\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")",
+     -1, 0, 0, 0},
+    {HELD("1", "x") ":60000\r\n$16\r\n1700000000000001\r\n:301\r\n:1\r\n", ANSWER_HELD, 5, 0,
+     "another program (\"x\")", 1, 60000, 1700000000000001, 301},
+    {"*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_DONE, 5, 0, "another program (\"x\")", 900, 0,
+     0, 0},
+    {"*3\r\n:-4\r\n:5\r\n:1\r\n", ANSWER_OTHER_MODE, 5, 0, "", 0, 0, 0, 0},
+};
+
+/* A grant of which more is to be said: the slot, and how each lock is held. */
+#define GRANT(SLOT, N, HOLDINGS) \
+    "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:" SLOT "\r\n$" N "\r\n" HOLDINGS "\r\n"
+
+static const struct {
+    const char *reply;
+    int64_t slot;
+    size_t n;
+    struct holding last;
+} good_grants[] = {
+    {GRANT("0", "9", "0:42:1000"), 0, 1, {0, 42, 1000}},
+    {GRANT("999", "9", "0:42:1000"), 999, 1, {0, 42, 1000}},
+    {GRANT("3", "35", "2:7:30000 0:42:1000 16:0:2592000000"), 3, 3, {16, 0, 2592000000}},
+    {GRANT("0", "28", "1:18446744073709551615:30000"), 0, 1, {1, UINT64_MAX, 30000}},
+};
+
+static const char *const malformed_grants[] = {
+    GRANT("-1", "9", "0:42:1000"),
+    GRANT("1000", "9", "0:42:1000"),
+    "*4\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n",
+    "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n$1\r\n0\r\n$9\r\n0:42:1000\r\n",
+    "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n:1\r\n",
+    "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$-1\r\n",
+    GRANT("0", "0", ""),
+    GRANT("0", "4", "0:42"),
+    GRANT("0", "5", "0:42:"),
+    GRANT("0", "8", ":42:1000"),
+    GRANT("0", "7", "0::1000"),
+    GRANT("0", "10", "-1:42:1000"),
+    GRANT("0", "10", "17:42:1000"),
+    GRANT("0", "10", "0:-2:10000"),
+    GRANT("0", "8", "0:42:999"),
+    GRANT("0", "15", "0:42:2592000001"),
+    GRANT("0", "10", "0:42:1000 "),
+    GRANT("0", "10", "0:42:1000x"),
+    GRANT("0", "20", "0:42:1000  0:42:1000"),
+    GRANT("0", "19", "0:42:1000\t0:42:1000"),
+    GRANT("0", "26", "0:42:18446744073709551617x"),
+    "*5\r\n:1\r\n:5\r\n$1\r\n0\r\n:0\r\n$9\r\n0:42:1000\r\n",
+    /* an outer lock in another mode: which one? */
+    "*2\r\n:-4\r\n:5\r\n",
+    "*3\r\n:-4\r\n:5\r\n:0\r\n",
+    "*3\r\n:-4\r\n:5\r\n:65\r\n",
+    "*3\r\n:-4\r\n:5\r\n$1\r\n1\r\n",
+    /* done, by nobody */
+    "*2\r\n:3\r\n:5\r\n",
+    "*4\r\n:3\r\n:5\r\n:900\r\n$-1\r\n",
+    "*4\r\n:3\r\n:5\r\n$3\r\n900\r\n$1\r\nx\r\n",
+    /* of a renewal */
+    "*2\r\n:2\r\n:5\r\n",
+};
+
+/* Which no renewal is answered by. */
+static const char *const not_for_renewals[] = {
+    "*2\r\n:-3\r\n:5\r\n",
+    "*3\r\n:-4\r\n:5\r\n:1\r\n",
+    "*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n",
+};
+
+/* Nothing that a script of ours returns. */
+static const char *const malformed[] = {
+    "+OK\r\n",
+    ":1\r\n",
+    "$1\r\n1\r\n",
+    "$-1\r\n",
+    "*0\r\n",
+    "*-1\r\n",
+    "*1\r\n:1\r\n",
+    "*2\r\n:4\r\n:5\r\n",
+    "*2\r\n:-6\r\n:5\r\n",
+    "*2\r\n:4294967297\r\n:5\r\n",
+    "*2\r\n$1\r\n1\r\n:5\r\n",
+    "*2\r\n:1\r\n$1\r\n5\r\n",
+    "*2\r\n:1\r\n$-1\r\n",
+    "*2\r\n*1\r\n:1\r\n:5\r\n",
+    "*3\r\n:1\r\n:5\r\n:42\r\n",
+    "*3\r\n:1\r\n:5\r\n$0\r\n\r\n",
+    "*3\r\n:1\r\n:5\r\n$1\r\n0\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n-1\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n 1\r\n",
+    "*3\r\n:1\r\n:5\r\n$2\r\n1x\r\n",
+    "*3\r\n:1\r\n:5\r\n$5\r\n1.5e3\r\n",
+    "*3\r\n:1\r\n:5\r\n$3\r\nnan\r\n",
+    "*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551616\r\n",
+    "*3\r\n:1\r\n:5\r\n$-1\r\n",
+    "*2\r\n:0\r\n:5\r\n",
+    "*3\r\n:0\r\n:5\r\n:900\r\n",
+    "*4\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n",
+    "*4\r\n:0\r\n:5\r\n:900\r\n:1\r\n",
+    "*4\r\n:0\r\n:5\r\n:900\r\n$-1\r\n",
+};
+
+/* An answer about who holds the lock that doesn't say how to wait: to who waits it is none. */
+static const char *const malformed_waits[] = {
+    "*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n",
+    "*6\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n",
+    HELD("900", "x") "$3\r\n200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") "$-1\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":-1\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":60001\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":9223372036854775807\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":-9223372036854775808\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n:9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$-1\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$2\r\n-9\r\n:1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$1\r\n9\r\n$1\r\n1\r\n:1\r\n",
+    HELD("900", "x") ":200\r\n$1\r\n9\r\n$-1\r\n:1\r\n",
+    "*8\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    "*8\r\n:0\r\n:5\r\n:900\r\n$-1\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+    "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
+};
+
+/* The reply in a text; the caller gives `*codec` back. */
+static const struct reply *parse(struct codec **codec, const char *text)
+{
+    const struct reply *reply = NULL;
+
+    *codec = codec_new();
+    if (*codec == NULL || codec_feed(*codec, text, strlen(text), NULL) != RLOCK_OK ||
+        codec_next(*codec, &reply, NULL) != RLOCK_OK)
+        return NULL;
+    return reply;
+}
+
+static void test_answers(void)
+{
+    bool is_renewal;
+    enum rlock_status (*read)(const struct reply *, struct answer *, struct rlock_error *);
+    struct answer answer;
+    struct rlock_error err;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        const struct reply *reply = parse(&codec, good[i].reply);
+
+        memset(&answer, 0x55, sizeof answer);
+        /* a renewal has no fence and no place in line; the short answers are common to both */
+        is_renewal = reply != NULL && reply_count(reply) % 2 == 0 && reply_count(reply) < 8 &&
+                     reply_int(reply_at(reply, 0)) != -3 && /* nobody supersedes a holder */
+                     reply_int(reply_at(reply, 0)) != 3;
+        read = is_renewal ? answer_read_renewal : answer_read_grant;
+        if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK, "good: %s",
+                good[i].reply)) {
+            is_int(answer.kind, good[i].kind, "of this kind");
+            is_int(answer.server_ms, good[i].server_ms, "with the server's time");
+            ok(answer.fence == good[i].fence, "and the fence");
+            is_str(answer.obstacle.holder, good[i].holder, "and who holds it");
+            is_int(answer.obstacle.left_ms, good[i].left_ms, "and for how long");
+            is_int(answer.block_ms, good[i].block_ms, "and how long to wait");
+            is_int(answer.ticket, good[i].ticket, "and since when we wait");
+            is_int(answer.obstacle.place, good[i].place, "and which place that is");
+        }
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        const struct reply *reply = parse(&codec, malformed[i]);
+
+        err.text[0] = '\0';
+        read = i % 2 == 0 ? answer_read_grant : answer_read_renewal;
+        if (reply_int(reply_at(reply, 0)) == 1)
+            read = answer_read_grant;
+        okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+                err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+            "malformed: %s", malformed[i]);
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof malformed_waits / sizeof malformed_waits[0]; i++) {
+        const struct reply *reply = parse(&codec, malformed_waits[i]);
+
+        err.text[0] = '\0';
+        okf(reply != NULL && answer_read_grant(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+                err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+            "malformed wait: %s", malformed_waits[i]);
+        codec_free(codec);
+    }
+}
+
+static void test_grants(void)
+{
+    struct answer answer;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof good_grants / sizeof good_grants[0]; i++) {
+        const struct reply *reply = parse(&codec, good_grants[i].reply);
+        const struct holding *last = &good_grants[i].last;
+
+        memset(&answer, 0x55, sizeof answer);
+        if (okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_OK,
+                "good grant: %s", good_grants[i].reply)) {
+            is_int(answer.slot, good_grants[i].slot, "with the slot");
+            is_int((int64_t)answer.n_holdings, (int64_t)good_grants[i].n, "and all locks");
+            is_int((int64_t)answer.holding[good_grants[i].n - 1].outer, (int64_t)last->outer,
+                   "and by whom the last is held");
+            ok(answer.holding[good_grants[i].n - 1].fence == last->fence, "and its fence");
+            is_int(answer.holding[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
+        }
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof malformed_grants / sizeof malformed_grants[0]; i++) {
+        const struct reply *reply = parse(&codec, malformed_grants[i]);
+
+        okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+            "malformed grant: %s", malformed_grants[i]);
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof not_for_renewals / sizeof not_for_renewals[0]; i++) {
+        const struct reply *reply = parse(&codec, not_for_renewals[i]);
+
+        okf(reply != NULL && answer_read_renewal(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+            "not for a renewal: %s", not_for_renewals[i]);
+        codec_free(codec);
+    }
+}
+
+/* As many locks as there may be, and one more. */
+static void test_many_holdings(void)
+{
+    char holdings[RLOCK_KEYS_MAX * 10 + 20];
+    char text[sizeof holdings + 60];
+    size_t n;
+
+    for (n = RLOCK_KEYS_MAX; n <= RLOCK_KEYS_MAX + 1; n++) {
+        const struct reply *reply;
+        struct answer answer;
+        struct codec *codec;
+        size_t used = 0;
+        size_t i;
+
+        for (i = 0; i < n; i++)
+            used += (size_t)sprintf(holdings + used, "%s0:42:1000", i > 0 ? " " : "");
+        sprintf(text, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$%zu\r\n%s\r\n", used, holdings);
+        reply = parse(&codec, text);
+        okf(reply != NULL && answer_read_grant(reply, &answer, NULL) ==
+                                 (n > RLOCK_KEYS_MAX ? RLOCK_E_PROTOCOL : RLOCK_OK),
+            "%zu locks", n);
+        codec_free(codec);
+    }
+}
+
+static void test_release_answers(void)
+{
+    static const char *const bad[] = {
+        ":3\r\n",       ":-2\r\n", ":4294967296\r\n", "$1\r\n1\r\n",
+        "*1\r\n:1\r\n", "+OK\r\n", "$-1\r\n",         ":-9223372036854775808\r\n"};
+    static const struct {
+        const char *reply;
+        enum answer_kind kind;
+        bool is_passed_on;
+    } released[] = {{":1\r\n", ANSWER_GRANTED, false},
+                    {":2\r\n", ANSWER_GRANTED, true},
+                    {":0\r\n", ANSWER_HELD, false},
+                    {":-1\r\n", ANSWER_GONE, false}};
+    struct answer answer;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof released / sizeof released[0]; i++) {
+        const struct reply *reply = parse(&codec, released[i].reply);
+
+        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
+                answer.kind == released[i].kind && answer.is_passed_on == released[i].is_passed_on,
+            "release: %s", released[i].reply);
+        codec_free(codec);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const struct reply *reply = parse(&codec, bad[i]);
+
+        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+            "malformed release: %s", bad[i]);
+        codec_free(codec);
+    }
+}
+
+/* How long a lease lasts that was renewed by its token alone. */
+static void test_renewals(void)
+{
+    static const struct {
+        const char *reply;
+        int64_t left_ms; /* -1: malformed */
+    } rows[] = {
+        {"*2\r\n:1\r\n:5\r\n", 0},         {"*3\r\n:1\r\n:5\r\n:42\r\n", 42},
+        {"*3\r\n:2\r\n:5\r\n:42\r\n", 42}, {"*3\r\n:1\r\n:5\r\n:0\r\n", -1},
+        {"*3\r\n:1\r\n:5\r\n:-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", -1},
+        {"*3\r\n:1\r\n:5\r\n$-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n", -1}};
+    struct answer answer;
+    struct codec *codec;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct reply *reply = parse(&codec, rows[i].reply);
+        enum rlock_status st = reply == NULL ? RLOCK_OK : answer_read_renewal(reply, &answer, NULL);
+
+        okf(reply != NULL &&
+                (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL
+                                     : st == RLOCK_OK && answer.left_ms == rows[i].left_ms),
+            "renewed: %s", rows[i].reply);
+        codec_free(codec);
+    }
+}
+
+int main(void)
+{
+    test_answers();
+    test_grants();
+    test_many_holdings();
+    test_renewals();
+    test_release_answers();
+    return done_testing();
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* test_codec: replies come in any pieces, and never cost more than their bounds. */
+#include "tap.h"
+#include "wire/resp.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#define BOUND (64 * 1024)
+
+/* Sanitizers have memory of their own, which grows. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+static const bool is_sanitized = true;
+#else
+static const bool is_sanitized = false;
+#endif
+
+/* Room for a reply of a test that is longer than the bound. */
+static char big[BOUND + 4096];
+
+/* As arrays of bytes: one of them has a NUL in it. */
+#define BYTES(text)           \
+    {                         \
+        text, sizeof text - 1 \
+    }
+
+static const struct {
+    const char *text;
+    size_t n;
+} whole[] = {
+    BYTES("+OK\r\n"),
+    BYTES("+\r\n"),
+    BYTES("-ERR no\r\n"),
+    BYTES(":0\r\n"),
+    BYTES(":9223372036854775807\r\n"),
+    BYTES(":-9223372036854775808\r\n"),
+    BYTES("$-1\r\n"),
+    BYTES("$0\r\n\r\n"),
+    BYTES("$5\r\nhello\r\n"),
+    BYTES("$4\r\n\r\n\r\n\r\n"),
+    BYTES("*-1\r\n"),
+    BYTES("*0\r\n"),
+    BYTES("*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n"),
+    BYTES("*4\r\n:0\r\n:1\r\n:-1\r\n$2\r\n\0x\r\n"),
+    BYTES("*1\r\n*1\r\n*1\r\n*2\r\n$1\r\na\r\n+b\r\n"),
+};
+
+/* Feeds `n` bytes in pieces of `piece` after a first one; the state after the last. */
+static enum rlock_status feed(struct codec *codec, const char *bytes, size_t n, size_t first,
+                              size_t piece, const struct reply **reply)
+{
+    enum rlock_status st = RLOCK_PENDING;
+    size_t at = 0;
+    size_t each = first;
+
+    while (at < n && st == RLOCK_PENDING) {
+        each = each < n - at ? each : n - at;
+        st = codec_feed(codec, bytes + at, each, NULL);
+        if (st == RLOCK_OK)
+            st = codec_next(codec, reply, NULL);
+        at += each;
+        each = piece;
+    }
+    return at == n || st != RLOCK_OK ? st : RLOCK_E_USAGE;
+}
+
+static void test_splits(void)
+{
+    const struct reply *reply = NULL;
+    size_t i;
+
+    for (i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        struct codec *codec = codec_new();
+        size_t n = whole[i].n;
+        bool is_good = codec != NULL;
+        size_t first;
+
+        for (first = 1; is_good && first <= n; first++)
+            is_good = feed(codec, whole[i].text, n, first, n, &reply) == RLOCK_OK &&
+                      codec_empty(codec) && codec_next(codec, &reply, NULL) == RLOCK_PENDING;
+        is_good = is_good && feed(codec, whole[i].text, n, 1, 1, &reply) == RLOCK_OK;
+        okf(is_good, "whole only with its last byte, wherever it is cut: %s", whole[i].text);
+        codec_free(codec);
+    }
+}
+
+static void test_contents(void)
+{
+    struct codec *codec = codec_new();
+    const struct reply *reply = NULL;
+    size_t n = 77;
+    size_t i;
+
+    if (codec == NULL)
+        return;
+    for (i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        (void)!codec_feed(codec, whole[i].text, whole[i].n, NULL);
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_is_ok(reply) && !codec_empty(codec),
+       "many replies at once come one by one: +OK");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && !reply_is_ok(reply), "a status of no text");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && !reply_is_ok(reply), "an error isn't OK");
+    is_str(reply_error(reply), "ERR no", "and has its text");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_is_int(reply), "zero is a number");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_int(reply) == INT64_MAX,
+       "the greatest");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_int(reply) == INT64_MIN, "the least");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) == NULL && n == 77,
+       "nothing is no text");
+    ok(!reply_is_ok(reply) && !reply_is_int(reply) && reply_int(reply) == 0 &&
+           reply_error(reply) == NULL && reply_count(reply) == 0 && reply_at(reply, 0) == NULL,
+       "and nothing else");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) != NULL && n == 0,
+       "an empty text is a text");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "hello");
+    is_str(reply_text(reply, &n), "hello", "has its bytes");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) != NULL && n == 4,
+       "the ends of lines may stand in a text");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "no array");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "an empty array");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_count(reply) == 3 &&
+           reply_int(reply_at(reply, 1)) == 1700000000000 && reply_at(reply, 3) == NULL,
+       "an array has its elements and no more");
+    ok(!reply_is_int(NULL) && reply_int(NULL) == 0 && reply_text(NULL, &n) == NULL,
+       "what isn't there is nothing");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK && reply_text(reply_at(reply, 3), &n) != NULL &&
+           n == 2 && reply_text(reply_at(reply, 3), &n)[1] == 'x',
+       "a text of any bytes");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_OK &&
+           reply_count(reply_at(reply_at(reply_at(reply, 0), 0), 0)) == 2,
+       "four levels");
+    ok(codec_next(codec, &reply, NULL) == RLOCK_PENDING && codec_empty(codec), "that was all");
+    codec_free(codec);
+}
+
+static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_error *err)
+{
+    struct codec *codec = codec_new();
+    const struct reply *reply = NULL;
+    enum rlock_status st = RLOCK_E_MEMORY;
+    size_t at;
+
+    if (codec == NULL)
+        return st;
+    st = RLOCK_PENDING;
+    for (at = 0; at < n && st == RLOCK_PENDING; at += 4096) {
+        st = codec_feed(codec, bytes + at, n - at < 4096 ? n - at : 4096, err);
+        if (st == RLOCK_OK)
+            st = codec_next(codec, &reply, err);
+    }
+    codec_free(codec);
+    return st;
+}
+
+/* `head`, then `n` times `each`, then `tail`, in `big`; returns how many bytes. */
+static size_t build(const char *head, size_t n, const char *each, const char *tail)
+{
+    size_t used = (size_t)snprintf(big, sizeof big, "%s", head);
+
+    for (; n > 0 && used + strlen(each) + strlen(tail) < sizeof big; n--)
+        used += (size_t)snprintf(big + used, sizeof big - used, "%s", each);
+    return used + (size_t)snprintf(big + used, sizeof big - used, "%s", tail);
+}
+
+static void test_bounds(void)
+{
+    char head[32];
+    size_t n = BOUND - strlen("$65526\r\n\r\n");
+
+    snprintf(head, sizeof head, "$%zu\r\n", n);
+    is_int(read_once(big, build(head, n, "x", "\r\n"), NULL), RLOCK_OK, "64 KiB are a reply");
+    snprintf(head, sizeof head, "$%zu\r\n", n + 1);
+    is_int(read_once(big, build(head, n + 1, "x", "\r\n"), NULL), RLOCK_E_PROTOCOL,
+           "one byte more isn't");
+    is_int(read_once(big, build("+", BOUND, "x", ""), NULL), RLOCK_E_PROTOCOL,
+           "nor is a line without end");
+    is_int(read_once(big, build("*64\r\n", 64, ":1\r\n", ""), NULL), RLOCK_OK, "64 elements");
+    is_int(read_once(big, build("*65\r\n", 65, ":1\r\n", ""), NULL), RLOCK_E_PROTOCOL, "65");
+    is_int(read_once(big, build("", 4, "*1\r\n", ":1\r\n"), NULL), RLOCK_OK, "4 levels");
+    is_int(read_once(big, build("", 5, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL, "5");
+    is_int(read_once(big, build("", 100, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL, "100");
+    is_int(read_once(big, build("", 3, "*64\r\n", ""), NULL), RLOCK_PENDING,
+           "wide and deep, within both bounds");
+}
+
+/* What a server can't mean. What is not complete must stay pending, or be an error early. */
+static const char *const hostile[] = {
+    "$-2\r\n",
+    "$-9223372036854775808\r\n",
+    "$99999999999999999999999\r\n",
+    "$x\r\n",
+    "*-2\r\n",
+    "*1000000000\r\n",
+    "*2147483648\r\n",
+    "*4294967295\r\n",
+    "*4294967297\r\n:1\r\n",
+    "*9223372036854775807\r\n",
+    "*2305843009213693952\r\n",
+    "*x\r\n",
+    ":\r\n",
+    ":x\r\n",
+    ":9223372036854775808\r\n",
+    ":1 \r\n",
+    "HTTP/1.1 400 Bad Request\r\n",
+    "\r\n",
+    "\x16\x03\x01\x02",
+    "SSH-2.0-OpenSSH_9.2\r\n",
+    "*2\r\n:1\r\nx\r\n",
+};
+
+static void test_hostile(void)
+{
+    struct rlock_error err;
+    enum rlock_status st;
+    struct rusage before;
+    struct rusage after;
+    int round;
+    size_t n;
+    size_t i;
+
+    getrusage(RUSAGE_SELF, &before);
+    for (i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
+        err.text[0] = '\0';
+        st = read_once(hostile[i], strlen(hostile[i]), &err);
+        okf(st == RLOCK_E_PROTOCOL && err.status == st && strncmp(err.text, "reply: ", 7) == 0 &&
+                is_printable(err.text),
+            "refused: %s", hostile[i]);
+    }
+    is_int(read_once(big, build("$9223372036854775807\r\n", BOUND, "x", ""), NULL),
+           RLOCK_E_PROTOCOL, "the longest text there can be is refused once it is too long");
+    n = build("$1000000000\r\n", BOUND, "x", "");
+    for (round = 0; round < 500 && read_once(big, n, NULL) == RLOCK_E_PROTOCOL; round++)
+        if (round == 9)
+            getrusage(RUSAGE_SELF, &before);
+    getrusage(RUSAGE_SELF, &after);
+    is_int(round, 500, "a gigabyte, announced again and again, is refused again and again");
+    if (!is_sanitized)
+        ok(after.ru_maxrss - before.ru_maxrss < 1024, "and never takes up a megabyte");
+}
+
+static void test_requests(void)
+{
+    struct request request = {.n = 0};
+    char *bytes = NULL;
+    size_t n = 0;
+
+    request_add(&request, "GET");
+    request_add(&request, "");
+    is_int(codec_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a request is encoded");
+    request.n = 0;
+    request_add(&request, "a\r\nb");
+    is_int(codec_encode(&request, &bytes, &n, NULL), RLOCK_OK, "another one behind it");
+    ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0,
+       "each word with its length");
+    free(bytes);
+}
+
+static void test_scripts(void)
+{
+    static const char digest[] = "0123456789abcdef0123456789abcdef01234567";
+    static const char spelled[] = "*4\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n1\r\n$1\r\nk\r\n";
+    struct request request;
+    char *bytes = NULL;
+    char *again = NULL;
+    size_t n = 0;
+    size_t n_again = 0;
+
+    request_begin(&request, "EVALSHA");
+    request.script = "return 1";
+    request_add(&request, digest);
+    request_add(&request, "1");
+    request_add(&request, "k");
+    is_int(codec_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a script by its digest");
+    is_int(codec_spell_out(request.script, &bytes, &n, NULL), RLOCK_OK, "is spelled out");
+    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0, "with all behind it");
+    request_spell_out(&request);
+    is_int(codec_encode(&request, &again, &n_again, NULL), RLOCK_OK, "or before it is encoded");
+    ok(n_again == n && memcmp(again, spelled, n) == 0, "which is the same");
+    free(bytes);
+    free(again);
+}
+
+int main(void)
+{
+    test_splits();
+    test_contents();
+    test_bounds();
+    test_hostile();
+    test_requests();
+    test_scripts();
+    ok(strncmp(codec_built_with(true), "hiredis ", 8) == 0 &&
+           strstr(codec_built_with(true), "TLS yes") != NULL &&
+           strstr(codec_built_with(false), "TLS no") != NULL,
+       "it says with what it was built");
+    return done_testing();
+}
