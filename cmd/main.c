@@ -3,7 +3,7 @@
 #include "options/help.h"
 #include "options/option_parser.h"
 #include "output/report.h"
-#include "session/environ.h"
+#include "session/environment.h"
 #include "verbs/acquire.h"
 #include "verbs/break.h"
 #include "verbs/doctor.h"
@@ -41,14 +41,14 @@ static int complain(const struct options *options, const struct rlock_error *err
                             .json = options->json != 0,
                             .key = options->n_keys > 0 ? options->keys[0] : NULL,
                             .start_ms = rlock_clock_ms()};
-    enum verdict verdict = verdict_of(err->status);
-    bool is_usage = verdict == VERDICT_USAGE;
+    enum exit_reason reason = exit_reason_of(err->status);
+    bool is_usage = reason == REASON_USAGE;
 
     report_say(&report, REPORT_FAILURE,
-               (struct message){.what = verdict_row(verdict)->name,
+               (struct message){.what = exit_reason_row(reason)->name,
                                 .why = err->text,
                                 .hint = is_usage ? "see rlock --help" : NULL});
-    return verdict_row(verdict)->status;
+    return exit_reason_row(reason)->status;
 }
 
 static int answer(const struct options *options)
@@ -70,7 +70,7 @@ static int answer(const struct options *options)
     case ASKED_RUN:
         break;
     }
-    return good ? EXIT_SUCCESS : verdict_row(VERDICT_SYSTEM)->status;
+    return good ? EXIT_SUCCESS : exit_reason_row(REASON_SYSTEM)->status;
 }
 
 /* What each verb does, from the options to an exit status. */
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     (void)argc;
     occupy_standard_descriptors();
     environment_hide(environ);
-    if (sources_read(&options, argv, &err) != RLOCK_OK)
+    if (option_parser_read(&options, argv, &err) != RLOCK_OK)
         status = complain(&options, &err);
     else if (options.asked != ASKED_RUN)
         status = answer(&options);

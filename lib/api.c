@@ -14,7 +14,7 @@
 struct rlock {
     struct lease lease;
     struct quorum quorum;
-    struct keeper keeper;
+    struct renewer renewer;
     struct rlock_grant grant;
     struct rlock_watch watch;
     char *password;
@@ -23,7 +23,7 @@ struct rlock {
 
 const char *rlock_built_with(void)
 {
-    return codec_built_with(tls_is_built());
+    return resp_built_with(tls_is_built());
 }
 
 static void clear(char *password)
@@ -72,7 +72,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     if (st == RLOCK_OK && config->n_keys > 0)
         st = lease_open(&l->lease, config, err);
     if (st == RLOCK_OK)
-        st = roster_open(&l->quorum, &mine, err);
+        st = members_open(&l->quorum, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
         lease_join(&l->lease, l->quorum.list);
     if (st == RLOCK_OK)
@@ -99,13 +99,13 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
 
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
 {
-    return keeper_start(&lock->keeper, &lock->quorum, &lock->lease, lock->grant.until_ms, events,
-                        err);
+    return renewer_start(&lock->renewer, &lock->quorum, &lock->lease, lock->grant.until_ms, events,
+                         err);
 }
 
 void rlock_unkeep(struct rlock *lock)
 {
-    keeper_stop(&lock->keeper);
+    renewer_stop(&lock->renewer);
 }
 
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_until until,
@@ -136,8 +136,8 @@ void rlock_close(struct rlock *lock)
 {
     if (lock == NULL)
         return;
-    keeper_stop(&lock->keeper);
-    roster_close(&lock->quorum);
+    renewer_stop(&lock->renewer);
+    members_close(&lock->quorum);
     lease_close(&lock->lease);
     clear(lock->password);
     clear(lock->sentinel_password);
@@ -149,19 +149,19 @@ void rlock_close(struct rlock *lock)
 enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_until until,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    return survey_inspect(&lock->quorum, key, until, visitor, err);
+    return inspect_lock(&lock->quorum, key, until, visitor, err);
 }
 
 enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlock_until until,
                              const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    return survey_list(&lock->quorum, pattern, until, visitor, err);
+    return inspect_list(&lock->quorum, pattern, until, visitor, err);
 }
 
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
                               struct rlock_until until, struct rlock_error *err)
 {
-    return survey_break(&lock->quorum, key, name, until, err);
+    return inspect_break(&lock->quorum, key, name, until, err);
 }
 
 enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,

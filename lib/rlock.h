@@ -28,14 +28,14 @@
  *
  *     rlock_open      parse addresses, draw a token; no traffic yet
  *     rlock_acquire   take the lease, waiting as long as `until` allows
- *     rlock_keep      start the keeper: a thread that renews and reports
- *     ... work, never past the newest until_ms the keeper reported ...
- *     rlock_unkeep    stop the keeper
+ *     rlock_keep      start the renewer: a thread that renews and reports
+ *     ... work, never past the newest until_ms the renewer reported ...
+ *     rlock_unkeep    stop the renewer
  *     rlock_release   give the lease back
  *     rlock_close     forget everything
  *
  * Threads. One call at a time per handle; between rlock_keep and rlock_unkeep
- * the handle belongs to the keeper and only rlock_unkeep may be called.
+ * the handle belongs to the renewer and only rlock_unkeep may be called.
  *
  * Errors. Every call that can fail returns an enum rlock_status. Outcomes
  * (busy, timed out, lost) are answers and carry no text; faults fill `err`,
@@ -137,7 +137,7 @@ enum rlock_mode {
 
 /* What stands in the key of a lock. */
 enum rlock_protocol {
-    RLOCK_PROTOCOL_TOKEN,  /* the owner's token and card */
+    RLOCK_PROTOCOL_TOKEN,  /* the owner's token and holder info */
     RLOCK_PROTOCOL_TIME_S, /* the time of expiry, in seconds since 1970, as of old */
     RLOCK_PROTOCOL_TIME_MS /* the same in milliseconds */
 };
@@ -145,10 +145,10 @@ enum rlock_protocol {
 /*
  * Where a password is looked up that may change while a handle is open: asked
  * for each new connection, and once more when a server refuses what was found.
- * After that a call on a server that has accepted a password before (a keeper,
+ * After that a call on a server that has accepted a password before (a renewer,
  * an rlock_acquire that waits, a release) goes on trying until its own end.
  *
- * All are called by the thread that uses the handle, the keeper's where there is
+ * All are called by the thread that uses the handle, the renewer's where there is
  * one, and don't block. One lookup at a time.
  *
  *   ask        begin a lookup that ends at `until_ms`, on rlock_clock_ms(). Returns a
@@ -173,7 +173,7 @@ struct rlock_holder {
     const char *command; /* the program's name, never its arguments */
     const char *label;
     int64_t pid;  /* 0: left out */
-    bool is_kept; /* a keeper renews it, and is to hear if its token was released elsewhere */
+    bool is_kept; /* a renewer renews it, and is to hear if its token was released elsewhere */
 };
 
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
@@ -256,13 +256,13 @@ enum rlock_ending {
     RLOCK_ENDS_DONE  /* it stays taken, and says that it is done */
 };
 
-/* What the keeper saw; arrives whole on the descriptor rlock_keep() gives. */
+/* What the renewer saw; arrives whole on the descriptor rlock_keep() gives. */
 enum rlock_kept {
     RLOCK_KEPT_RENEWED,  /* until_ms is new */
     RLOCK_KEPT_RESTORED, /* the same; the key had vanished and was put back */
     RLOCK_KEPT_TROUBLE,  /* a renewal failed (text says why) and is tried again */
-    RLOCK_KEPT_RELEASED, /* it was given back by its token, from elsewhere; the keeper has ended */
-    RLOCK_KEPT_LOST      /* the lock is gone or another's (text); the keeper has ended */
+    RLOCK_KEPT_RELEASED, /* it was given back by its token, from elsewhere; the renewer has ended */
+    RLOCK_KEPT_LOST      /* the lock is gone or another's (text); the renewer has ended */
 };
 
 struct rlock_event {
@@ -335,7 +335,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * are held to the same: see rlock_keep.
  *
  * A key that is held by one of the `outer` tokens counts as had: it stays the
- * outer lock's lease, which the keeper extends as well, and rlock_release()
+ * outer lock's lease, which the renewer extends as well, and rlock_release()
  * leaves alone.
  *
  * With `only_outer` that is all that is had: where one of the keys isn't held by
@@ -354,7 +354,7 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
                                 struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_keep: start the keeper, a thread that renews the lease of the last
+ * rlock_keep: start the renewer, a thread that renews the lease of the last
  * rlock_acquire and writes a struct rlock_event for each thing it sees. A
  * renewal that too few replicas have is a trouble: the lease ends when it did,
  * as that is when it would end after a failover.
@@ -368,13 +368,13 @@ enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error
     __attribute__((warn_unused_result));
 
 /*
- * rlock_unkeep: stop the keeper. Does not block on the network: a renewal
- * under way is cut short. Without a keeper it does nothing.
+ * rlock_unkeep: stop the renewer. Does not block on the network: a renewal
+ * under way is cut short. Without a renewer it does nothing.
  */
 void rlock_unkeep(struct rlock *lock);
 
 /*
- * rlock_renew: renew the leases of a token, once, where there is no keeper. It
+ * rlock_renew: renew the leases of a token, once, where there is no renewer. It
  * puts nothing back that has vanished, and makes no lease shorter: another
  * process may count on its end.
  *

@@ -2,68 +2,68 @@
 /* exit_reason: how a run ended: its name, its exit status, its meaning. */
 #include "options/exit_reason.h"
 
-static const struct verdict_row rows[VERDICT_COUNT] = {
-    [VERDICT_GRANTED] = {"granted", -1, "the command's own status; 128 + N: signal N ended it"},
-    [VERDICT_DONE] = {"done", 0, "it was done already (--once); the command did not run"},
-    [VERDICT_MAX_HOLD] = {"max-hold", 124, "--max-hold ended the command"},
-    [VERDICT_NOT_EXECUTABLE] = {"not-executable", 126, "the command can't be executed"},
-    [VERDICT_NOT_FOUND] = {"not-found", 127, "the command isn't found"},
-    [VERDICT_INTERRUPTED] = {"interrupted", -1, "ended by that signal before the command ran"},
-    [VERDICT_USAGE] = {"usage", 64, "unknown option, bad value, no key, no command"},
-    [VERDICT_UNREACHABLE] = {"unreachable", 69,
-                             "no server: refused, unreachable, timed out, still loading"},
-    [VERDICT_SYSTEM] = {"system", 71, "the system failed rlock: fork, memory, descriptors"},
-    [VERDICT_BUSY] = {"busy", 75, "the lock is taken, and waiting was not wanted"},
-    [VERDICT_TIMEOUT] = {"timeout", 75, "the lock was not had in time"},
-    [VERDICT_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
-    [VERDICT_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
-    [VERDICT_NOT_YOURS] = {"not-yours", 76, "the lock isn't that token's (renew, release)"},
-    [VERDICT_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
-    [VERDICT_MISCONFIGURED] =
-        {"misconfigured", 78, "bad URL, file, certificate, or server that can't do what was asked"},
+static const struct exit_reason_row rows[EXIT_REASONS] = {
+    [REASON_GRANTED] = {"granted", -1, "the command's own status; 128 + N: signal N ended it"},
+    [REASON_DONE] = {"done", 0, "it was done already (--once); the command did not run"},
+    [REASON_MAX_HOLD] = {"max-hold", 124, "--max-hold ended the command"},
+    [REASON_NOT_EXECUTABLE] = {"not-executable", 126, "the command can't be executed"},
+    [REASON_NOT_FOUND] = {"not-found", 127, "the command isn't found"},
+    [REASON_INTERRUPTED] = {"interrupted", -1, "ended by that signal before the command ran"},
+    [REASON_USAGE] = {"usage", 64, "unknown option, bad value, no key, no command"},
+    [REASON_UNREACHABLE] = {"unreachable", 69,
+                            "no server: refused, unreachable, timed out, still loading"},
+    [REASON_SYSTEM] = {"system", 71, "the system failed rlock: fork, memory, descriptors"},
+    [REASON_BUSY] = {"busy", 75, "the lock is taken, and waiting was not wanted"},
+    [REASON_TIMEOUT] = {"timeout", 75, "the lock was not had in time"},
+    [REASON_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
+    [REASON_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
+    [REASON_NOT_YOURS] = {"not-yours", 76, "the lock isn't that token's (renew, release)"},
+    [REASON_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
+    [REASON_MISCONFIGURED] = {"misconfigured", 78,
+                              "bad URL, file, certificate, or server that can't do what was asked"},
 };
 
-const struct verdict_row *verdict_row(enum verdict verdict)
+const struct exit_reason_row *exit_reason_row(enum exit_reason reason)
 {
-    return &rows[verdict];
+    return &rows[reason];
 }
 
-enum verdict verdict_of(enum rlock_status status)
+enum exit_reason exit_reason_of(enum rlock_status status)
 {
     switch (status) {
     case RLOCK_OK:
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     case RLOCK_BUSY:
-        return VERDICT_BUSY;
+        return REASON_BUSY;
     case RLOCK_PENDING:
     case RLOCK_TIMEOUT:
-        return VERDICT_TIMEOUT;
+        return REASON_TIMEOUT;
     case RLOCK_STOPPED:
-        return VERDICT_INTERRUPTED;
+        return REASON_INTERRUPTED;
     case RLOCK_LOST:
     case RLOCK_GONE:
     case RLOCK_RELEASED:
-        return VERDICT_LOST;
+        return REASON_LOST;
     case RLOCK_SUPERSEDED:
-        return VERDICT_SUPERSEDED;
+        return REASON_SUPERSEDED;
     case RLOCK_DONE:
-        return VERDICT_DONE;
+        return REASON_DONE;
     case RLOCK_E_USAGE:
-        return VERDICT_USAGE;
+        return REASON_USAGE;
     case RLOCK_E_UNREACHABLE:
     case RLOCK_E_PROTOCOL:
     case RLOCK_E_SERVER:
     case RLOCK_E_NO_QUORUM:
     case RLOCK_E_REPLICAS:
-        return VERDICT_UNREACHABLE;
+        return REASON_UNREACHABLE;
     case RLOCK_E_REFUSED:
-        return VERDICT_REFUSED;
+        return REASON_REFUSED;
     case RLOCK_E_CONFIG:
     case RLOCK_E_UNSUPPORTED:
-        return VERDICT_MISCONFIGURED;
+        return REASON_MISCONFIGURED;
     case RLOCK_E_MEMORY:
     case RLOCK_E_SYSTEM:
-        return VERDICT_SYSTEM;
+        return REASON_SYSTEM;
     }
-    return VERDICT_SYSTEM;
+    return REASON_SYSTEM;
 }

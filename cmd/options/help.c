@@ -64,14 +64,14 @@ static bool help_exits(void)
     bool good = true;
     size_t i;
 
-    for (i = 0; good && i < VERDICT_COUNT; i++) {
-        const struct verdict_row *verdict = verdict_row((enum verdict)i);
+    for (i = 0; good && i < EXIT_REASONS; i++) {
+        const struct exit_reason_row *reason = exit_reason_row((enum exit_reason)i);
 
-        if (verdict->status >= 0)
-            snprintf(status, sizeof status, "%d", verdict->status);
+        if (reason->status >= 0)
+            snprintf(status, sizeof status, "%d", reason->status);
         else
             status[0] = '\0';
-        snprintf(line, sizeof line, "  %-4s %s\n", status, verdict->meaning);
+        snprintf(line, sizeof line, "  %-4s %s\n", status, reason->meaning);
         good = report_text(line);
     }
     return good;
@@ -120,11 +120,10 @@ static bool dump_exits(void)
     bool good = true;
     size_t i;
 
-    for (i = 0; good && i < VERDICT_COUNT; i++) {
-        const struct verdict_row *verdict = verdict_row((enum verdict)i);
+    for (i = 0; good && i < EXIT_REASONS; i++) {
+        const struct exit_reason_row *reason = exit_reason_row((enum exit_reason)i);
 
-        snprintf(line, sizeof line, "%d\t%s\t%s\n", verdict->status, verdict->name,
-                 verdict->meaning);
+        snprintf(line, sizeof line, "%d\t%s\t%s\n", reason->status, reason->name, reason->meaning);
         good = report_text(line);
     }
     return good;

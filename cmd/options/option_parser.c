@@ -517,7 +517,7 @@ static bool check_mode(struct reading *reading)
     return why == NULL;
 }
 
-enum rlock_status sources_read(struct options *options, char **argv, struct rlock_error *err)
+enum rlock_status option_parser_read(struct options *options, char **argv, struct rlock_error *err)
 {
     struct reading reading = {.options = options};
     enum rlock_status st = RLOCK_OK;

@@ -31,7 +31,7 @@
 #define LINKS_MAX 40     /* as many as the kernel follows */
 #define NAMES_TRIED 16
 #define ENDS_MAX 16
-#define DESCRIPTORS_LOOKED_AT 1024 /* where there is no /proc */
+#define FDS_LOOKED_AT 1024 /* where there is no /proc */
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* ---- descriptors ---- */
@@ -288,7 +288,7 @@ static struct shared shared_of(const struct stat *file)
     const struct dirent *entry;
     int fd;
 
-    for (fd = 0; all == NULL && fd < DESCRIPTORS_LOOKED_AT; fd++)
+    for (fd = 0; all == NULL && fd < FDS_LOOKED_AT; fd++)
         compare(&shared, fd, file);
     while (all != NULL && (entry = readdir(all)) != NULL)
         if (entry->d_name[0] != '.')

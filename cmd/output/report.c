@@ -186,20 +186,20 @@ bool report_keeps_stderr(void)
            (S_ISREG(file.st_mode) || isatty(STDERR_FILENO) != 0);
 }
 
-enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
-                          int sys)
+enum exit_reason report_fault(const struct report *report, enum exit_reason reason, const char *why,
+                              int sys)
 {
     char text[400];
 
     snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
     report_say(report, REPORT_FAILURE,
-               (struct message){.what = verdict_row(verdict)->name, .why = text});
-    return verdict;
+               (struct message){.what = exit_reason_row(reason)->name, .why = text});
+    return reason;
 }
 
 static void put_summary(struct json *json, const struct summary *summary, const char *key)
 {
-    json_string(json, "verdict", verdict_row(summary->verdict)->name);
+    json_string(json, "verdict", exit_reason_row(summary->reason)->name);
     json_number(json, "status", summary->status);
     json_number(json, "waited_ms", summary->waited_ms);
     json_number(json, "held_ms", summary->held_ms);

@@ -30,7 +30,7 @@ struct report {
 
 /* What is said: "rlock: KEY: what: why; hint". */
 struct message {
-    const char *what; /* a verdict's name, or a word for a step */
+    const char *what; /* an exit reason's name, or a word for a step */
     const char *why;  /* NULL: nothing to add */
     const char *hint; /* what can be done; NULL: nothing */
     const char *who;  /* for programs: whom it is about; NULL: nobody */
@@ -44,9 +44,11 @@ struct message {
  */
 void report_say(const struct report *report, enum report_level level, struct message message);
 
-/* report_fault: say how it ended and why, with the text of an errno or 0; returns the verdict. */
-enum verdict report_fault(const struct report *report, enum verdict verdict, const char *why,
-                          int sys);
+/*
+ * report_fault: say how it ended and why, with the text of an errno or 0; returns the exit reason.
+ */
+enum exit_reason report_fault(const struct report *report, enum exit_reason reason, const char *why,
+                              int sys);
 
 /* report_draw: bytes to a terminal, by a descriptor that never blocks: what isn't taken is lost. */
 void report_draw(int terminal, const char *bytes, size_t n);
@@ -62,7 +64,7 @@ bool report_keeps_stderr(void);
 
 /* How it ended, for --report. */
 struct summary {
-    enum verdict verdict;
+    enum exit_reason reason;
     int status;
     int64_t waited_ms;
     int64_t held_ms;

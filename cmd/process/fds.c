@@ -41,7 +41,7 @@ static void sort(int fds[], int n)
             }
 }
 
-void descriptors_keep(int keep[], int n)
+void fds_keep(int keep[], int n)
 {
     int next = STDERR_FILENO + 1;
     int i;
@@ -89,12 +89,12 @@ static void drop(bool is_ours, const int keep[], int n)
         closedir(all);
 }
 
-void descriptors_drop_inherited(void)
+void fds_drop_inherited(void)
 {
     drop(false, NULL, 0);
 }
 
-void descriptors_drop_ours(const int keep[], int n)
+void fds_drop_ours(const int keep[], int n)
 {
     drop(true, keep, n);
 }

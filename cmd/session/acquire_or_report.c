@@ -6,8 +6,8 @@
 #include <time.h>
 
 /* With several keys the one is named that is in the way. */
-static enum verdict say_busy(const struct session *session, enum verdict verdict,
-                             const struct rlock_obstacle *obstacle)
+static enum exit_reason say_busy(const struct session *session, enum exit_reason reason,
+                                 const struct rlock_obstacle *obstacle)
 {
     const struct options *options = session->options;
     char key[100] = "";
@@ -27,11 +27,12 @@ static enum verdict say_busy(const struct session *session, enum verdict verdict
                  *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
                  (int)(obstacle->left_ms % 1000 / 100));
     report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = verdict_row(verdict)->name, .why = why});
-    return verdict;
+               (struct message){.what = exit_reason_row(reason)->name, .why = why});
+    return reason;
 }
 
-static enum verdict say_done(const struct session *session, const struct rlock_obstacle *obstacle)
+static enum exit_reason say_done(const struct session *session,
+                                 const struct rlock_obstacle *obstacle)
 {
     time_t at = (time_t)(obstacle->since_ms / 1000);
     char when[40] = "";
@@ -42,14 +43,15 @@ static enum verdict say_done(const struct session *session, const struct rlock_o
         strftime(when, sizeof when, ", at %Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(why, sizeof why, "by %s%s", obstacle->holder, when);
     report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = verdict_row(VERDICT_DONE)->name,
+               (struct message){.what = exit_reason_row(REASON_DONE)->name,
                                 .why = why,
                                 .who = obstacle->holder,
                                 .at_ms = obstacle->since_ms});
-    return VERDICT_DONE;
+    return REASON_DONE;
 }
 
-enum verdict claim(struct session *session, struct rlock_grant *grant, int64_t *granted_ms)
+enum exit_reason acquire_or_report(struct session *session, struct rlock_grant *grant,
+                                   int64_t *granted_ms)
 {
     struct rlock_until until = {RLOCK_NEVER, session->signals.stop_fd};
     struct rlock_obstacle obstacle = {.left_ms = -1};
@@ -63,16 +65,16 @@ enum verdict claim(struct session *session, struct rlock_grant *grant, int64_t *
     while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
     *granted_ms = rlock_clock_ms();
     if (st == RLOCK_OK)
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     if (st == RLOCK_LOST)
-        return report_fault(&session->report, VERDICT_LOST,
+        return report_fault(&session->report, REASON_LOST,
                             "no outer lock holds it, as --nested wants: the lock of RLOCK_TOKEN is "
                             "gone, or another one",
                             0);
     if (st == RLOCK_STOPPED)
-        return VERDICT_INTERRUPTED;
+        return REASON_INTERRUPTED;
     if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)
-        return say_busy(session, verdict_of(st), &obstacle);
+        return say_busy(session, exit_reason_of(st), &obstacle);
     if (st == RLOCK_DONE)
         return say_done(session, &obstacle);
     return session_give_up(session, &err);

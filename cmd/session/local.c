@@ -155,7 +155,7 @@ static enum rlock_status take_turn(int dir, struct rlock_until until, int *turn,
     return st;
 }
 
-/* With the exclusive flock. No keeper waits for it to be free, so none can come in between. */
+/* With the exclusive flock. No renewer waits for it to be free, so none can come in between. */
 static enum rlock_status start(struct local *local, int dir, struct rlock_until until,
                                struct rlock_error *err)
 {

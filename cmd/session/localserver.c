@@ -2,15 +2,15 @@
 /*
  * localserver: the private server's process, from its start to its end.
  *
- * The server's parent is a keeper process, which is nobody's child. A child of
- * the keeper waits for the exclusive flock on LOCALDIR_USERS: it is granted when
- * nobody uses the server any more, and the keeper then ends the server while
- * newcomers wait for the flock. If the keeper dies the kernel ends both.
+ * The server's parent is a renewer process, which is nobody's child. A child of
+ * the renewer waits for the exclusive flock on LOCALDIR_USERS: it is granted when
+ * nobody uses the server any more, and the renewer then ends the server while
+ * newcomers wait for the flock. If the renewer dies the kernel ends both.
  *
- * Cleaners remove files that were not used for days, so the keeper marks the
+ * Cleaners remove files that were not used for days, so the renewer marks the
  * directory and its files as fresh each hour. Where the file it has locked is no
  * longer the one in the directory, others may use the server under the new
- * file: the keeper then waits for that one, too.
+ * file: the renewer then waits for that one, too.
  */
 #include "session/localserver.h"
 
@@ -150,10 +150,10 @@ static void become_server(pid_t keeper, int log)
     _exit(127);
 }
 
-/* ---- the keeper ---- */
+/* ---- the renewer ---- */
 
 /*
- * What the first user was started with is none of the keeper's business, and
+ * What the first user was started with is none of the renewer's business, and
  * would stay readable in /proc for as long as the last one. PATH is needed to
  * find the server.
  */
@@ -207,7 +207,7 @@ static void unblock(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Ends by itself when nobody uses the server any more: the flock is the keeper's then, too. */
+/* Ends by itself when nobody uses the server any more: the flock is the renewer's then, too. */
 static pid_t watch_users(int users, pid_t keeper)
 {
     pid_t watcher = fork();
@@ -275,7 +275,7 @@ static bool keep(int dir, int users, pid_t server)
     }
 }
 
-/* The keeper shares neither session, terminal nor descriptors with who started it. */
+/* The renewer shares neither session, terminal nor descriptors with who started it. */
 static void become_keeper(int dir, int log, int alive)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -292,7 +292,7 @@ static void become_keeper(int dir, int log, int alive)
     forget_start();
     for (i = 0; i <= STDERR_FILENO; i++)
         dup2(nothing, i);
-    descriptors_keep((int[]){dir, users, log, alive}, 4);
+    fds_keep((int[]){dir, users, log, alive}, 4);
     if (users < 0 || fchdir(dir) != 0)
         _exit(1);
     server = fork();
@@ -332,7 +332,7 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
-/* Wait until it answers; `keeper` is readable once the keeper, and so the server, has ended. */
+/* Wait until it answers; `renewer` is readable once the renewer, and so the server, has ended. */
 static enum rlock_status await(int dir, int keeper, int log, struct rlock_until until,
                                struct rlock_error *err)
 {
@@ -372,7 +372,7 @@ int64_t localserver_clients(int connection)
 enum rlock_status localserver_start(int dir, struct rlock_until until, struct rlock_error *err)
 {
     enum rlock_status st;
-    int alive[2] = {-1, -1}; /* the keeper holds one end: its end shows at the other */
+    int alive[2] = {-1, -1}; /* the renewer holds one end: its end shows at the other */
     int log = memfd_create("rlock-local", MFD_CLOEXEC);
     pid_t between = -1;
 

@@ -3,7 +3,7 @@
  * password_lookup: a process that looks a password up: in a file, or by a command.
  *
  * Why a process of its own: the password of each new connection is looked up
- * again, and the keeper, a thread, makes new connections. To open a file on a
+ * again, and the renewer, a thread, makes new connections. To open a file on a
  * network file system that hangs can't be cut short in a thread, and nothing
  * may fork beside one. So the helper is forked before there is a thread; what
  * hangs is the helper, while the program waits for it in its one poll. It ends
@@ -217,7 +217,7 @@ static void settle(struct helping *h)
     setsid();
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    descriptors_keep(&h->fd, 1);
+    fds_keep(&h->fd, 1);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* password_lookup: a process that looks a password up: in a file, or by a command. */
-#ifndef LOOKUP_H
-#define LOOKUP_H
+#ifndef PASSWORD_LOOKUP_H
+#define PASSWORD_LOOKUP_H
 
 #include <rlock.h>
 #include <sys/types.h>

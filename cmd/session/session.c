@@ -5,7 +5,7 @@
 #include "process/secret.h"
 #include "process/user.h"
 #include "session/credentials.h"
-#include "session/environ.h"
+#include "session/environment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -281,7 +281,7 @@ enum rlock_status session_open(struct session *session, const char *program,
 
 static const char *hint_for(const struct session *session, const struct rlock_error *err)
 {
-    if (verdict_of(err->status) == VERDICT_UNREACHABLE &&
+    if (exit_reason_of(err->status) == REASON_UNREACHABLE &&
         session->options->url_from == FROM_DEFAULT)
         return "-u URL names another server, and -u local: is one for this machine alone";
     if (err->reason == RLOCK_REASON_SENTINEL_LOGIN && !session->has_sentinel_password)
@@ -292,26 +292,26 @@ static const char *hint_for(const struct session *session, const struct rlock_er
     return NULL;
 }
 
-enum verdict session_give_up(const struct session *session, const struct rlock_error *err)
+enum exit_reason session_give_up(const struct session *session, const struct rlock_error *err)
 {
-    enum verdict verdict = verdict_of(err->status);
+    enum exit_reason reason = exit_reason_of(err->status);
 
     report_say(&session->report, REPORT_FAILURE,
-               (struct message){.what = verdict_row(verdict)->name,
+               (struct message){.what = exit_reason_row(reason)->name,
                                 .why = err->text,
                                 .hint = hint_for(session, err)});
-    return verdict;
+    return reason;
 }
 
-int session_status(const struct session *session, enum verdict verdict)
+int session_status(const struct session *session, enum exit_reason reason)
 {
-    if (verdict == VERDICT_GRANTED)
+    if (reason == REASON_GRANTED)
         return 0;
-    if (verdict == VERDICT_INTERRUPTED)
+    if (reason == REASON_INTERRUPTED)
         return 128 + session->number;
-    if (verdict_row(verdict)->status == verdict_row(VERDICT_BUSY)->status)
+    if (exit_reason_row(reason)->status == exit_reason_row(REASON_BUSY)->status)
         return (int)session->options->conflict_status;
-    return verdict_row(verdict)->status;
+    return exit_reason_row(reason)->status;
 }
 
 void session_leave(struct session *session)

@@ -42,10 +42,10 @@ enum rlock_status session_open(struct session *session, const char *program,
                                struct rlock_error *err);
 
 /* session_give_up: say what failed and what can be done; how that is called. */
-enum verdict session_give_up(const struct session *session, const struct rlock_error *err);
+enum exit_reason session_give_up(const struct session *session, const struct rlock_error *err);
 
 /* session_status: the exit status for how it ended; of a grant, where all is well, 0. */
-int session_status(const struct session *session, enum verdict verdict);
+int session_status(const struct session *session, enum exit_reason reason);
 
 /* session_leave: another process, forked from this one, goes on with it. */
 void session_leave(struct session *session);

@@ -10,14 +10,14 @@ struct token {
     char *text; /* the token, where it came from a file */
 };
 
-/* token_open: VERDICT_GRANTED; what else comes has been said. Close it in any case. */
-enum verdict token_open(struct token *token, const struct options *options);
+/* token_open: REASON_GRANTED; what else comes has been said. Close it in any case. */
+enum exit_reason token_open(struct token *token, const struct options *options);
 void token_close(struct token *token);
 
 /* token_until: for how long to ask the server. */
 struct rlock_until token_until(const struct token *token);
 
 /* token_not_yours: say so, and why; how that is called. */
-enum verdict token_not_yours(const struct token *token, const char *why);
+enum exit_reason token_not_yours(const struct token *token, const char *why);
 
 #endif

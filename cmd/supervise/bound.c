@@ -36,7 +36,7 @@ int bound_open(struct bound *bound, pid_t pid)
     *bound = (struct bound){.pid = pid, .fd = open_process(pid)};
     if (bound->fd < 0 || signal_process(bound->fd, 0) != 0)
         return errno;
-    return bound_has_ended(bound) ? ESRCH : tree_reserve(&bound->tree);
+    return bound_has_ended(bound) ? ESRCH : proctree_reserve(&bound->tree);
 }
 
 void bound_name(pid_t pid, char name[32])
@@ -62,7 +62,7 @@ const char *bound_refusal(pid_t pid)
     if (pid == getpid())
         return "it is this rlock, which ends at once; a shell's own process is $$ where it doesn't "
                "exec rlock";
-    if ((tree_flags(pid) & TREE_KERNEL_THREAD) != 0)
+    if ((proctree_flags(pid) & PROCTREE_KERNEL_THREAD) != 0)
         return "it is a thread of the kernel, which nobody can end";
     return NULL;
 }
@@ -83,26 +83,26 @@ void bound_signal(const struct bound *bound, int number)
 static void end_once(struct bound *bound, int number)
 {
     if (number == SIGTERM)
-        tree_term(&bound->tree);
+        proctree_term(&bound->tree);
     else
-        tree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
+        proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
 
 void bound_end(struct bound *bound, int64_t kill_ms)
 {
     int number = SIGTERM;
 
-    tree_set_root(&bound->tree, bound->pid);
-    tree_spare(&bound->tree, getpid());
-    if (getppid() == bound->keeper)
-        tree_spare(&bound->tree, bound->keeper);
+    proctree_set_root(&bound->tree, bound->pid);
+    proctree_spare(&bound->tree, getpid());
+    if (getppid() == bound->renew_daemon)
+        proctree_spare(&bound->tree, bound->renew_daemon);
     if (bound_has_ended(bound)) /* then its number may be another's */
         return;
     if (rlock_clock_ms() < kill_ms) { /* else another of ours has sent TERM, and is too late */
         end_once(bound, SIGTERM);
         signal_process(bound->fd, SIGTERM);
     }
-    while (tree_look(&bound->tree) > 0 || !bound_has_ended(bound)) {
+    while (proctree_look(&bound->tree) > 0 || !bound_has_ended(bound)) {
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
             break;
         if (rlock_clock_ms() >= kill_ms) {

@@ -7,9 +7,9 @@
 
 struct bound {
     pid_t pid;
-    int fd;       /* of the process, whoever gets its number later; -1: none */
-    pid_t keeper; /* whose leash we are: left alone, as long as it is our parent; 0: nobody */
-    struct tree tree;
+    int fd;             /* of the process, whoever gets its number later; -1: none */
+    pid_t renew_daemon; /* our parent, left alone as long as it is that; 0: nobody */
+    struct proctree tree;
 };
 
 /* bound_open: a process that is the caller's own to end. 0, or an errno; ESRCH: it has ended. */

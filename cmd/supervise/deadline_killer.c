@@ -22,15 +22,15 @@
 
 #define HEARD_WITHIN_MS 1000
 
-struct leash_word {
+struct deadline_killer_word {
     bool is_over; /* nothing is to be ended any more */
-    struct leash_times times;
+    struct deadline_killer_times times;
 };
 
 /* All that was said meanwhile, before acting on what was said earlier. */
-static bool listen_to_keeper(int *fd, struct leash_times *times)
+static bool listen_to_keeper(int *fd, struct deadline_killer_times *times)
 {
-    struct leash_word word;
+    struct deadline_killer_word word;
     ssize_t n;
 
     while (*fd >= 0 && (n = recv(*fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word) {
@@ -46,11 +46,11 @@ static bool listen_to_keeper(int *fd, struct leash_times *times)
 }
 
 /*
- * Only now, as to say something may take its time. The keeper may have come to the same end at the
+ * Only now, as to say something may take its time. The renewer may have come to the same end at the
  * same time, and then tells more of it than we know.
  */
 static void say_why(const struct bound *bound, const struct report *report, int *fd,
-                    struct leash_times *times)
+                    struct deadline_killer_times *times)
 {
     struct pollfd keeper = {.fd = *fd, .events = POLLIN};
     const char *why = "the process that renews its lease is stopped, or did not get to run";
@@ -66,8 +66,8 @@ static void say_why(const struct bound *bound, const struct report *report, int 
     report_say(report, REPORT_FAILURE, (struct message){.what = "lost", .why = why, .hint = hint});
 }
 
-static _Noreturn void be_leash(struct bound *bound, struct leash_times times, int keep_fd, int fd,
-                               const struct report *report)
+static _Noreturn void be_leash(struct bound *bound, struct deadline_killer_times times, int keep_fd,
+                               int fd, const struct report *report)
 {
     int timer = timer_open();
     struct pollfd watch[] = {{.fd = fd, .events = POLLIN},
@@ -75,7 +75,7 @@ static _Noreturn void be_leash(struct bound *bound, struct leash_times times, in
                              {.fd = bound->fd, .events = POLLIN}};
 
     prctl(PR_SET_NAME, "rlock-leash");
-    descriptors_keep((int[]){fd, timer, bound->fd, keep_fd}, 4);
+    fds_keep((int[]){fd, timer, bound->fd, keep_fd}, 4);
     while (listen_to_keeper(&fd, &times)) {
         if (bound_has_ended(bound))
             break;
@@ -91,47 +91,48 @@ static _Noreturn void be_leash(struct bound *bound, struct leash_times times, in
     _exit(0);
 }
 
-int leash_start(struct leash *leash, const struct bound *bound, struct leash_times times,
-                int keep_fd, const struct report *report)
+int deadline_killer_start(struct deadline_killer *killer, const struct bound *bound,
+                          struct deadline_killer_times times, int keep_fd,
+                          const struct report *report)
 {
     struct bound mine = *bound;
     int pair[2];
     int failed;
 
-    *leash = (struct leash){.fd = -1};
+    *killer = (struct deadline_killer){.fd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
-    mine.keeper = getpid();
-    leash->pid = fork();
-    if (leash->pid == 0) {
+    mine.renew_daemon = getpid();
+    killer->pid = fork();
+    if (killer->pid == 0) {
         close(pair[0]);
         be_leash(&mine, times, keep_fd, pair[1], report);
     }
     close(pair[1]);
-    leash->fd = pair[0];
-    if (leash->pid > 0)
+    killer->fd = pair[0];
+    if (killer->pid > 0)
         return 0;
     failed = errno;
-    close(leash->fd);
-    *leash = (struct leash){.fd = -1};
+    close(killer->fd);
+    *killer = (struct deadline_killer){.fd = -1};
     return failed;
 }
 
-static bool say(const struct leash *leash, struct leash_word word)
+static bool say(const struct deadline_killer *killer, struct deadline_killer_word word)
 {
-    return leash->fd >= 0 &&
-           send(leash->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof word;
+    return killer->fd >= 0 &&
+           send(killer->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof word;
 }
 
-bool leash_set(const struct leash *leash, struct leash_times times)
+bool deadline_killer_set(const struct deadline_killer *killer, struct deadline_killer_times times)
 {
-    return say(leash, (struct leash_word){.times = times});
+    return say(killer, (struct deadline_killer_word){.times = times});
 }
 
-void leash_drop(struct leash *leash)
+void deadline_killer_drop(struct deadline_killer *killer)
 {
-    say(leash, (struct leash_word){.is_over = true});
-    if (leash->fd >= 0)
-        close(leash->fd);
-    leash->fd = -1;
+    say(killer, (struct deadline_killer_word){.is_over = true});
+    if (killer->fd >= 0)
+        close(killer->fd);
+    killer->fd = -1;
 }

@@ -45,7 +45,7 @@ static bool waits_for_vfork(pid_t thread)
     long number;
     int fd;
 
-    if (tree_state(thread) != 'D')
+    if (proctree_state(thread) != 'D')
         return false;
     snprintf(path, sizeof path, "/proc/%d/syscall", (int)thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -83,17 +83,17 @@ static bool counts_as_dead(struct pass *pass, char state)
 /* One that was told to stop before. It may have ended instead, and wait to be reaped. */
 static void judge_ours(struct pass *pass, pid_t thread)
 {
-    if (!counts_as_dead(pass, tree_state(thread)) && !waits_for_vfork(thread))
+    if (!counts_as_dead(pass, proctree_state(thread)) && !waits_for_vfork(thread))
         pass->is_still = false;
 }
 
 /* One that we can't hold. Who traces it may be held by us, and it be still. */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
-    char state = tree_state(thread);
+    char state = proctree_state(thread);
     bool is_still = state == 't' || waits_for_vfork(thread);
 
-    if (counts_as_dead(pass, state) || (is_still && is_held(tree_tracer(thread))))
+    if (counts_as_dead(pass, state) || (is_still && is_held(proctree_tracer(thread))))
         return;
     pass->is_still = false;
     if (state != '\0')
@@ -119,11 +119,11 @@ static void stop(pid_t thread, void *context)
         judge_ours(pass, thread);
 }
 
-static struct pass look(struct tree *tree)
+static struct pass look(struct proctree *tree)
 {
     struct pass pass = {.is_still = true};
 
-    if (!tree_each_thread(tree, false, stop, &pass))
+    if (!proctree_each_thread(tree, false, stop, &pass))
         pass = (struct pass){.refused = ENOMEM};
     return pass;
 }
@@ -132,7 +132,7 @@ static struct pass look(struct tree *tree)
  * What a process leaves when it ends comes to us, perhaps after we looked
  * there: so two looks, and nobody may have ended in between.
  */
-bool freeze_tree(struct tree *tree, int *refused)
+bool freeze_tree(struct proctree *tree, int *refused)
 {
     struct pass first = look(tree);
     struct pass second;
@@ -176,17 +176,17 @@ void freeze_release_one(pid_t thread, int64_t not_after_ms)
 }
 
 /* Parents last: while they are held, nobody below changes its place. */
-void freeze_release(struct tree *tree, int64_t not_after_ms)
+void freeze_release(struct proctree *tree, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
 
     do {
         release.n = 0;
-        tree_each_thread(tree, true, let_go, &release);
+        proctree_each_thread(tree, true, let_go, &release);
     } while (release.n > 0); /* unless somebody killed a parent just then */
 }
 
-void freeze_end(struct tree *tree)
+void freeze_end(struct proctree *tree)
 {
     int refused;
     int i;

@@ -14,17 +14,17 @@
  *
  * If this process dies, what it holds still is killed by the kernel.
  */
-bool freeze_tree(struct tree *tree, int *refused);
+bool freeze_tree(struct proctree *tree, int *refused);
 
 /*
  * freeze_release: let go all that are stopped, but none after `not_after_ms`
  * on rlock_clock_ms(). One that stops only later is seen by waitpid(2) as
  * stopped, and is let go by freeze_release_one().
  */
-void freeze_release(struct tree *tree, int64_t not_after_ms);
+void freeze_release(struct proctree *tree, int64_t not_after_ms);
 void freeze_release_one(pid_t thread, int64_t not_after_ms);
 
 /* freeze_end: let go everything, also what has yet to stop: after it this process may end. */
-void freeze_end(struct tree *tree);
+void freeze_end(struct proctree *tree);
 
 #endif

@@ -40,10 +40,10 @@ extern char **environ;
 #define KILL_FAST_MS 2000    /* what lives after so long of KILL can't be ended, or not yet */
 #define HEARD_WITHIN_MS 1000
 
-struct ward {
-    const struct ward_plan *plan;
+struct guard {
+    const struct guard_plan *plan;
     pid_t program;
-    struct tree *tree;
+    struct proctree *tree;
     int fd;
     int children; /* signalfd: SIGCHLD */
     int timer;
@@ -71,14 +71,14 @@ struct ward {
     bool refused_kill;
 };
 
-static void tell(const struct ward *ward, struct ward_news news)
+static void tell(const struct guard *guard, struct guard_news news)
 {
-    (void)!send(ward->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)!send(guard->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* ---- who can't be ended ---- */
 
-void ward_say_refused(const struct report *report, pid_t pid, const char *hint)
+void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 {
     char name[32];
     char why[128];
@@ -90,179 +90,179 @@ void ward_say_refused(const struct report *report, pid_t pid, const char *hint)
 }
 
 /* Once for each; and once more when it comes to KILL, as the program waits for no end then. */
-static void tell_refused(struct ward *ward, bool was_kill)
+static void tell_refused(struct guard *guard, bool was_kill)
 {
-    pid_t pid = ward->tree->refused;
+    pid_t pid = guard->tree->refused;
 
-    if (pid == 0 || (pid == ward->refused_pid && was_kill == ward->refused_kill))
+    if (pid == 0 || (pid == guard->refused_pid && was_kill == guard->refused_kill))
         return;
-    ward->refused_pid = pid;
-    ward->refused_kill = was_kill;
-    if (ward->is_alone)
-        ward_say_refused(ward->plan->report, pid, "the lock is free when its ttl ends");
+    guard->refused_pid = pid;
+    guard->refused_kill = was_kill;
+    if (guard->is_alone)
+        guard_say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
     else
-        tell(ward, (struct ward_news){.says = WARD_REFUSED, .pid = pid, .was_kill = was_kill});
+        tell(guard, (struct guard_news){.says = GUARD_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
 /* ---- what must end ---- */
 
 /* Everything below us; without /proc it is the command that is known. */
-static void signal_tree(const struct ward *ward, int number)
+static void signal_tree(const struct guard *guard, int number)
 {
-    if (tree_signal(ward->tree, number) == 0 && !ward->has_ended)
-        kill(ward->command, number);
+    if (proctree_signal(guard->tree, number) == 0 && !guard->has_ended)
+        kill(guard->command, number);
 }
 
-static void term(struct ward *ward)
+static void term(struct guard *guard)
 {
-    if (ward->is_termed)
+    if (guard->is_termed)
         return;
-    ward->is_termed = true;
-    if (tree_term(ward->tree) == 0 && !ward->has_ended)
-        kill(ward->command, SIGTERM);
-    tell_refused(ward, false);
+    guard->is_termed = true;
+    if (proctree_term(guard->tree) == 0 && !guard->has_ended)
+        kill(guard->command, SIGTERM);
+    tell_refused(guard, false);
 }
 
-static void end_by(struct ward *ward, int64_t kill_ms)
+static void end_by(struct guard *guard, int64_t kill_ms)
 {
-    if (ward->is_frozen)
+    if (guard->is_frozen)
         kill_ms = 0; /* TERM would be no use to it */
-    if (kill_ms < ward->kill_ms)
-        ward->kill_ms = kill_ms;
-    term(ward);
+    if (kill_ms < guard->kill_ms)
+        guard->kill_ms = kill_ms;
+    term(guard);
 }
 
-static bool must_drain(const struct ward *ward)
+static bool must_drain(const struct guard *guard)
 {
-    return ward->plan->wait_all || ward->is_termed || ward->is_alone;
+    return guard->plan->wait_all || guard->is_termed || guard->is_alone;
 }
 
-static bool is_done(const struct ward *ward)
+static bool is_done(const struct guard *guard)
 {
-    return ward->has_ended && (ward->childless || !must_drain(ward));
+    return guard->has_ended && (guard->childless || !must_drain(guard));
 }
 
 /* A child of ours, the command or an orphan of its tree. */
 static void note_end(pid_t pid, int status, void *context)
 {
-    struct ward *ward = context;
+    struct guard *guard = context;
 
-    ward->is_in_doubt = true;
-    if (pid != ward->command)
+    guard->is_in_doubt = true;
+    if (pid != guard->command)
         return;
-    ward->status = status;
-    ward->has_ended = true;
+    guard->status = status;
+    guard->has_ended = true;
 }
 
 /*
  * A few at once: each wait for one of some thousand that were frozen makes the kernel look at all
  * of them, and to have waited for all of them would be too late to say that they are.
  */
-static void reap(struct ward *ward)
+static void reap(struct guard *guard)
 {
     struct signalfd_siginfo seen;
     int n = 0;
     int status;
     pid_t pid;
 
-    while (read(ward->children, &seen, sizeof seen) > 0)
+    while (read(guard->children, &seen, sizeof seen) > 0)
         continue;
     for (pid = 1; pid > 0 && n < REAPED_AT_ONCE; n++) {
         pid = waitpid(-1, &status, WNOHANG | __WALL);
         if (pid <= 0)
             break;
         if (WIFSTOPPED(status)) {
-            if (!ward->is_frozen) /* asked to before the release, and stopped after it */
-                freeze_release_one(pid, ward->lease.term_ms);
+            if (!guard->is_frozen) /* asked to before the release, and stopped after it */
+                freeze_release_one(pid, guard->lease.term_ms);
             continue;
         }
-        note_end(pid, status, ward);
+        note_end(pid, status, guard);
     }
-    ward->childless = pid < 0;
-    ward->has_more = pid > 0;
+    guard->childless = pid < 0;
+    guard->has_more = pid > 0;
     /* what a signal ended did not leave the rest of its tree behind on purpose */
-    if (ward->has_ended && WIFSIGNALED(ward->status) && !ward->childless && !ward->is_termed)
-        end_by(ward, rlock_clock_ms() + ward->grace_ms);
+    if (guard->has_ended && WIFSIGNALED(guard->status) && !guard->childless && !guard->is_termed)
+        end_by(guard, rlock_clock_ms() + guard->grace_ms);
 }
 
-static void freeze(struct ward *ward)
+static void freeze(struct guard *guard)
 {
     int refused;
 
-    ward->is_frozen = true;
-    if (ward->still_ms != 0 && !ward->is_in_doubt)
+    guard->is_frozen = true;
+    if (guard->still_ms != 0 && !guard->is_in_doubt)
         return;
-    if (!freeze_tree(ward->tree, &refused)) {
+    if (!freeze_tree(guard->tree, &refused)) {
         if (refused != 0)
-            ward->refused = refused;
+            guard->refused = refused;
         return;
     }
-    ward->is_in_doubt = false;
-    if (ward->still_ms != 0)
+    guard->is_in_doubt = false;
+    if (guard->still_ms != 0)
         return;
-    if (rlock_clock_ms() >= ward->lease.kill_ms)
+    if (rlock_clock_ms() >= guard->lease.kill_ms)
         return; /* too late to be believed: we may have been stopped meanwhile */
-    ward->still_ms = rlock_clock_ms();
-    tell(ward, (struct ward_news){.says = WARD_PAUSED, .still_ms = ward->still_ms});
+    guard->still_ms = rlock_clock_ms();
+    tell(guard, (struct guard_news){.says = GUARD_PAUSED, .still_ms = guard->still_ms});
 }
 
 /* The lease's end is near. What was to end anyway isn't frozen any more. */
-static void lapse(struct ward *ward)
+static void lapse(struct guard *guard)
 {
-    if (ward->plan->pauses && (ward->is_frozen || !ward->is_termed)) {
-        freeze(ward);
+    if (guard->plan->pauses && (guard->is_frozen || !guard->is_termed)) {
+        freeze(guard);
         return;
     }
-    ward->by_lease = true;
-    term(ward);
+    guard->by_lease = true;
+    term(guard);
 }
 
 /* Nothing of a frozen tree runs, so no end of a lease can be too late for it. */
-static bool is_overdue(const struct ward *ward)
+static bool is_overdue(const struct guard *guard)
 {
-    return ward->still_ms == 0 && rlock_clock_ms() >= ward->lease.kill_ms;
+    return guard->still_ms == 0 && rlock_clock_ms() >= guard->lease.kill_ms;
 }
 
-static void end_tree(struct ward *ward)
+static void end_tree(struct guard *guard)
 {
-    ward->is_termed = true;
-    if (ward->killed_ms == 0)
-        ward->killed_ms = rlock_clock_ms();
-    if (!ward->has_ended)
-        kill(ward->command, SIGKILL); /* all that is known where there is no /proc */
-    tree_kill(ward->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, ward);
-    tell_refused(ward, true);
+    guard->is_termed = true;
+    if (guard->killed_ms == 0)
+        guard->killed_ms = rlock_clock_ms();
+    if (!guard->has_ended)
+        kill(guard->command, SIGKILL); /* all that is known where there is no /proc */
+    proctree_kill(guard->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, guard);
+    tell_refused(guard, true);
 }
 
-static void judge(struct ward *ward)
+static void judge(struct guard *guard)
 {
     int64_t now = rlock_clock_ms();
 
-    if (now >= ward->lease.term_ms) {
-        lapse(ward);
-    } else if (ward->is_frozen && !ward->is_termed) {
-        freeze_release(ward->tree, ward->lease.term_ms);
-        ward->is_frozen = false;
+    if (now >= guard->lease.term_ms) {
+        lapse(guard);
+    } else if (guard->is_frozen && !guard->is_termed) {
+        freeze_release(guard->tree, guard->lease.term_ms);
+        guard->is_frozen = false;
     }
-    if (is_overdue(ward))
-        ward->by_lease = true;
-    if (ward->is_alone || is_overdue(ward) || now >= ward->kill_ms)
-        end_tree(ward);
+    if (is_overdue(guard))
+        guard->by_lease = true;
+    if (guard->is_alone || is_overdue(guard) || now >= guard->kill_ms)
+        end_tree(guard);
 }
 
 /* ---- what the program says ---- */
 
-static void extend(struct ward *ward, struct deadlines lease)
+static void extend(struct guard *guard, struct deadlines lease)
 {
-    if (ward->by_lease)
+    if (guard->by_lease)
         return; /* too late: the tree is ending */
-    if (ward->still_ms != 0 && (ward->is_termed || rlock_clock_ms() >= lease.term_ms)) {
-        tell(ward, (struct ward_news){.says = WARD_PAUSED, .still_ms = ward->still_ms});
+    if (guard->still_ms != 0 && (guard->is_termed || rlock_clock_ms() >= lease.term_ms)) {
+        tell(guard, (struct guard_news){.says = GUARD_PAUSED, .still_ms = guard->still_ms});
         return;
     }
-    ward->lease = lease;
-    ward->still_ms = 0; /* it goes on soon, and once we agree the program counts with that */
-    tell(ward, (struct ward_news){.says = WARD_AGREES, .lease = lease});
+    guard->lease = lease;
+    guard->still_ms = 0; /* it goes on soon, and once we agree the program counts with that */
+    tell(guard, (struct guard_news){.says = GUARD_AGREES, .lease = lease});
 }
 
 static bool asks_for_the_end(int number)
@@ -270,35 +270,36 @@ static bool asks_for_the_end(int number)
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
-static void pass_on(struct ward *ward, const struct ward_word *word)
+static void pass_on(struct guard *guard, const struct guard_word *word)
 {
-    if (ward->is_frozen && asks_for_the_end(word->signal)) {
-        end_by(ward, 0); /* it can't answer, and may not run until it can */
+    if (guard->is_frozen && asks_for_the_end(word->signal)) {
+        end_by(guard, 0); /* it can't answer, and may not run until it can */
         return;
     }
-    if (word->to_all_ms > ward->started_ms)
+    if (word->to_all_ms > guard->started_ms)
         return; /* the command was of the job by then, and has it */
-    if (ward->has_ended)
-        signal_tree(ward, word->signal);
-    else if (kill(ward->command, word->signal) != 0 && errno == EPERM) /* not reaped yet: its pid */
-        ward->tree->refused = ward->command;
+    if (guard->has_ended)
+        signal_tree(guard, word->signal);
+    else if (kill(guard->command, word->signal) != 0 &&
+             errno == EPERM) /* not reaped yet: its pid */
+        guard->tree->refused = guard->command;
     if (asks_for_the_end(word->signal))
-        tell_refused(ward, false);
+        tell_refused(guard, false);
 }
 
-static void obey(struct ward *ward, const struct ward_word *word)
+static void obey(struct guard *guard, const struct guard_word *word)
 {
     switch (word->order) {
-    case WARD_START:
+    case GUARD_START:
         break;
-    case WARD_EXTEND:
-        extend(ward, word->lease);
+    case GUARD_EXTEND:
+        extend(guard, word->lease);
         break;
-    case WARD_SIGNAL:
-        pass_on(ward, word);
+    case GUARD_SIGNAL:
+        pass_on(guard, word);
         break;
-    case WARD_END:
-        end_by(ward, word->lease.kill_ms);
+    case GUARD_END:
+        end_by(guard, word->lease.kill_ms);
         break;
     }
 }
@@ -308,79 +309,79 @@ static void obey(struct ward *ward, const struct ward_word *word)
  * as long as the program is our parent we listen again. What it has to say meanwhile is late, and
  * without word of a renewal the tree ends by the lease that we know.
  */
-static void listen_to_program(struct ward *ward)
+static void listen_to_program(struct guard *guard)
 {
-    struct ward_word word;
+    struct guard_word word;
     ssize_t n;
 
-    while ((n = recv(ward->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
-        obey(ward, &word);
-    ward->is_deaf = n < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNRESET;
-    if (n == 0 || (n < 0 && errno == ECONNRESET) || (ward->is_deaf && getppid() != ward->program))
-        ward->is_alone = true;
+    while ((n = recv(guard->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
+        obey(guard, &word);
+    guard->is_deaf = n < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNRESET;
+    if (n == 0 || (n < 0 && errno == ECONNRESET) || (guard->is_deaf && getppid() != guard->program))
+        guard->is_alone = true;
 }
 
 /* ---- waiting ---- */
 
-static bool is_unsettled(const struct ward *ward)
+static bool is_unsettled(const struct guard *guard)
 {
-    return ward->is_frozen && (ward->still_ms == 0 || ward->is_in_doubt);
+    return guard->is_frozen && (guard->still_ms == 0 || guard->is_in_doubt);
 }
 
-static int64_t earliest(const struct ward *ward)
+static int64_t earliest(const struct guard *guard)
 {
-    int64_t at = ward->is_termed || ward->is_frozen ? RLOCK_NEVER : ward->lease.term_ms;
+    int64_t at = guard->is_termed || guard->is_frozen ? RLOCK_NEVER : guard->lease.term_ms;
 
-    if (ward->still_ms == 0 && ward->lease.kill_ms < at)
-        at = ward->lease.kill_ms;
-    if (ward->kill_ms < at)
-        at = ward->kill_ms;
-    if (ward->has_more)
+    if (guard->still_ms == 0 && guard->lease.kill_ms < at)
+        at = guard->lease.kill_ms;
+    if (guard->kill_ms < at)
+        at = guard->kill_ms;
+    if (guard->has_more)
         return 0;
-    if (ward->killed_ms != 0 && rlock_clock_ms() < ward->killed_ms + KILL_FAST_MS)
+    if (guard->killed_ms != 0 && rlock_clock_ms() < guard->killed_ms + KILL_FAST_MS)
         return 0;
-    if (ward->is_alone || ward->is_deaf || at <= rlock_clock_ms() || is_unsettled(ward))
-        at = rlock_clock_ms() + (ward->refused_kill ? AGAIN_REFUSED_MS : AGAIN_MS);
+    if (guard->is_alone || guard->is_deaf || at <= rlock_clock_ms() || is_unsettled(guard))
+        at = rlock_clock_ms() + (guard->refused_kill ? AGAIN_REFUSED_MS : AGAIN_MS);
     return at;
 }
 
-static void wait_for_something(const struct ward *ward)
+static void wait_for_something(const struct guard *guard)
 {
     struct pollfd watch[] = {
-        {.fd = ward->is_alone || ward->is_deaf ? -1 : ward->fd, .events = POLLIN},
-        {.fd = ward->children, .events = POLLIN},
-        {.fd = ward->timer, .events = POLLIN}};
+        {.fd = guard->is_alone || guard->is_deaf ? -1 : guard->fd, .events = POLLIN},
+        {.fd = guard->children, .events = POLLIN},
+        {.fd = guard->timer, .events = POLLIN}};
 
-    int64_t at = earliest(ward);
+    int64_t at = earliest(guard);
 
-    timer_set(ward->timer, at);
+    timer_set(guard->timer, at);
     poll(watch, sizeof watch / sizeof watch[0], at == 0 ? 0 : -1);
 }
 
 /* ---- the life of a guard ---- */
 
 /* A process that is killed closes its descriptors a moment before it stops being our parent. */
-static bool program_lives(const struct ward *ward)
+static bool program_lives(const struct guard *guard)
 {
-    return (tree_flags(ward->program) & TREE_EXITING) == 0 && getppid() == ward->program;
+    return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
 }
 
 /* The program's last words, where it can't say them. */
-static void speak(const struct ward *ward)
+static void speak(const struct guard *guard)
 {
-    struct pollfd program = {.fd = ward->fd, .events = POLLIN};
+    struct pollfd program = {.fd = guard->fd, .events = POLLIN};
 
-    if (ward->is_alone && program_lives(ward))
+    if (guard->is_alone && program_lives(guard))
         return; /* it closed the socket itself: it knows */
-    if (ward->is_alone)
-        report_say(ward->plan->report, REPORT_FAILURE,
+    if (guard->is_alone)
+        report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
-                                    .why = ward->refused_kill
+                                    .why = guard->refused_kill
                                                ? "rlock was killed while the command ran"
                                                : "rlock was killed, so the command was ended",
                                     .hint = "the lock is free when its ttl ends"});
-    else if (ward->by_lease && poll(&program, 1, HEARD_WITHIN_MS) == 0)
-        report_say(ward->plan->report, REPORT_FAILURE,
+    else if (guard->by_lease && poll(&program, 1, HEARD_WITHIN_MS) == 0)
+        report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
                                     .why = "rlock was stopped for too long, or did not get to run, "
                                            "so the command was ended before the lease"});
@@ -390,9 +391,9 @@ static void speak(const struct ward *ward)
  * What the program opened is not the guard's: a copy would keep its connection
  * alive. What it was started with is the command's.
  */
-static void settle(struct ward *ward)
+static void settle(struct guard *guard)
 {
-    const struct ward_plan *plan = ward->plan;
+    const struct guard_plan *plan = guard->plan;
     sigset_t all;
     sigset_t child;
 
@@ -400,56 +401,56 @@ static void settle(struct ward *ward)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    descriptors_drop_ours((int[]){ward->fd, plan->keep_fd}, 2);
-    tree_set_root(ward->tree, getpid());
+    fds_drop_ours((int[]){guard->fd, plan->keep_fd}, 2);
+    proctree_set_root(guard->tree, getpid());
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    ward->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    ward->timer = timer_open();
-    ward->failed = ward->children < 0 || ward->timer < 0 ? errno : 0;
+    guard->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    guard->timer = timer_open();
+    guard->failed = guard->children < 0 || guard->timer < 0 ? errno : 0;
     if (plan->keys == NULL ||
-        !environment_make(&ward->environment, environ, plan->keys, plan->keeps_secrets))
-        ward->failed = ENOMEM;
+        !environment_make(&guard->environment, environ, plan->keys, plan->keeps_secrets))
+        guard->failed = ENOMEM;
     if (plan->lock != NULL)
         rlock_forget_passwords(plan->lock);
     if (!plan->keeps_secrets)
         secret_is_forgotten();
 }
 
-static void wait_for_start(const struct ward *ward, struct ward_word *word)
+static void wait_for_start(const struct guard *guard, struct guard_word *word)
 {
     ssize_t n;
 
-    while ((n = recv(ward->fd, word, sizeof *word, 0)) < 0 && getppid() == ward->program)
+    while ((n = recv(guard->fd, word, sizeof *word, 0)) < 0 && getppid() == guard->program)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);
     if (n != (ssize_t)sizeof *word)
         _exit(0);
 }
 
-static void start(struct ward *ward, const struct ward_word *word)
+static void start(struct guard *guard, const struct guard_word *word)
 {
-    const struct ward_plan *plan = ward->plan;
-    struct ward_news news = {.says = WARD_FAILED, .failed = ward->failed};
+    const struct guard_plan *plan = guard->plan;
+    struct guard_news news = {.says = GUARD_FAILED, .failed = guard->failed};
     struct spawn_plan command = plan->spawn;
 
-    ward->lease = word->lease;
-    ward->grace_ms = word->grant.timing.grace_ms;
+    guard->lease = word->lease;
+    guard->grace_ms = word->grant.timing.grace_ms;
     command.not_after_ms = word->not_after_ms;
-    if (!news.failed && !environment_grant(&ward->environment, &word->grant, plan->has_slot))
+    if (!news.failed && !environment_grant(&guard->environment, &word->grant, plan->has_slot))
         news.failed = ENOMEM;
-    command.envp = ward->environment.all;
+    command.envp = guard->environment.all;
     if (!news.failed)
-        ward->command = spawn(&command, &news.forked, &news.failed);
+        guard->command = spawn(&command, &news.forked, &news.failed);
     environment_forget(environ); /* of what was to be passed on */
     secret_is_forgotten();
-    ward->started_ms = rlock_clock_ms();
-    if (ward->command == 0) {
-        tell(ward, news);
+    guard->started_ms = rlock_clock_ms();
+    if (guard->command == 0) {
+        tell(guard, news);
         _exit(0);
     }
-    descriptors_keep(
-        (int[]){ward->fd, plan->keep_fd, ward->children, ward->timer, ward->tree->children}, 5);
+    fds_keep(
+        (int[]){guard->fd, plan->keep_fd, guard->children, guard->timer, guard->tree->children}, 5);
     /*
      * Out of the job: a KILL for the whole process group leaves someone to clean up. And out of
      * the session, or the group would have had a link to it in us, and with the command lose it:
@@ -459,39 +460,39 @@ static void start(struct ward *ward, const struct ward_word *word)
 }
 
 /* To end takes time, and what the program does next is not to share a processor with that. */
-static void wait_for_dismissal(const struct ward *ward)
+static void wait_for_dismissal(const struct guard *guard)
 {
-    struct ward_word word;
+    struct guard_word word;
 
-    while (recv(ward->fd, &word, sizeof word, 0) > 0)
+    while (recv(guard->fd, &word, sizeof word, 0) > 0)
         continue;
 }
 
-_Noreturn void ward_run(const struct ward_plan *plan, struct tree *tree, int fd)
+_Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
 {
-    struct ward ward = {
+    struct guard guard = {
         .plan = plan, .program = getppid(), .tree = tree, .fd = fd, .kill_ms = RLOCK_NEVER};
-    struct ward_word word;
+    struct guard_word word;
 
-    settle(&ward);
-    wait_for_start(&ward, &word);
-    start(&ward, &word);
-    while (!is_done(&ward)) {
-        wait_for_something(&ward);
-        listen_to_program(&ward);
-        reap(&ward);
-        if (!is_done(&ward))
-            judge(&ward);
+    settle(&guard);
+    wait_for_start(&guard, &word);
+    start(&guard, &word);
+    while (!is_done(&guard)) {
+        wait_for_something(&guard);
+        listen_to_program(&guard);
+        reap(&guard);
+        if (!is_done(&guard))
+            judge(&guard);
     }
-    if (ward.is_frozen)
+    if (guard.is_frozen)
         freeze_end(tree); /* what the command left behind on purpose */
-    tell(&ward, (struct ward_news){.says = WARD_DONE,
-                                   .status = ward.status,
-                                   .still_ms = ward.still_ms ? ward.still_ms : rlock_clock_ms(),
-                                   .by_lease = ward.by_lease,
-                                   .is_alone = ward.is_alone,
-                                   .refused = ward.refused});
-    speak(&ward);
-    wait_for_dismissal(&ward);
+    tell(&guard, (struct guard_news){.says = GUARD_DONE,
+                                     .status = guard.status,
+                                     .still_ms = guard.still_ms ? guard.still_ms : rlock_clock_ms(),
+                                     .by_lease = guard.by_lease,
+                                     .is_alone = guard.is_alone,
+                                     .refused = guard.refused});
+    speak(&guard);
+    wait_for_dismissal(&guard);
     _exit(0);
 }

@@ -29,12 +29,12 @@
  * Whoever called exec on us may have left us children of its own: none of ours to end. They are not
  * reaped, so that their numbers stay theirs.
  */
-static int note_others(struct guard *guard)
+static int note_others(struct guard_client *guard)
 {
     siginfo_t any;
 
     if (guard->tree.place == NULL) {
-        int failed = tree_reserve(&guard->tree);
+        int failed = proctree_reserve(&guard->tree);
 
         if (failed)
             return failed;
@@ -42,14 +42,14 @@ static int note_others(struct guard *guard)
     if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0) {
         if (guard->tree.children >= 0)
             close(guard->tree.children);
-        tree_set_root(&guard->tree, getpid());
-        if (!tree_spare_children(&guard->tree, true))
+        proctree_set_root(&guard->tree, getpid());
+        if (!proctree_spare_children(&guard->tree, true))
             return ENOMEM;
     }
     return 0;
 }
 
-int guard_prepare(struct guard *guard, const struct ward_plan *plan)
+int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan)
 {
     int pair[2];
     int failed;
@@ -65,7 +65,7 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
     guard->pid = fork();
     if (guard->pid == 0) {
         close(pair[0]);
-        ward_run(plan, &guard->tree, pair[1]);
+        guard_run(plan, &guard->tree, pair[1]);
     }
     failed = guard->pid < 0 ? errno : 0;
     close(pair[1]);
@@ -75,12 +75,12 @@ int guard_prepare(struct guard *guard, const struct ward_plan *plan)
         close(pair[0]);
     }
     if (guard->tree.root == 0)
-        tree_set_root(&guard->tree, getpid());
+        proctree_set_root(&guard->tree, getpid());
     return failed;
 }
 
 /* How the guard ended, which stays to be reaped. False: it hasn't. */
-static bool has_ended(const struct guard *guard, siginfo_t *how)
+static bool has_ended(const struct guard_client *guard, siginfo_t *how)
 {
     how->si_pid = 0;
     return waitid(P_PID, (id_t)guard->pid, how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -88,7 +88,7 @@ static bool has_ended(const struct guard *guard, siginfo_t *how)
 }
 
 /* A socket that fails once is no sign of the guard's death. */
-int guard_hear(const struct guard *guard, struct ward_news *news)
+int guard_client_hear(const struct guard_client *guard, struct guard_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
     siginfo_t how;
@@ -108,12 +108,12 @@ int guard_hear(const struct guard *guard, struct ward_news *news)
 
 static bool is_stopped(pid_t pid)
 {
-    char state = tree_state(pid);
+    char state = proctree_state(pid);
 
     return state == 'T' || state == 't';
 }
 
-void guard_fate(const struct guard *guard, bool is_gone, char *text, size_t room)
+void guard_client_fate(const struct guard_client *guard, bool is_gone, char *text, size_t room)
 {
     siginfo_t how;
     int tries = 0;
@@ -134,54 +134,55 @@ void guard_fate(const struct guard *guard, bool is_gone, char *text, size_t room
 }
 
 /* A guard that doesn't read can't be told: then it doesn't agree, either. */
-static bool say(const struct guard *guard, struct ward_word word)
+static bool say(const struct guard_client *guard, struct guard_word word)
 {
     return send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 /* One that was killed while it waited is replaced. */
-int guard_start(struct guard *guard, const struct ward_plan *plan, const struct ward_word *word)
+int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
+                       const struct guard_word *word)
 {
-    int failed = guard_prepare(guard, plan);
+    int failed = guard_client_prepare(guard, plan);
 
     if (failed || say(guard, *word))
         return failed;
-    guard_reap(guard);
-    failed = guard_prepare(guard, plan);
+    guard_client_reap(guard);
+    failed = guard_client_prepare(guard, plan);
     if (!failed && !say(guard, *word))
         failed = errno;
     return failed;
 }
 
-void guard_extend(const struct guard *guard, struct deadlines lease)
+void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
 {
-    say(guard, (struct ward_word){.order = WARD_EXTEND, .lease = lease});
+    say(guard, (struct guard_word){.order = GUARD_EXTEND, .lease = lease});
 }
 
-void guard_signal(const struct guard *guard, int number, bool from_terminal)
+void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
 {
-    say(guard, (struct ward_word){.order = WARD_SIGNAL,
-                                  .signal = number,
-                                  .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
+    say(guard, (struct guard_word){.order = GUARD_SIGNAL,
+                                   .signal = number,
+                                   .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
-void guard_end(const struct guard *guard, int64_t kill_ms)
+void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 {
-    say(guard, (struct ward_word){.order = WARD_END, .lease = {.kill_ms = kill_ms}});
+    say(guard, (struct guard_word){.order = GUARD_END, .lease = {.kill_ms = kill_ms}});
 }
 
-void guard_dismiss(struct guard *guard)
+void guard_client_dismiss(struct guard_client *guard)
 {
     if (guard->fd >= 0)
         close(guard->fd);
     guard->fd = -1;
 }
 
-void guard_reap(struct guard *guard)
+void guard_client_reap(struct guard_client *guard)
 {
     if (guard->pid == 0)
         return;
-    guard_dismiss(guard);
+    guard_client_dismiss(guard);
     kill(guard->pid, SIGKILL); /* nobody but this function and note_end() reaps it */
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
@@ -190,7 +191,7 @@ void guard_reap(struct guard *guard)
 
 static void note_end(pid_t pid, int status, void *context)
 {
-    struct guard *guard = context;
+    struct guard_client *guard = context;
 
     (void)status;
     if (pid == guard->pid)
@@ -204,19 +205,19 @@ static int64_t at_once_ms(int64_t fast_ms)
     return at_ms < fast_ms ? at_ms : fast_ms;
 }
 
-void guard_replace(struct guard *guard, guard_refused *refused, void *context)
+void guard_client_replace(struct guard_client *guard, guard_client_refused *refused, void *context)
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
     kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
-    guard_dismiss(guard);
+    guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        tree_spare_children(&guard->tree, false); /* before they leave anything to us */
-    while (tree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
+        proctree_spare_children(&guard->tree, false); /* before they leave anything to us */
+    while (proctree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
         if (guard->tree.refused != 0)
             refused(context, guard->tree.refused);
         if (rlock_clock_ms() >= fast_ms)
             poll(NULL, 0, guard->tree.refused != 0 ? AGAIN_REFUSED_MS : KILL_AGAIN_MS);
     }
-    guard_reap(guard);
+    guard_client_reap(guard);
 }

@@ -69,7 +69,7 @@
 #define LIST_BYTES 4096 /* of a list of children, read at once */
 
 /* Of each process number; where there is little memory several numbers share one. */
-struct tree_place {
+struct proctree_place {
     pid_t pid;
     pid_t parent;
     uint32_t started;   /* in ticks of the system's clock; the lower bits */
@@ -150,14 +150,14 @@ static const char *behind_name(pid_t pid, char *text, size_t room)
     return end == NULL || strlen(end) < 4 ? "" : end + 2;
 }
 
-char tree_state(pid_t thread)
+char proctree_state(pid_t thread)
 {
     char text[512];
 
     return *behind_name(thread, text, sizeof text);
 }
 
-unsigned tree_flags(pid_t pid)
+unsigned proctree_flags(pid_t pid)
 {
     char text[512];
     unsigned flags = 0;
@@ -167,7 +167,7 @@ unsigned tree_flags(pid_t pid)
     return flags;
 }
 
-pid_t tree_tracer(pid_t thread)
+pid_t proctree_tracer(pid_t thread)
 {
     static const char name[] = "\nTracerPid:";
     char path[64];
@@ -222,7 +222,7 @@ static bool process_read(struct process *process, pid_t pid)
 }
 
 /* The time that a process is said to have started at, if it starts now. */
-static uint32_t ticks_now(const struct tree *tree)
+static uint32_t ticks_now(const struct proctree *tree)
 {
     return (uint32_t)(rlock_clock_ms() * tree->hertz / 1000);
 }
@@ -234,20 +234,20 @@ static bool is_before(uint32_t a, uint32_t b)
 
 /* ---- what is known of each ---- */
 
-static struct tree_place *place_of(const struct tree *tree, pid_t pid)
+static struct proctree_place *place_of(const struct proctree *tree, pid_t pid)
 {
     return &tree->place[(size_t)pid & (tree->room - 1)];
 }
 
-static bool is_ours(const struct tree *tree)
+static bool is_ours(const struct proctree *tree)
 {
     return tree->root == getpid();
 }
 
 /* A child of ours that is to be left alone keeps its number, as we don't reap it. */
-static bool is_spared(const struct tree *tree, pid_t pid)
+static bool is_spared(const struct proctree *tree, pid_t pid)
 {
-    const struct tree_place *place = place_of(tree, pid);
+    const struct proctree_place *place = place_of(tree, pid);
     struct process process;
 
     if (!place->is_spared || place->pid != pid)
@@ -257,17 +257,17 @@ static bool is_spared(const struct tree *tree, pid_t pid)
     return !process_read(&process, pid) || process.started == place->started;
 }
 
-static bool was_found(const struct tree *tree, pid_t pid)
+static bool was_found(const struct proctree *tree, pid_t pid)
 {
-    const struct tree_place *place = place_of(tree, pid);
+    const struct proctree_place *place = place_of(tree, pid);
 
     return place->pid == pid && place->walk == tree->walk;
 }
 
 /* A process that was found; what is known of it stays. False: there is no room. */
-static bool note(struct tree *tree, const struct process *process)
+static bool note(struct proctree *tree, const struct process *process)
 {
-    struct tree_place *place = place_of(tree, process->pid);
+    struct proctree_place *place = place_of(tree, process->pid);
     bool is_same = place->pid == process->pid && place->started == process->started;
 
     if (place->pid != process->pid && (place->is_spared || place->walk == tree->walk))
@@ -286,18 +286,18 @@ static bool note(struct tree *tree, const struct process *process)
     return true;
 }
 
-static bool note_spared(struct tree *tree, const struct process *process, bool is_kin)
+static bool note_spared(struct proctree *tree, const struct process *process, bool is_kin)
 {
-    struct tree_place *place = place_of(tree, process->pid);
+    struct proctree_place *place = place_of(tree, process->pid);
 
     if (tree->n == tree->room || (place->is_spared && place->pid != process->pid))
         return false;
-    *place = (struct tree_place){.pid = process->pid,
-                                 .parent = process->parent,
-                                 .started = process->started,
-                                 .is_spared = true,
-                                 .is_kin = is_kin,
-                                 .has_threads = process->has_threads};
+    *place = (struct proctree_place){.pid = process->pid,
+                                     .parent = process->parent,
+                                     .started = process->started,
+                                     .is_spared = true,
+                                     .is_kin = is_kin,
+                                     .has_threads = process->has_threads};
     tree->list[tree->n++] = process->pid;
     tree->has_spared = true;
     return true;
@@ -306,11 +306,11 @@ static bool note_spared(struct tree *tree, const struct process *process, bool i
 /* ---- a walk ---- */
 
 struct walk {
-    struct tree *tree;
+    struct proctree *tree;
     bool finds_all; /* zombies, too, and the children of each thread for certain */
     bool spares;    /* who is found is left alone from now on */
     bool is_whole;
-    tree_see *see; /* NULL: no thread is shown */
+    proctree_see *see; /* NULL: no thread is shown */
     void *context;
 };
 
@@ -318,7 +318,7 @@ struct walk {
  * Is the process that has a number now the one that was listed, at `listed`, as a child of
  * `parent`? One that started in the same tick must still be there, below it or below us.
  */
-static bool was_listed(const struct tree *tree, const struct process *process, pid_t parent,
+static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
                        uint32_t listed)
 {
     return is_before(process->started, listed) || process->parent == parent ||
@@ -346,7 +346,7 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
 }
 
 /* False: it was reaped since it was found, and its number may be another's. */
-static bool is_still(const struct tree *tree, pid_t pid)
+static bool is_still(const struct proctree *tree, pid_t pid)
 {
     struct process process;
 
@@ -414,7 +414,7 @@ static void each_thread(struct walk *walk, pid_t pid, bool finds)
 
 static void find_by_lists(struct walk *walk)
 {
-    struct tree *tree = walk->tree;
+    struct proctree *tree = walk->tree;
     size_t at;
     pid_t pid;
 
@@ -434,7 +434,7 @@ static void find_by_lists(struct walk *walk)
 /* Where the kernel has no lists: all whose parent was found, until nobody is added. */
 static void find_by_search(struct walk *walk)
 {
-    struct tree *tree = walk->tree;
+    struct proctree *tree = walk->tree;
     struct process process;
     struct numbers all;
     size_t before;
@@ -463,7 +463,7 @@ static void find_by_search(struct walk *walk)
 }
 
 /* Nobody tells us of the orphans of somebody else: who was found stays as long as it lives. */
-static void begin(struct tree *tree)
+static void begin(struct proctree *tree)
 {
     size_t n = tree->n;
     struct process process;
@@ -487,13 +487,13 @@ static void go(struct walk *walk)
         find_by_search(walk);
 }
 
-size_t tree_look(struct tree *tree)
+size_t proctree_look(struct proctree *tree)
 {
     go(&(struct walk){.tree = tree});
     return tree->n;
 }
 
-bool tree_each_thread(struct tree *tree, bool upwards, tree_see *see, void *context)
+bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_see *see, void *context)
 {
     struct walk walk = {.tree = tree, .finds_all = true, .is_whole = true, .context = context};
     size_t at;
@@ -508,10 +508,10 @@ bool tree_each_thread(struct tree *tree, bool upwards, tree_see *see, void *cont
 
 /* ---- our own children ---- */
 
-typedef void act_on_child(struct tree *tree, pid_t pid, void *context);
+typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);
 
 /* Each as soon as it was read: what forks and ends doesn't wait for us. */
-static void each_child(struct tree *tree, act_on_child *act, void *context)
+static void each_child(struct proctree *tree, act_on_child *act, void *context)
 {
     struct process process;
     struct numbers all;
@@ -545,9 +545,9 @@ static void each_child(struct tree *tree, act_on_child *act, void *context)
 /* ---- signals ---- */
 
 /* One that was found. False: it isn't there any more, or has moved, and may be found elsewhere. */
-static bool signal_one(struct tree *tree, pid_t pid, int number)
+static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
-    const struct tree_place *place = place_of(tree, pid);
+    const struct proctree_place *place = place_of(tree, pid);
     struct process process;
     int failed = 0;
     int fd;
@@ -573,26 +573,26 @@ static bool signal_one(struct tree *tree, pid_t pid, int number)
     return failed != ESRCH;
 }
 
-size_t tree_signal(struct tree *tree, int number)
+size_t proctree_signal(struct proctree *tree, int number)
 {
     size_t i;
 
-    tree_look(tree);
+    proctree_look(tree);
     for (i = 0; i < tree->n; i++)
         signal_one(tree, tree->list[i], number);
     return tree->n;
 }
 
 /* True: there was somebody to be told, so that others may have been missed. */
-static bool term_all(struct tree *tree)
+static bool term_all(struct proctree *tree)
 {
     uint32_t last = (uint32_t)(tree->term_ms * tree->hertz / 1000);
     bool was_any = false;
     size_t i;
 
-    tree_look(tree);
+    proctree_look(tree);
     for (i = 0; i < tree->n; i++) {
-        struct tree_place *place = place_of(tree, tree->list[i]);
+        struct proctree_place *place = place_of(tree, tree->list[i]);
 
         if (place->is_termed || is_before(last, place->started))
             continue;
@@ -602,7 +602,7 @@ static bool term_all(struct tree *tree)
     return was_any;
 }
 
-size_t tree_term(struct tree *tree)
+size_t proctree_term(struct proctree *tree)
 {
     int i;
 
@@ -616,16 +616,16 @@ size_t tree_term(struct tree *tree)
 /* ---- KILL ---- */
 
 struct killing {
-    tree_reaped *reaped;
+    proctree_reaped *reaped;
     void *context;
     bool
         is_any; /* child was there; one that has just ended counts, as those it leaves come to us */
     bool is_new; /* one of them had got no KILL before */
 };
 
-static void note_end(struct tree *tree, const struct killing *killing, pid_t pid, int status)
+static void note_end(struct proctree *tree, const struct killing *killing, pid_t pid, int status)
 {
-    struct tree_place *place = place_of(tree, pid);
+    struct proctree_place *place = place_of(tree, pid);
 
     if (WIFSTOPPED(status))
         return;
@@ -636,7 +636,7 @@ static void note_end(struct tree *tree, const struct killing *killing, pid_t pid
 }
 
 /* Those that have ended make the list of the living longer to read. */
-static void reap(struct tree *tree, struct killing *killing)
+static void reap(struct proctree *tree, struct killing *killing)
 {
     int status;
     pid_t pid = 1;
@@ -655,9 +655,9 @@ static void reap(struct tree *tree, struct killing *killing)
  * A group that a child of ours leads, in a session that was begun below us, has nobody in it who
  * isn't from below us: others could have joined only in the session that rlock was started in.
  */
-static void end_child(struct tree *tree, pid_t pid, void *context)
+static void end_child(struct proctree *tree, pid_t pid, void *context)
 {
-    struct tree_place *place = place_of(tree, pid);
+    struct proctree_place *place = place_of(tree, pid);
     struct killing *killing = context;
     int status;
 
@@ -673,21 +673,21 @@ static void end_child(struct tree *tree, pid_t pid, void *context)
             kill(-pid, SIGKILL);
         killing->is_new = true;
         if (!place->is_spared && (place->pid == pid || place->walk != tree->walk)) {
-            *place = (struct tree_place){.pid = pid, .is_killed = true};
+            *place = (struct proctree_place){.pid = pid, .is_killed = true};
         }
     }
     if (tree->has_spared && waitpid(pid, &status, WNOHANG | __WALL) == pid)
         note_end(tree, killing, pid, status);
 }
 
-static void end_children(struct tree *tree, struct killing *killing)
+static void end_children(struct proctree *tree, struct killing *killing)
 {
     if (!tree->has_spared)
         reap(tree, killing);
     each_child(tree, end_child, killing);
 }
 
-bool tree_kill(struct tree *tree, int64_t until_ms, tree_reaped *reaped, void *context)
+bool proctree_kill(struct proctree *tree, int64_t until_ms, proctree_reaped *reaped, void *context)
 {
     const struct timespec moment = {.tv_nsec = MOMENT_NS};
     const struct sched_param lowest = {.sched_priority = 1};
@@ -702,7 +702,7 @@ bool tree_kill(struct tree *tree, int64_t until_ms, tree_reaped *reaped, void *c
         killing.is_any = killing.is_new = false;
         if (is_ours(tree))
             end_children(tree, &killing);
-        if ((!is_ours(tree) || round % WALK_EVERY == 1) && tree_signal(tree, SIGKILL) > 0)
+        if ((!is_ours(tree) || round % WALK_EVERY == 1) && proctree_signal(tree, SIGKILL) > 0)
             killing.is_any = true;
         if (killing.is_any && !killing.is_new)
             ppoll(NULL, 0, &moment, NULL); /* those that have got KILL need a processor to end */
@@ -715,7 +715,7 @@ bool tree_kill(struct tree *tree, int64_t until_ms, tree_reaped *reaped, void *c
 
 /* ---- from the beginning ---- */
 
-int tree_reserve(struct tree *tree)
+int proctree_reserve(struct proctree *tree)
 {
     size_t room = PLACES_MAX;
     size_t each = sizeof *tree->place + sizeof *tree->list;
@@ -727,16 +727,16 @@ int tree_reserve(struct tree *tree)
     while (memory == MAP_FAILED && (room /= 2) >= PLACES_MIN);
     if (memory == MAP_FAILED)
         return ENOMEM;
-    *tree = (struct tree){.place = memory,
-                          .list = (pid_t *)((struct tree_place *)memory + room),
-                          .room = room,
-                          .hertz = sysconf(_SC_CLK_TCK),
-                          .session = getsid(0),
-                          .children = -1};
+    *tree = (struct proctree){.place = memory,
+                              .list = (pid_t *)((struct proctree_place *)memory + room),
+                              .room = room,
+                              .hertz = sysconf(_SC_CLK_TCK),
+                              .session = getsid(0),
+                              .children = -1};
     return 0;
 }
 
-void tree_set_root(struct tree *tree, pid_t root)
+void proctree_set_root(struct proctree *tree, pid_t root)
 {
     struct process process;
     char path[64];
@@ -759,7 +759,7 @@ void tree_set_root(struct tree *tree, pid_t root)
         tree->root_started = process_read(&process, root) ? process.started : 0;
 }
 
-void tree_free(struct tree *tree)
+void proctree_free(struct proctree *tree)
 {
     if (tree->place == NULL)
         return;
@@ -770,7 +770,7 @@ void tree_free(struct tree *tree)
     tree->place = NULL;
 }
 
-bool tree_spare(struct tree *tree, pid_t child)
+bool proctree_spare(struct proctree *tree, pid_t child)
 {
     struct process process;
     bool has_room = !process_read(&process, child) || note_spared(tree, &process, false);
@@ -784,7 +784,7 @@ struct sparing {
     bool is_whole;
 };
 
-static void spare(struct tree *tree, pid_t pid, void *context)
+static void spare(struct proctree *tree, pid_t pid, void *context)
 {
     struct sparing *sparing = context;
     struct process process;
@@ -800,7 +800,7 @@ static void spare(struct tree *tree, pid_t pid, void *context)
  * What is below them is noted by itself: when one of them ends, the processes that it leaves
  * behind become children of ours as those of the command's tree do.
  */
-bool tree_spare_children(struct tree *tree, bool is_first)
+bool proctree_spare_children(struct proctree *tree, bool is_first)
 {
     struct sparing sparing = {is_first, true};
     struct walk walk = {.tree = tree, .spares = true, .is_whole = true};

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* proctree: the descendants of a process: found, signalled and ended. */
-#ifndef TREE_H
-#define TREE_H
+#ifndef PROCTREE_H
+#define PROCTREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct tree_place;
+struct proctree_place;
 
 /*
  * What is known of the descendants of one process, the root. Where the root is this process, it
  * has to be a subreaper (PR_SET_CHILD_SUBREAPER): who loses its parent becomes our child then.
  * Where the root is somebody else, whoever was seen once is remembered until it ends.
  */
-struct tree {
+struct proctree {
     pid_t root;
-    struct tree_place *place; /* by process number */
-    pid_t *list;              /* those that the last walk found, parents before their children */
-    size_t room;              /* of both */
+    struct proctree_place *place; /* by process number */
+    pid_t *list; /* those that the last walk found, parents before their children */
+    size_t room; /* of both */
     size_t n;
     unsigned walk;         /* which one this is */
     uint32_t root_started; /* where the root is somebody else */
@@ -33,71 +33,73 @@ struct tree {
 };
 
 /*
- * tree_reserve: memory for as many processes as there can be, of which only what is used is
+ * proctree_reserve: memory for as many processes as there can be, of which only what is used is
  * ever taken: from then on nothing is allocated. 0, or an errno.
  */
-int tree_reserve(struct tree *tree);
+int proctree_reserve(struct proctree *tree);
 
 /*
- * tree_set_root: forget all that was found and spared; from now on the tree is that of `root`.
+ * proctree_set_root: forget all that was found and spared; from now on the tree is that of `root`.
  * Where that is this process a descriptor is opened; the caller has closed an earlier one. Where it
  * is somebody else, the caller makes sure afterwards that its number is still its own.
  */
-void tree_set_root(struct tree *tree, pid_t root);
+void proctree_set_root(struct proctree *tree, pid_t root);
 
-/* tree_free: give back the memory, and the descriptor. */
-void tree_free(struct tree *tree);
+/* proctree_free: give back the memory, and the descriptor. */
+void proctree_free(struct proctree *tree);
 
 /*
- * tree_spare: leave alone a child of this process, and what is below it; it must not be reaped as
- * long as that is wanted. tree_spare_children: all that this process has now, and each process
- * below them; a later call spares the new descendants of those that were spared before. The results
- * of earlier walks are dropped. False: no room.
+ * proctree_spare: leave alone a child of this process, and what is below it; it must not be reaped
+ * as long as that is wanted. proctree_spare_children: all that this process has now, and each
+ * process below them; a later call spares the new descendants of those that were spared before. The
+ * results of earlier walks are dropped. False: no room.
  */
-bool tree_spare(struct tree *tree, pid_t child);
-bool tree_spare_children(struct tree *tree, bool is_first);
+bool proctree_spare(struct proctree *tree, pid_t child);
+bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
- * tree_term: TERM, once, to each process that was there when this was first asked for. What is
+ * proctree_term: TERM, once, to each process that was there when this was first asked for. What is
  * started afterwards, such as by a process that tidies up for its TERM, gets none. How many are
  * there.
  */
-size_t tree_term(struct tree *tree);
+size_t proctree_term(struct proctree *tree);
 
-/* tree_signal: any signal, once, to each process that is there. How many there were. */
-size_t tree_signal(struct tree *tree, int number);
+/* proctree_signal: any signal, once, to each process that is there. How many there were. */
+size_t proctree_signal(struct proctree *tree, int number);
 
-/* tree_look: find who is there. How many. */
-size_t tree_look(struct tree *tree);
+/* proctree_look: find who is there. How many. */
+size_t proctree_look(struct proctree *tree);
 
 /*
- * tree_kill: KILL to all, again and again until nothing is left or it is `until_ms`. Reaps the
+ * proctree_kill: KILL to all, again and again until nothing is left or it is `until_ms`. Reaps the
  * children of this process, if that is the root, and tells of each. True: something is left. It is
  * `refused` where we may not signal it.
  */
-typedef void tree_reaped(pid_t pid, int status, void *context);
-bool tree_kill(struct tree *tree, int64_t until_ms, tree_reaped *reaped, void *context);
+typedef void proctree_reaped(pid_t pid, int status, void *context);
+bool proctree_kill(struct proctree *tree, int64_t until_ms, proctree_reaped *reaped, void *context);
 
 /*
- * tree_each_thread: show each thread of each descendant of the root. It comes before its children
- * are looked for; upwards, after all below its process were shown. False: not all could be
+ * proctree_each_thread: show each thread of each descendant of the root. It comes before its
+ * children are looked for; upwards, after all below its process were shown. False: not all could be
  * reached, as there is no /proc, or no room.
  */
-typedef void tree_see(pid_t thread, void *context);
-bool tree_each_thread(struct tree *tree, bool upwards, tree_see *see, void *context);
-
-/* tree_state: of a thread, as proc(5) has it: R, S, D, T, t, Z and so on; '\0': there is none. */
-char tree_state(pid_t thread);
+typedef void proctree_see(pid_t thread, void *context);
+bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_see *see, void *context);
 
 /*
- * tree_flags: of a process, the PF_ ones of the kernel's include/linux/sched.h; 0: there is none of
- * this number.
+ * proctree_state: of a thread, as proc(5) has it: R, S, D, T, t, Z and so on; '\0': there is none.
  */
-#define TREE_EXITING 0x00000004       /* PF_EXITING */
-#define TREE_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
-unsigned tree_flags(pid_t pid);
+char proctree_state(pid_t thread);
 
-/* tree_tracer: the thread that traces this one, as a debugger does; 0: none. */
-pid_t tree_tracer(pid_t thread);
+/*
+ * proctree_flags: of a process, the PF_ ones of the kernel's include/linux/sched.h; 0: there is
+ * none of this number.
+ */
+#define PROCTREE_EXITING 0x00000004       /* PF_EXITING */
+#define PROCTREE_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
+unsigned proctree_flags(pid_t pid);
+
+/* proctree_tracer: the thread that traces this one, as a debugger does; 0: none. */
+pid_t proctree_tracer(pid_t thread);
 
 #endif

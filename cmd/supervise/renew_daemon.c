@@ -7,7 +7,7 @@
  * nobody knows the token: the lease is given back.
  *
  * It hears of the end of the process, of what the renewals say, and of the
- * leash, which ends the process in time where this one is dead or stopped. A
+ * deadline killer, which ends the process in time where this one is dead or stopped. A
  * lease that was released by its token from elsewhere is no lost one: the
  * release left word of it on the server, and the renewal finds that.
  */
@@ -28,21 +28,21 @@
 
 #define RELEASE_MS 10000 /* the longest a release is tried: nobody waits for it */
 
-/* From the program to the attendant; the other way it is an errno. */
-enum attend_word { ATTEND_BEGIN, ATTEND_CANCEL };
+/* From the program to the renew daemon; the other way it is an errno. */
+enum renew_daemon_word { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
-struct attending {
+struct renewing {
     const struct session *session;
     struct local *local; /* of that session */
     const struct rlock_grant *grant;
     struct report report;
-    const struct attend_log *log;
+    const struct renew_daemon_log *log;
     struct bound bound;
-    struct leash leash;
+    struct deadline_killer killer;
     int events; /* of the renewals; -1: there are none */
     int timer;
-    int64_t end_ms;         /* of the lease */
-    int64_t leash_again_ms; /* when to start a leash again, after its fork failed */
+    int64_t end_ms;          /* of the lease */
+    int64_t killer_again_ms; /* when to start a deadline killer again, after its fork failed */
     bool kills;
     bool is_over;
     bool is_lost;
@@ -51,25 +51,26 @@ struct attending {
     char trouble[256]; /* why the last renewal failed; "": it didn't */
 };
 
-static void say(const struct attending *a, enum report_level level, const char *what,
+static void say(const struct renewing *a, enum report_level level, const char *what,
                 const char *why)
 {
     report_say(&a->report, level, (struct message){.what = what, .why = why});
 }
 
-static struct leash_times times_of(const struct attending *a)
+static struct deadline_killer_times times_of(const struct renewing *a)
 {
     int64_t kill_ms = a->end_ms - a->grant->timing.margin_ms;
 
-    return (struct leash_times){.term_ms = kill_ms - a->grant->timing.grace_ms, .kill_ms = kill_ms};
+    return (struct deadline_killer_times){.term_ms = kill_ms - a->grant->timing.grace_ms,
+                                          .kill_ms = kill_ms};
 }
 
 /* ---- the end of the lease ---- */
 
 /* When it ends that is to end now. Why is said by us. */
-static struct leash_times times_of_end(const struct attending *a)
+static struct deadline_killer_times times_of_end(const struct renewing *a)
 {
-    struct leash_times times = times_of(a);
+    struct deadline_killer_times times = times_of(a);
 
     times.term_ms = rlock_clock_ms();
     if (times.term_ms + a->grant->timing.grace_ms < times.kill_ms)
@@ -78,7 +79,7 @@ static struct leash_times times_of_end(const struct attending *a)
     return times;
 }
 
-static void say_lost(const struct attending *a, const char *why)
+static void say_lost(const struct renewing *a, const char *why)
 {
     char name[32];
     char hint[160];
@@ -96,14 +97,14 @@ static void say_lost(const struct attending *a, const char *why)
 }
 
 /*
- * The leash ends what is bound; where that doesn't, we do. What takes its time, such as a log that
- * nobody empties, comes after that was begun.
+ * The deadline killer ends what is bound; where that doesn't, we do. What takes its time, such as a
+ * log that nobody empties, comes after that was begun.
  */
-static void lose(struct attending *a, const char *why)
+static void lose(struct renewing *a, const char *why)
 {
-    struct pollfd ended = {.fd = a->leash.fd, .events = POLLIN};
-    struct leash_times times = times_of_end(a);
-    bool is_ending = a->kills && leash_set(&a->leash, times);
+    struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
+    struct deadline_killer_times times = times_of_end(a);
+    bool is_ending = a->kills && deadline_killer_set(&a->killer, times);
     int64_t patience;
 
     a->is_lost = true;
@@ -119,7 +120,7 @@ static void lose(struct attending *a, const char *why)
         say_lost(a, why);
 }
 
-static void lose_by_time(struct attending *a)
+static void lose_by_time(struct renewing *a)
 {
     char why[320];
 
@@ -128,7 +129,7 @@ static void lose_by_time(struct attending *a)
     lose(a, why);
 }
 
-static void give_back(struct attending *a)
+static void give_back(struct renewing *a)
 {
     struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
 
@@ -143,13 +144,13 @@ static void give_back(struct attending *a)
 
 /* ---- while it lasts ---- */
 
-static void keep(struct attending *a)
+static void keep(struct renewing *a)
 {
     if (a->events < 0 && rlock_keep(a->session->lock, &a->events, NULL) != RLOCK_OK)
         a->events = -1;
 }
 
-static void take_events(struct attending *a)
+static void take_events(struct renewing *a)
 {
     struct rlock_event event;
 
@@ -158,7 +159,7 @@ static void take_events(struct attending *a)
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
             a->end_ms = event.until_ms;
-            leash_set(&a->leash, times_of(a));
+            deadline_killer_set(&a->killer, times_of(a));
             if (event.kind == RLOCK_KEPT_RESTORED)
                 say(a, REPORT_NOTICE, "restored",
                     "the key had vanished and was put back: it was granted to no other rlock "
@@ -183,7 +184,7 @@ static void take_events(struct attending *a)
 }
 
 /* As it is with a command: what is to end us is meant for that for which we are there. */
-static void take_signals(const struct attending *a)
+static void take_signals(const struct renewing *a)
 {
     struct signal_seen seen;
 
@@ -192,46 +193,48 @@ static void take_signals(const struct attending *a)
             bound_signal(&a->bound, seen.number);
 }
 
-static int start_leash(struct attending *a)
+static int start_killer(struct renewing *a)
 {
-    return a->kills
-               ? leash_start(&a->leash, &a->bound, times_of(a), a->session->local.fd, &a->report)
-               : 0;
+    return a->kills ? deadline_killer_start(&a->killer, &a->bound, times_of(a),
+                                            a->session->local.fd, &a->report)
+                    : 0;
 }
 
 /*
  * It was killed, or couldn't be started again after that: there is to be one again. Nothing may
  * fork beside a thread.
  */
-static void replace_leash(struct attending *a)
+static void replace_killer(struct renewing *a)
 {
-    a->leash_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
-    leash_drop(&a->leash);
+    a->killer_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
+    deadline_killer_drop(&a->killer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
     if (bound_has_ended(&a->bound))
         return;
     rlock_unkeep(a->session->lock);
     a->events = -1;
-    start_leash(a);
+    start_killer(a);
 }
 
-static bool lacks_leash(const struct attending *a)
+static bool lacks_killer(const struct renewing *a)
 {
-    return a->kills && a->leash.fd < 0;
+    return a->kills && a->killer.fd < 0;
 }
 
-static int64_t next_look(const struct attending *a)
+static int64_t next_look(const struct renewing *a)
 {
     int64_t term_ms = a->kills ? times_of(a).term_ms : RLOCK_NEVER;
 
     if (a->events < 0)
         return rlock_clock_ms() + a->grant->timing.reply_ms;
-    return lacks_leash(a) && a->leash_again_ms < term_ms ? a->leash_again_ms : term_ms;
+    return lacks_killer(a) && a->killer_again_ms < term_ms ? a->killer_again_ms : term_ms;
 }
 
-/* By itself, or by the leash because time is over, which that did before we came to it. */
-static void note_end(struct attending *a)
+/*
+ * By itself, or by the deadline killer because time is over, which that did before we came to it.
+ */
+static void note_end(struct renewing *a)
 {
     char why[64];
 
@@ -244,7 +247,7 @@ static void note_end(struct attending *a)
     say(a, REPORT_STEP, "ended", why);
 }
 
-static void attend(struct attending *a)
+static void renew_until_end(struct renewing *a)
 {
     struct pollfd watch[] = {
         {.fd = a->bound.fd, .events = POLLIN}, {.fd = -1, .events = POLLIN},
@@ -255,7 +258,7 @@ static void attend(struct attending *a)
         keep(a);
         timer_set(a->timer, next_look(a));
         watch[1].fd = a->events;
-        watch[2].fd = a->leash.fd;
+        watch[2].fd = a->killer.fd;
         watch[5].fd = a->local->alive;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[0].revents != 0) {
@@ -273,15 +276,15 @@ static void attend(struct attending *a)
         if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
             lose_by_time(a);
         if (!a->is_over &&
-            (watch[2].revents != 0 || (lacks_leash(a) && rlock_clock_ms() >= a->leash_again_ms)))
-            replace_leash(a);
+            (watch[2].revents != 0 || (lacks_killer(a) && rlock_clock_ms() >= a->killer_again_ms)))
+            replace_killer(a);
     }
 }
 
 /* ---- the process ---- */
 
 /* Nobody who waits for our end, or for the end of what we were started with, waits for this one. */
-static int detach(const struct attend_log *log)
+static int detach(const struct renew_daemon_log *log)
 {
     int keeps = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -296,7 +299,7 @@ static int detach(const struct attend_log *log)
     close(null);
     if (log->fd >= 0)
         close(log->fd);
-    descriptors_drop_inherited();
+    fds_drop_inherited();
     return 0;
 }
 
@@ -306,82 +309,82 @@ static void detach_helpers(const struct session *session)
     password_helper_detach(&session->sentinel_password_helper);
 }
 
-static _Noreturn void be_attendant(struct attending *a, int fd)
+static _Noreturn void be_daemon(struct renewing *a, int fd)
 {
-    enum attend_word word = ATTEND_CANCEL;
+    enum renew_daemon_word word = RENEW_DAEMON_CANCEL;
     int failed = detach(a->log);
     ssize_t heard;
 
     a->timer = timer_open();
     if (failed == 0)
-        failed = a->timer < 0 ? errno : start_leash(a);
+        failed = a->timer < 0 ? errno : start_killer(a);
     (void)!send(fd, &failed, sizeof failed, MSG_NOSIGNAL);
     heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
     close(fd);
-    if (heard > 0 && word == ATTEND_BEGIN) {
+    if (heard > 0 && word == RENEW_DAEMON_BEGIN) {
         detach_helpers(a->session);
-        attend(a);
+        renew_until_end(a);
     }
-    leash_drop(&a->leash);
-    if (failed == 0 && (heard <= 0 || word == ATTEND_BEGIN))
+    deadline_killer_drop(&a->killer);
+    if (failed == 0 && (heard <= 0 || word == RENEW_DAEMON_BEGIN))
         give_back(a);
     _exit(0);
 }
 
-int attend_start(struct attendant *attendant, struct session *session,
-                 const struct rlock_grant *grant, const struct bound *bound,
-                 const struct attend_log *log)
+int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
+                       const struct rlock_grant *grant, const struct bound *bound,
+                       const struct renew_daemon_log *log)
 {
-    struct attending a = {.session = session,
-                          .local = &session->local,
-                          .grant = grant,
-                          .report = session->report,
-                          .log = log,
-                          .bound = *bound,
-                          .leash = {.fd = -1},
-                          .events = -1,
-                          .end_ms = grant->until_ms,
-                          .kills = session->options->on_lost != ON_LOST_IGNORE};
+    struct renewing a = {.session = session,
+                         .local = &session->local,
+                         .grant = grant,
+                         .report = session->report,
+                         .log = log,
+                         .bound = *bound,
+                         .killer = {.fd = -1},
+                         .events = -1,
+                         .end_ms = grant->until_ms,
+                         .kills = session->options->on_lost != ON_LOST_IGNORE};
     int failed = 0;
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
     a.report.to = log->to;
-    attendant->fd = pair[0];
-    attendant->pid = fork();
-    if (attendant->pid == 0) {
+    daemon->fd = pair[0];
+    daemon->pid = fork();
+    if (daemon->pid == 0) {
         close(pair[0]);
-        be_attendant(&a, pair[1]);
+        be_daemon(&a, pair[1]);
     }
-    if (attendant->pid < 0)
+    if (daemon->pid < 0)
         failed = errno;
     close(pair[1]);
-    if (failed == 0 && recv(attendant->fd, &failed, sizeof failed, 0) <= 0)
+    if (failed == 0 && recv(daemon->fd, &failed, sizeof failed, 0) <= 0)
         failed = ECHILD;
-    if (failed != 0 && attendant->pid > 0)
-        attend_cancel(attendant);
+    if (failed != 0 && daemon->pid > 0)
+        renew_daemon_cancel(daemon);
     else if (failed != 0)
-        close(attendant->fd);
+        close(daemon->fd);
     return failed;
 }
 
-bool attend_begin(const struct attendant *attendant)
+bool renew_daemon_begin(const struct renew_daemon *daemon)
 {
-    enum attend_word word = ATTEND_BEGIN;
-    bool good = send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word;
+    enum renew_daemon_word word = RENEW_DAEMON_BEGIN;
+    bool good = send(daemon->fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word;
 
     if (good)
-        close(attendant->fd);
+        close(daemon->fd);
     return good;
 }
 
-void attend_cancel(const struct attendant *attendant)
+void renew_daemon_cancel(const struct renew_daemon *daemon)
 {
-    enum attend_word word = ATTEND_CANCEL;
+    enum renew_daemon_word word = RENEW_DAEMON_CANCEL;
 
-    (void)!send(attendant->fd, &word, sizeof word, MSG_NOSIGNAL);
-    close(attendant->fd);
-    while (waitpid(attendant->pid, NULL, 0) < 0 && errno == EINTR)
+    (void)!send(daemon->fd, &word, sizeof word, MSG_NOSIGNAL);
+    close(daemon->fd);
+    while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* renew_daemon: a process that stays behind, and renews a lease until another process ends. */
-#ifndef ATTEND_H
-#define ATTEND_H
+#ifndef RENEW_DAEMON_H
+#define RENEW_DAEMON_H
 
 #include "session/session.h"
 #include "supervise/bound.h"
 
-struct attendant {
+struct renew_daemon {
     pid_t pid;
     int fd;
 };
 
 /* Where it says what it does. */
-struct attend_log {
+struct renew_daemon_log {
     enum report_to to;
     int fd; /* REPORT_TO_LOG: a file that is open for it; -1: our stderr, if that may be kept */
 };
 
 /*
- * attend_start: fork it, away from the terminal and all descriptors that rlock
+ * renew_daemon_start: fork it, away from the terminal and all descriptors that rlock
  * was started with. Back when it is ready. 0, or an errno: then there is none.
  */
-int attend_start(struct attendant *attendant, struct session *session,
-                 const struct rlock_grant *grant, const struct bound *bound,
-                 const struct attend_log *log);
+int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
+                       const struct rlock_grant *grant, const struct bound *bound,
+                       const struct renew_daemon_log *log);
 
-/* attend_begin: the lease is its from now on, and not ours to give back. */
-bool attend_begin(const struct attendant *attendant);
+/* renew_daemon_begin: the lease is its from now on, and not ours to give back. */
+bool renew_daemon_begin(const struct renew_daemon *daemon);
 
-/* attend_cancel: it ends, and leaves the lease to us. */
-void attend_cancel(const struct attendant *attendant);
+/* renew_daemon_cancel: it ends, and leaves the lease to us. */
+void renew_daemon_cancel(const struct renew_daemon *daemon);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervise: from a grant to a verdict: the command, its guard, the keeper, the release.
+ * supervise: from a grant to an exit reason: the command, its guard, the renewer, the release.
  *
- * The guard starts the command; the keeper comes when the command takes long
+ * The guard starts the command; the renewer comes when the command takes long
  * enough to need renewals; the release comes after the guard's last word.
- * Between them everything is one poll: signals, the keeper's events, the
+ * Between them everything is one poll: signals, the renewer's events, the
  * guard's news, and one timer.
  *
  * The end of the lease is a matter of time, held by two processes: an end that
- * the keeper reports counts once the guard has agreed to it. A guard that
+ * the renewer reports counts once the guard has agreed to it. A guard that
  * doesn't answer therefore never outlives what it knew, and is replaced.
  */
 #include "supervise/supervise.h"
@@ -30,23 +30,23 @@
 
 #define RELEASE_MS 2000 /* the longest a release may keep us */
 #define LATER_MS 10000  /* the longest that it is tried after our end */
-#define KEEP_PART 2     /* of the time to the first renewal, the part without a keeper at most */
+#define KEEP_PART 2     /* of the time to the first renewal, the part without a renewer at most */
 #define KEEP_AFTER_MS \
     100 /* it is to know the other nodes of a Cluster before the first one fails */
 
-struct holding {
-    const struct hold_plan *plan;
-    struct hold_result *result;
-    struct guard *guard;
-    int events; /* the keeper's; -1: there is none */
+struct supervisor {
+    const struct supervise_plan *plan;
+    struct supervise_result *result;
+    struct guard_client *guard;
+    int events; /* the renewer's; -1: there is none */
     int timer;
-    int64_t end_ms;          /* of the lease, as the keeper last saw it */
+    int64_t end_ms;          /* of the lease, as the renewer last saw it */
     struct deadlines agreed; /* what the guard acts by */
-    int64_t keep_ms;         /* when the keeper is started; RLOCK_NEVER: it was */
+    int64_t keep_ms;         /* when the renewer is started; RLOCK_NEVER: it was */
     int64_t max_hold_ms;     /* when --max-hold ends the command; RLOCK_NEVER */
     int64_t paused_ms;       /* since when the tree is frozen; 0: it isn't */
     int64_t answer_ms;       /* by when the guard of a frozen tree must answer; RLOCK_NEVER */
-    struct ward_news last;   /* the guard's last word */
+    struct guard_news last;  /* the guard's last word */
     bool is_over;
     bool guard_failed;  /* it was killed, or doesn't move */
     bool guard_is_gone; /* of those: it was killed */
@@ -58,18 +58,19 @@ struct holding {
     char trouble[256]; /* why the last renewal failed; "": it didn't */
 };
 
-static void say(const struct holding *h, enum report_level level, const char *what, const char *why)
+static void say(const struct supervisor *h, enum report_level level, const char *what,
+                const char *why)
 {
     report_say(h->plan->report, level, (struct message){.what = what, .why = why});
 }
 
-static bool pauses(const struct holding *h)
+static bool pauses(const struct supervisor *h)
 {
     return h->plan->options->on_lost == ON_LOST_PAUSE;
 }
 
 /* From when the tree is to end, or to stop, until it is killed. */
-static int64_t notice_ms(const struct holding *h)
+static int64_t notice_ms(const struct supervisor *h)
 {
     const struct rlock_timing *timing = &h->plan->grant->timing;
 
@@ -78,7 +79,7 @@ static int64_t notice_ms(const struct holding *h)
     return timing->reply_ms > timing->margin_ms ? timing->reply_ms : timing->margin_ms;
 }
 
-static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
+static struct deadlines deadlines_of(const struct supervisor *h, int64_t end_ms)
 {
     struct deadlines lease = {RLOCK_NEVER, RLOCK_NEVER};
 
@@ -90,7 +91,7 @@ static struct deadlines deadlines_of(const struct holding *h, int64_t end_ms)
 }
 
 /* A guard whose tree is frozen has no deadline until it is asked for something. */
-static void expect_answer(struct holding *h, int64_t in_time_ms)
+static void expect_answer(struct supervisor *h, int64_t in_time_ms)
 {
     int64_t now = rlock_clock_ms();
 
@@ -98,14 +99,14 @@ static void expect_answer(struct holding *h, int64_t in_time_ms)
         h->answer_ms = (in_time_ms > now ? in_time_ms : now) + h->plan->grant->timing.margin_ms;
 }
 
-static void end_command(struct holding *h, int64_t kill_ms)
+static void end_command(struct supervisor *h, int64_t kill_ms)
 {
-    guard_end(h->guard, kill_ms);
+    guard_client_end(h->guard, kill_ms);
     expect_answer(h, 0);
 }
 
 /* The lock is not ours, or can't be shown to be: say so once, and end the command if wanted. */
-static void lose(struct holding *h, const char *why)
+static void lose(struct supervisor *h, const char *why)
 {
     int64_t kill_ms = rlock_clock_ms() + h->plan->grant->timing.grace_ms;
     bool kills = h->plan->options->on_lost != ON_LOST_IGNORE;
@@ -122,13 +123,13 @@ static void lose(struct holding *h, const char *why)
 }
 
 /* Why the end of the lease is near; `what` follows. */
-static void say_why(const struct holding *h, char *why, size_t room, const char *what)
+static void say_why(const struct supervisor *h, char *why, size_t room, const char *what)
 {
     snprintf(why, room, "no renewal was confirmed in time%s%s%s", h->trouble[0] != '\0' ? ": " : "",
              h->trouble, what);
 }
 
-static void lose_by_time(struct holding *h)
+static void lose_by_time(struct supervisor *h)
 {
     char why[400];
     char what[100] = "";
@@ -144,7 +145,7 @@ static void lose_by_time(struct holding *h)
 
 /* ---- a command that is frozen ---- */
 
-static void note_pause(struct holding *h, int64_t since_ms)
+static void note_pause(struct supervisor *h, int64_t since_ms)
 {
     char why[400];
 
@@ -160,7 +161,7 @@ static void note_pause(struct holding *h, int64_t since_ms)
 }
 
 /* It goes on, or it has ended. */
-static void add_pause(struct holding *h)
+static void add_pause(struct supervisor *h)
 {
     if (h->paused_ms != 0)
         h->result->paused_ms += rlock_clock_ms() - h->paused_ms;
@@ -168,7 +169,7 @@ static void add_pause(struct holding *h)
     h->answer_ms = RLOCK_NEVER;
 }
 
-static void note_agreement(struct holding *h, struct deadlines agreed)
+static void note_agreement(struct supervisor *h, struct deadlines agreed)
 {
     int64_t ms = rlock_clock_ms() - h->paused_ms;
     char why[100];
@@ -184,22 +185,22 @@ static void note_agreement(struct holding *h, struct deadlines agreed)
 
 /* ---- a command that can't be ended ---- */
 
-static void keep(struct holding *h);
+static void keep(struct supervisor *h);
 
 /* As long as it runs it is to have the lock, if that is ours still: we wait for it, and renew. */
-static void note_refused(struct holding *h, pid_t pid)
+static void note_refused(struct supervisor *h, pid_t pid)
 {
     if (h->refused == pid)
         return;
     h->refused = pid;
-    ward_say_refused(h->plan->report, pid,
-                     h->is_lost ? "it runs on without the lock"
-                                : "the lock is kept as long as it runs");
+    guard_say_refused(h->plan->report, pid,
+                      h->is_lost ? "it runs on without the lock"
+                                 : "the lock is kept as long as it runs");
 }
 
 static void replace_refused(void *context, pid_t pid)
 {
-    struct holding *h = context;
+    struct supervisor *h = context;
 
     h->is_unending = true;
     note_refused(h, pid);
@@ -210,16 +211,16 @@ static void replace_refused(void *context, pid_t pid)
 /* ---- what the others say ---- */
 
 /* An end that comes late is told, too: the guard decides whether it still serves. */
-static void extend(struct holding *h, int64_t end_ms)
+static void extend(struct supervisor *h, int64_t end_ms)
 {
     struct deadlines lease = deadlines_of(h, end_ms);
 
     h->end_ms = end_ms;
-    guard_extend(h->guard, lease);
+    guard_client_extend(h->guard, lease);
     expect_answer(h, lease.kill_ms);
 }
 
-static void take_event(struct holding *h, const struct rlock_event *event)
+static void take_event(struct supervisor *h, const struct rlock_event *event)
 {
     switch (event->kind) {
     case RLOCK_KEPT_RENEWED:
@@ -244,7 +245,7 @@ static void take_event(struct holding *h, const struct rlock_event *event)
     }
 }
 
-static void take_events(struct holding *h)
+static void take_events(struct supervisor *h)
 {
     struct rlock_event event;
 
@@ -253,7 +254,7 @@ static void take_events(struct holding *h)
 }
 
 /* The private server is ours alone, so with its end all of its locks are gone. */
-static void look_after_server(struct holding *h)
+static void look_after_server(struct supervisor *h)
 {
     if (!local_has_ended(h->plan->local))
         return;
@@ -261,21 +262,21 @@ static void look_after_server(struct holding *h)
     lose(h, "the private server has ended, and with it the lock");
 }
 
-static void take_news(struct holding *h)
+static void take_news(struct supervisor *h)
 {
-    struct ward_news news;
+    struct guard_news news;
     int heard;
 
-    while (!h->is_over && (heard = guard_hear(h->guard, &news)) != 0) {
+    while (!h->is_over && (heard = guard_client_hear(h->guard, &news)) != 0) {
         if (heard < 0) {
             h->guard_failed = true;
             h->guard_is_gone = true;
             h->is_over = true;
-        } else if (news.says == WARD_AGREES) {
+        } else if (news.says == GUARD_AGREES) {
             note_agreement(h, news.lease);
-        } else if (news.says == WARD_PAUSED) {
+        } else if (news.says == GUARD_PAUSED) {
             note_pause(h, news.still_ms);
-        } else if (news.says == WARD_REFUSED) {
+        } else if (news.says == GUARD_REFUSED) {
             h->is_unending = h->is_unending || news.was_kill;
             note_refused(h, news.pid);
         } else {
@@ -286,15 +287,15 @@ static void take_news(struct holding *h)
 }
 
 /* As the shell expects of a job: whoever it stops, it sees stopped. */
-static void stop_with_the_job(struct holding *h, const struct signal_seen *seen)
+static void stop_with_the_job(struct supervisor *h, const struct signal_seen *seen)
 {
     if (!seen->from_terminal)
-        guard_signal(h->guard, seen->number, false);
+        guard_client_signal(h->guard, seen->number, false);
     signals_yield(seen->number);
 }
 
 /* What the terminal sent to the job ended the command, perhaps before we came to look. */
-static void note_last_signals(struct holding *h)
+static void note_last_signals(struct supervisor *h)
 {
     struct signal_seen seen;
 
@@ -303,7 +304,7 @@ static void note_last_signals(struct holding *h)
             h->result->from_terminal = seen.number;
 }
 
-static void take_signals(struct holding *h)
+static void take_signals(struct supervisor *h)
 {
     struct signal_seen seen;
 
@@ -314,13 +315,13 @@ static void take_signals(struct holding *h)
         }
         if (seen.from_terminal)
             h->result->from_terminal = seen.number;
-        guard_signal(h->guard, seen.number, seen.from_terminal);
+        guard_client_signal(h->guard, seen.number, seen.from_terminal);
         say(h, REPORT_STEP, "signal", strsignal(seen.number));
     }
 }
 
 /* Until when the guard may be silent: a little longer than it may let the tree live. */
-static int64_t guard_limit_ms(const struct holding *h)
+static int64_t guard_limit_ms(const struct supervisor *h)
 {
     if (h->is_unending)
         return RLOCK_NEVER; /* it does what can be done */
@@ -332,10 +333,10 @@ static int64_t guard_limit_ms(const struct holding *h)
 }
 
 /*
- * When the keeper is needed for certain: counted, as the first renewal, from before the grant was
+ * When the renewer is needed for certain: counted, as the first renewal, from before the grant was
  * asked for, as the grant may have come late.
  */
-static int64_t keep_late_ms(const struct holding *h)
+static int64_t keep_late_ms(const struct supervisor *h)
 {
     const struct rlock_grant *grant = h->plan->grant;
 
@@ -343,7 +344,7 @@ static int64_t keep_late_ms(const struct holding *h)
 }
 
 /* Most commands have ended before that, and need no thread at all. */
-static void keep(struct holding *h)
+static void keep(struct supervisor *h)
 {
     struct rlock_error err;
 
@@ -358,7 +359,7 @@ static void keep(struct holding *h)
     h->keep_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
 }
 
-static void judge(struct holding *h)
+static void judge(struct supervisor *h)
 {
     int64_t now = rlock_clock_ms();
 
@@ -383,7 +384,7 @@ static void judge(struct holding *h)
 }
 
 /* The earliest time that there is something to judge. */
-static int64_t earliest(const struct holding *h)
+static int64_t earliest(const struct supervisor *h)
 {
     int64_t at = guard_limit_ms(h);
 
@@ -396,19 +397,19 @@ static int64_t earliest(const struct holding *h)
     return h->keep_ms < at ? h->keep_ms : at;
 }
 
-static void say_guard_lost(const struct holding *h)
+static void say_guard_lost(const struct supervisor *h)
 {
     char fate[100];
     char why[200];
 
-    guard_fate(h->guard, h->guard_is_gone, fate, sizeof fate);
+    guard_client_fate(h->guard, h->guard_is_gone, fate, sizeof fate);
     snprintf(why, sizeof why, "the process that guards the command %s", fate);
     report_say(
         h->plan->report, REPORT_FAILURE,
         (struct message){.what = "guard-lost", .why = why, .hint = "the command is being ended"});
 }
 
-static void supervise(struct holding *h)
+static void watch_command(struct supervisor *h)
 {
     struct pollfd watch[] = {{.fd = h->plan->signals->fd, .events = POLLIN},
                              {.fd = -1, .events = POLLIN},
@@ -436,20 +437,20 @@ static void supervise(struct holding *h)
     note_last_signals(h);
     if (!h->guard_failed) {
         if (!h->plan->has_waited || h->last.by_lease) /* it is to know that we have heard that */
-            guard_dismiss(h->guard);
+            guard_client_dismiss(h->guard);
         return;
     }
     say_guard_lost(h);
-    guard_replace(h->guard, replace_refused, h);
+    guard_client_replace(h->guard, replace_refused, h);
 }
 
 /* ---- before and after the command ---- */
 
-/* The guard starts the command. The keeper comes later: nothing may fork beside a thread. */
-static enum verdict start(struct holding *h)
+/* The guard starts the command. The renewer comes later: nothing may fork beside a thread. */
+static enum exit_reason start(struct supervisor *h)
 {
-    const struct hold_plan *plan = h->plan;
-    struct ward_word word = {.order = WARD_START, .grant = *plan->grant};
+    const struct supervise_plan *plan = h->plan;
+    struct guard_word word = {.order = GUARD_START, .grant = *plan->grant};
     int failed;
 
     h->end_ms = plan->grant->until_ms;
@@ -463,58 +464,59 @@ static enum verdict start(struct holding *h)
                                                     : RLOCK_NEVER;
     h->timer = timer_open();
     if (h->timer < 0)
-        return report_fault(plan->report, VERDICT_SYSTEM, "timer", errno);
-    failed = guard_start(h->guard, plan->ward, &word);
+        return report_fault(plan->report, REASON_SYSTEM, "timer", errno);
+    failed = guard_client_start(h->guard, plan->guard_plan, &word);
     if (failed)
-        return report_fault(plan->report, VERDICT_SYSTEM, "fork", failed);
-    return VERDICT_GRANTED;
+        return report_fault(plan->report, REASON_SYSTEM, "fork", failed);
+    return REASON_GRANTED;
 }
 
-static enum verdict not_started(const struct holding *h)
+static enum exit_reason not_started(const struct supervisor *h)
 {
     const struct report *report = h->plan->report;
     int failed = h->last.failed;
-    enum verdict verdict;
+    enum exit_reason reason;
     char *command;
 
     if (failed == SPAWN_TOO_LATE)
-        return report_fault(report, VERDICT_LOST, "the lease ended before the command was started",
+        return report_fault(report, REASON_LOST, "the lease ended before the command was started",
                             0);
     if (!h->last.forked)
-        return report_fault(report, VERDICT_SYSTEM, "the command can't be started", failed);
-    command = secret_shown(h->plan->ward->spawn.argv[0]);
-    verdict = report_fault(report, failed == ENOENT ? VERDICT_NOT_FOUND : VERDICT_NOT_EXECUTABLE,
-                           command != NULL ? command : "the command", failed);
+        return report_fault(report, REASON_SYSTEM, "the command can't be started", failed);
+    command = secret_shown(h->plan->guard_plan->spawn.argv[0]);
+    reason = report_fault(report, failed == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE,
+                          command != NULL ? command : "the command", failed);
     free(command);
-    return verdict;
+    return reason;
 }
 
 /* Was the lease proven until after the end? Then the command's status is worth something. */
-static enum verdict judge_end(struct holding *h)
+static enum exit_reason judge_end(struct supervisor *h)
 {
-    if (h->last.says == WARD_DONE && (h->last.by_lease || h->last.still_ms >= h->end_ms))
+    if (h->last.says == GUARD_DONE && (h->last.by_lease || h->last.still_ms >= h->end_ms))
         lose_by_time(h);
-    if (h->last.says == WARD_DONE && h->last.is_alone)
+    if (h->last.says == GUARD_DONE && h->last.is_alone)
         lose(h, "the guard took rlock for dead, and ended the command");
     if (h->is_lost)
-        return VERDICT_LOST;
+        return REASON_LOST;
     if (h->is_unending)
-        return VERDICT_LOST;
+        return REASON_LOST;
     if (h->guard_failed)
-        return VERDICT_SYSTEM;
-    return h->is_held_long ? VERDICT_MAX_HOLD : VERDICT_GRANTED;
+        return REASON_SYSTEM;
+    return h->is_held_long ? REASON_MAX_HOLD : REASON_GRANTED;
 }
 
 /* What becomes of the lock: it may have to stay taken for a while, or for having been done. */
-static enum rlock_ending ending_of(const struct holding *h, enum verdict verdict, int64_t *stay_ms)
+static enum rlock_ending ending_of(const struct supervisor *h, enum exit_reason reason,
+                                   int64_t *stay_ms)
 {
     const struct options *options = h->plan->options;
     int64_t rest_ms = h->plan->granted_ms + options->min_hold_ms - rlock_clock_ms();
 
     *stay_ms = rest_ms;
-    if (h->last.says == WARD_FAILED && !h->guard_failed)
+    if (h->last.says == GUARD_FAILED && !h->guard_failed)
         return RLOCK_ENDS_FREE; /* nothing ran */
-    if (verdict == VERDICT_GRANTED && options->once_ms > 0 && h->last.status == 0) {
+    if (reason == REASON_GRANTED && options->once_ms > 0 && h->last.status == 0) {
         *stay_ms = options->once_ms > rest_ms ? options->once_ms : rest_ms;
         return RLOCK_ENDS_DONE;
     }
@@ -525,10 +527,10 @@ static enum rlock_ending ending_of(const struct holding *h, enum verdict verdict
  * A server that is busy, say with a script that runs for long, takes the release later. Nobody is
  * to wait for that but a process of its own, which has none of the job's descriptors: who reads
  * what the job writes, or waits for rlock, isn't held up. It ends with the lease at the latest.
- * The keeper has ended by now, so it is no thread of ours that is missing there; a name that is
+ * The renewer has ended by now, so it is no thread of ours that is missing there; a name that is
  * being resolved is given up with its thread.
  */
-static bool release_later(const struct holding *h, enum rlock_ending ending, int64_t stay_ms,
+static bool release_later(const struct supervisor *h, enum rlock_ending ending, int64_t stay_ms,
                           int64_t until_ms)
 {
     pid_t pid = fork();
@@ -541,7 +543,7 @@ static bool release_later(const struct holding *h, enum rlock_ending ending, int
     (void)!chdir("/");
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &h->plan->signals->inherited, NULL);
-    descriptors_drop_inherited();
+    fds_drop_inherited();
     if (h->guard->pid > 0)
         close(h->guard->fd); /* the guard ends with us, not with it */
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -552,7 +554,7 @@ static bool release_later(const struct holding *h, enum rlock_ending ending, int
 }
 
 /* It isn't released: is that tried on, and for how long? */
-static void say_not_released(const struct holding *h, enum rlock_ending ending, int64_t stay_ms,
+static void say_not_released(const struct supervisor *h, enum rlock_ending ending, int64_t stay_ms,
                              const struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
@@ -572,62 +574,62 @@ static void say_not_released(const struct holding *h, enum rlock_ending ending, 
 }
 
 /* Last, when nothing runs any more. A lock that turns out not to be ours was not proven. */
-static enum verdict release(struct holding *h, enum verdict verdict)
+static enum exit_reason release(struct supervisor *h, enum exit_reason reason)
 {
     struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t stay_ms;
-    enum rlock_ending ending = ending_of(h, verdict, &stay_ms);
+    enum rlock_ending ending = ending_of(h, reason, &stay_ms);
     enum rlock_status st;
     bool is_gone;
 
     rlock_unkeep(h->plan->lock);
     h->events = -1;
     if (h->is_bereft)
-        return verdict; /* there is nothing to give it back to */
+        return reason; /* there is nothing to give it back to */
     if (h->is_lost)
         until.at_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
     st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);
     /* gone after its end is as it should be: by then the command had ended */
     is_gone = st == RLOCK_LOST || st == RLOCK_GONE;
     if (is_gone && !h->is_lost && rlock_clock_ms() < h->end_ms)
-        return report_fault(h->plan->report, VERDICT_LOST,
+        return report_fault(h->plan->report, REASON_LOST,
                             "at the end the lock was gone from the server, or another's", 0);
     if (st != RLOCK_OK && !is_gone && local_has_ended(h->plan->local))
-        return verdict; /* the server ended after the command did, and the lock with it */
+        return reason; /* the server ended after the command did, and the lock with it */
     if (st != RLOCK_OK && !is_gone)
         say_not_released(h, ending, stay_ms, &err);
     else if (st == RLOCK_OK)
         say(h, REPORT_STEP, "released", NULL);
-    return verdict;
+    return reason;
 }
 
-enum verdict hold(const struct hold_plan *plan, struct hold_result *result)
+enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result)
 {
-    struct holding h = {.plan = plan,
-                        .result = result,
-                        .guard = plan->guard,
-                        .events = -1,
-                        .timer = -1,
-                        .answer_ms = RLOCK_NEVER};
-    enum verdict verdict;
+    struct supervisor h = {.plan = plan,
+                           .result = result,
+                           .guard = plan->guard,
+                           .events = -1,
+                           .timer = -1,
+                           .answer_ms = RLOCK_NEVER};
+    enum exit_reason reason;
 
-    *result = (struct hold_result){.status = 0};
+    *result = (struct supervise_result){.status = 0};
     say(&h, REPORT_STEP, "granted", NULL);
     if (signals_end(plan->signals, &result->interrupted_by))
-        verdict = VERDICT_INTERRUPTED;
+        reason = REASON_INTERRUPTED;
     else
-        verdict = start(&h);
-    if (verdict == VERDICT_GRANTED) {
-        supervise(&h);
-        verdict = h.last.says == WARD_FAILED && !h.guard_failed ? not_started(&h) : judge_end(&h);
+        reason = start(&h);
+    if (reason == REASON_GRANTED) {
+        watch_command(&h);
+        reason = h.last.says == GUARD_FAILED && !h.guard_failed ? not_started(&h) : judge_end(&h);
     } else {
-        guard_reap(h.guard);
+        guard_client_reap(h.guard);
     }
     result->status = h.last.status;
-    verdict = release(&h, verdict);
-    guard_reap(h.guard); /* its end is nobody's hurry by now */
+    reason = release(&h, reason);
+    guard_client_reap(h.guard); /* its end is nobody's hurry by now */
     if (h.timer >= 0)
         close(h.timer);
-    return verdict;
+    return reason;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* supervise: from a grant to a verdict: the command, its guard, the keeper, the release. */
-#ifndef HOLD_H
-#define HOLD_H
+/* supervise: from a grant to an exit reason: the command, its guard, the renewer, the release. */
+#ifndef SUPERVISE_H
+#define SUPERVISE_H
 
 #include "options/options.h"
 #include "output/report.h"
@@ -10,7 +10,7 @@
 #include "supervise/guard_client.h"
 
 /* All borrowed. */
-struct hold_plan {
+struct supervise_plan {
     const struct options *options;
     const struct report *report;
     const struct signals *signals;
@@ -19,11 +19,11 @@ struct hold_plan {
     int64_t granted_ms;  /* when it came */
     bool has_waited;     /* for the lock: then somebody may wait behind us, and comes before us */
     struct local *local; /* the private server whose lock it is, if it is one's */
-    struct guard *guard; /* prepared, or not yet */
-    const struct ward_plan *ward;
+    struct guard_client *guard; /* prepared, or not yet */
+    const struct guard_plan *guard_plan;
 };
 
-struct hold_result {
+struct supervise_result {
     int status; /* the command's, as wait(2) gives it */
     int64_t renewals;
     int64_t paused_ms;  /* how long the command was frozen, in all */
@@ -33,6 +33,6 @@ struct hold_result {
 };
 
 /* hold: run the command under the lease, give the lease back, and say how it went. */
-enum verdict hold(const struct hold_plan *plan, struct hold_result *result);
+enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result);
 
 #endif

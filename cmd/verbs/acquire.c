@@ -24,20 +24,21 @@
 struct acquire {
     struct session session;
     struct bound bound;
-    struct attend_log log;
+    struct renew_daemon_log log;
     struct rlock_grant grant;
     int64_t granted_ms;
 };
 
-static enum verdict fault(const struct acquire *a, enum verdict verdict, const char *why, int sys)
+static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, const char *why,
+                              int sys)
 {
-    return report_fault(&a->session.report, verdict, why, sys);
+    return report_fault(&a->session.report, reason, why, sys);
 }
 
 /* ---- the token ---- */
 
 /* Room on stdout, before the lease is over or a signal comes. */
-static enum verdict wait_for_room(struct acquire *a)
+static enum exit_reason wait_for_room(struct acquire *a)
 {
     struct pollfd watch[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
                              {.fd = a->session.signals.stop_fd, .events = POLLIN}};
@@ -45,24 +46,24 @@ static enum verdict wait_for_room(struct acquire *a)
 
     while (watch[0].revents == 0) {
         if (signals_end(&a->session.signals, &a->session.number))
-            return VERDICT_INTERRUPTED;
+            return REASON_INTERRUPTED;
         left_ms = a->grant.until_ms - a->grant.timing.margin_ms - rlock_clock_ms();
         if (left_ms <= 0)
-            return fault(a, VERDICT_LOST, "the token could not be written before its ttl was over",
+            return fault(a, REASON_LOST, "the token could not be written before its ttl was over",
                          0);
         poll(watch, 2, left_ms < 60000 ? (int)left_ms : 60000);
     }
-    return VERDICT_GRANTED;
+    return REASON_GRANTED;
 }
 
-static enum verdict tell(struct acquire *a)
+static enum exit_reason tell(struct acquire *a)
 {
     char text[WORDS_BYTES];
     struct json json;
-    enum verdict verdict = wait_for_room(a);
+    enum exit_reason reason = wait_for_room(a);
 
-    if (verdict != VERDICT_GRANTED)
-        return verdict;
+    if (reason != REASON_GRANTED)
+        return reason;
     if (a->session.report.json) {
         json_begin(&json, text, sizeof text);
         json_string(&json, "token", a->grant.token);
@@ -74,36 +75,36 @@ static enum verdict tell(struct acquire *a)
     } else {
         snprintf(text, sizeof text, "%s\n", a->grant.token);
     }
-    return report_result(text) ? VERDICT_GRANTED : fault(a, VERDICT_SYSTEM, "stdout", errno);
+    return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "stdout", errno);
 }
 
 /* ---- who keeps it ---- */
 
 /* Before the lock is asked for: who stays behind could tell nobody that it can't be written. */
-static enum verdict open_log(struct acquire *a)
+static enum exit_reason open_log(struct acquire *a)
 {
     const char *path = a->session.options->log;
     char why[300];
     int failed = 0;
 
     if (path == NULL)
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     if (strcmp(path, "-") == 0)
-        return fault(a, VERDICT_USAGE, "log: standard output is for the token: name a file", 0);
+        return fault(a, REASON_USAGE, "log: standard output is for the token: name a file", 0);
     if (strcmp(path, "syslog") == 0) {
         a->log.to = REPORT_TO_SYSLOG;
         return access(SYSLOG_SOCKET, W_OK) == 0
-                   ? VERDICT_GRANTED
-                   : fault(a, VERDICT_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET, errno);
+                   ? REASON_GRANTED
+                   : fault(a, REASON_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET, errno);
     }
     a->log.fd = outfile_open(path, &failed);
     if (a->log.fd >= 0)
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
-    return fault(a, VERDICT_MISCONFIGURED, why, 0);
+    return fault(a, REASON_MISCONFIGURED, why, 0);
 }
 
-static enum verdict bind(struct acquire *a)
+static enum exit_reason bind(struct acquire *a)
 {
     pid_t pid = (pid_t)a->session.options->bind_pid;
     const char *refusal;
@@ -112,41 +113,41 @@ static enum verdict bind(struct acquire *a)
 
     a->session.pid = pid > 0 ? pid : getppid();
     if (pid == 0)
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     a->session.is_kept = true;
     refusal = bound_refusal(pid);
     snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
              refusal != NULL ? refusal : "");
     if (refusal != NULL)
-        return fault(a, VERDICT_USAGE, why, 0);
+        return fault(a, REASON_USAGE, why, 0);
     failed = bound_open(&a->bound, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
-        return fault(a, VERDICT_USAGE, why, failed);
-    return failed ? fault(a, VERDICT_SYSTEM, why, failed) : open_log(a);
+        return fault(a, REASON_USAGE, why, failed);
+    return failed ? fault(a, REASON_SYSTEM, why, failed) : open_log(a);
 }
 
-static enum verdict tell_and_stay(struct acquire *a)
+static enum exit_reason tell_and_stay(struct acquire *a)
 {
-    struct attendant attendant;
-    int failed = attend_start(&attendant, &a->session, &a->grant, &a->bound, &a->log);
-    enum verdict verdict;
+    struct renew_daemon daemon;
+    int failed = renew_daemon_start(&daemon, &a->session, &a->grant, &a->bound, &a->log);
+    enum exit_reason reason;
 
     if (failed)
-        return fault(a, VERDICT_SYSTEM, "no process can stay behind", failed);
-    verdict = tell(a);
-    if (verdict == VERDICT_GRANTED && !attend_begin(&attendant))
-        verdict = fault(a, VERDICT_SYSTEM, "the process that stays behind was killed", 0);
-    if (verdict != VERDICT_GRANTED)
-        attend_cancel(&attendant);
+        return fault(a, REASON_SYSTEM, "no process can stay behind", failed);
+    reason = tell(a);
+    if (reason == REASON_GRANTED && !renew_daemon_begin(&daemon))
+        reason = fault(a, REASON_SYSTEM, "the process that stays behind was killed", 0);
+    if (reason != REASON_GRANTED)
+        renew_daemon_cancel(&daemon);
     else
         session_leave(&a->session);
-    return verdict;
+    return reason;
 }
 
-static enum verdict hand_out(struct acquire *a)
+static enum exit_reason hand_out(struct acquire *a)
 {
     if (a->grant.has_outer)
-        return fault(a, VERDICT_USAGE,
+        return fault(a, REASON_USAGE,
                      "it is held already by what RLOCK_TOKEN stands for, and ends with that", 0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
     return a->bound.fd >= 0 ? tell_and_stay(a) : tell(a);
@@ -167,48 +168,48 @@ static void give_back(const struct acquire *a)
 
 /* ---- from the beginning ---- */
 
-static enum verdict acquire_all(struct acquire *a)
+static enum exit_reason acquire_all(struct acquire *a)
 {
     struct session *session = &a->session;
     struct rlock_error err = {.status = RLOCK_OK};
     int failed = signals_open(&session->signals);
-    enum verdict verdict;
+    enum exit_reason reason;
     enum rlock_status st;
     char program[32];
 
     if (failed)
-        return fault(a, VERDICT_SYSTEM, "signalfd", failed);
-    verdict = bind(a);
-    if (verdict != VERDICT_GRANTED)
-        return verdict;
+        return fault(a, REASON_SYSTEM, "signalfd", failed);
+    reason = bind(a);
+    if (reason != REASON_GRANTED)
+        return reason;
     bound_name(session->pid, program);
     st = session_open(session, program, &err);
     if (st == RLOCK_STOPPED)
-        return VERDICT_INTERRUPTED;
+        return REASON_INTERRUPTED;
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
-    verdict = claim(session, &a->grant, &a->granted_ms);
-    if (verdict != VERDICT_GRANTED)
-        return verdict;
-    verdict = hand_out(a);
-    if (verdict != VERDICT_GRANTED)
+    reason = acquire_or_report(session, &a->grant, &a->granted_ms);
+    if (reason != REASON_GRANTED)
+        return reason;
+    reason = hand_out(a);
+    if (reason != REASON_GRANTED)
         give_back(a);
-    return verdict;
+    return reason;
 }
 
 int acquire_lock(const struct options *options)
 {
     struct acquire a = {.bound = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
-    enum verdict verdict;
+    enum exit_reason reason;
 
     session_init(&a.session, options);
-    verdict = acquire_all(&a);
+    reason = acquire_all(&a);
     if (a.bound.fd >= 0)
         close(a.bound.fd);
     if (a.log.fd >= 0)
         close(a.log.fd);
     session_close(&a.session);
-    if (verdict == VERDICT_INTERRUPTED)
+    if (reason == REASON_INTERRUPTED)
         signals_yield(a.session.number);
-    return session_status(&a.session, verdict);
+    return session_status(&a.session, reason);
 }

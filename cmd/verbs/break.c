@@ -57,8 +57,8 @@ static bool may_break(const struct session *session, const struct target *target
     return terminal_ask(question);
 }
 
-/* VERDICT_GRANTED: nobody of those that were seen has it any more. */
-static enum verdict hit(struct session *session, const struct target *target)
+/* REASON_GRANTED: nobody of those that were seen has it any more. */
+static enum exit_reason hit(struct session *session, const struct target *target)
 {
     struct rlock_until until = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
@@ -67,23 +67,23 @@ static enum verdict hit(struct session *session, const struct target *target)
     st = rlock_break(session->lock, session->report.key, target->name, until, &err);
     if (st == RLOCK_OK) {
         say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     }
     if (st == RLOCK_LOST) {
         say(session, (struct message){.what = "free", .why = "it has been given back meanwhile"},
             "");
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)
         return session_give_up(session, &err);
     say(session,
-        (struct message){.what = verdict_row(VERDICT_BUSY)->name,
+        (struct message){.what = exit_reason_row(REASON_BUSY)->name,
                          .why = "it was not broken, as it has another holder by now"},
         "");
-    return VERDICT_BUSY;
+    return REASON_BUSY;
 }
 
-static enum verdict break_one(struct session *session)
+static enum exit_reason break_one(struct session *session)
 {
     struct rlock_until until = {RLOCK_NEVER, -1};
     struct target target = {.seen = RLOCK_SEEN_FREE};
@@ -98,14 +98,14 @@ static enum verdict break_one(struct session *session)
     if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
         say(session, (struct message){.what = "free", .why = "there is nobody to take it from"},
             "");
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     }
     if (!may_break(session, &target)) {
         say(session,
-            (struct message){.what = verdict_row(VERDICT_BUSY)->name,
+            (struct message){.what = exit_reason_row(REASON_BUSY)->name,
                              .why = "it was not broken, and is held by "},
             target.holders);
-        return VERDICT_BUSY;
+        return REASON_BUSY;
     }
     return hit(session, &target);
 }
@@ -113,16 +113,16 @@ static enum verdict break_one(struct session *session)
 int break_lock(const struct options *options)
 {
     struct session session;
-    enum verdict verdict;
+    enum exit_reason reason;
 
     session_init(&session, options);
     if (options->n_keys > 1)
-        verdict = report_fault(&session.report, VERDICT_USAGE, "one key is possible", 0);
+        reason = report_fault(&session.report, REASON_USAGE, "one key is possible", 0);
     else if (!options->yes && !terminal_can_ask())
-        verdict = report_fault(&session.report, VERDICT_USAGE,
-                               "--yes is needed where nobody can be asked", 0);
+        reason = report_fault(&session.report, REASON_USAGE,
+                              "--yes is needed where nobody can be asked", 0);
     else
-        verdict = break_one(&session);
+        reason = break_one(&session);
     session_close(&session);
-    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

@@ -98,7 +98,7 @@ static void see(void *context, const struct rlock_finding *found)
     (visit->session.options->json ? put_json : put_text)(visit, finding);
 }
 
-static enum verdict examine(struct visit *visit)
+static enum exit_reason examine(struct visit *visit)
 {
     const struct options *options = visit->session.options;
     const char *key = options->n_keys > 0 ? options->keys[0] : NULL;
@@ -111,27 +111,27 @@ static enum verdict examine(struct visit *visit)
     if (st == RLOCK_OK)
         st = rlock_examine(visit->session.lock, key, until, &examiner, &err);
     if (!page_write(&visit->page)) /* also what was found until it failed */
-        return report_fault(&visit->session.report, VERDICT_SYSTEM, "standard output", 0);
+        return report_fault(&visit->session.report, REASON_SYSTEM, "standard output", 0);
     if (st != RLOCK_OK)
         return session_give_up(&visit->session, &err);
     if (visit->unsafe[0] == '\0')
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     snprintf(why, sizeof why, "locks are not safe here: %s", visit->unsafe);
-    return report_fault(&visit->session.report, VERDICT_MISCONFIGURED, why, 0);
+    return report_fault(&visit->session.report, REASON_MISCONFIGURED, why, 0);
 }
 
 int tell_doctor(const struct options *options)
 {
     struct visit visit = {.unsafe = ""};
-    enum verdict verdict;
+    enum exit_reason reason;
 
     session_init(&visit.session, options);
     terminal_look(&visit.terminal);
     if (options->n_keys > 1)
-        verdict = report_fault(&visit.session.report, VERDICT_USAGE, "one key is possible", 0);
+        reason = report_fault(&visit.session.report, REASON_USAGE, "one key is possible", 0);
     else
-        verdict = examine(&visit);
+        reason = examine(&visit);
     page_fini(&visit.page);
     session_close(&visit.session);
-    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

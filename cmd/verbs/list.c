@@ -83,7 +83,7 @@ static void put_columns(struct listing *listing, struct page *page)
         page_add(page, "%-*s  %s\n", width, rows->row[i].key, rows->row[i].line);
 }
 
-static enum verdict print(struct listing *listing, const struct report *report)
+static enum exit_reason print(struct listing *listing, const struct report *report)
 {
     struct page page = {.text = NULL};
     bool good;
@@ -97,7 +97,7 @@ static enum verdict print(struct listing *listing, const struct report *report)
     page.has_failed = page.has_failed || listing->rows.has_failed;
     good = page_write(&page);
     page_fini(&page);
-    return good ? VERDICT_GRANTED : report_fault(report, VERDICT_SYSTEM, "standard output", 0);
+    return good ? REASON_GRANTED : report_fault(report, REASON_SYSTEM, "standard output", 0);
 }
 
 int tell_list(const struct options *options)
@@ -106,14 +106,14 @@ int tell_list(const struct options *options)
     bool is_one = options->n_urls <= 1;
     struct rlock_visitor visitor = {.lock = is_one ? add_row : note_key, .context = &listing};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum verdict verdict;
+    enum exit_reason reason;
     struct session session;
     enum rlock_status st;
 
     session_init(&session, options);
     if (options->argv[0] != NULL && options->argv[1] != NULL) {
-        verdict = report_fault(&session.report, VERDICT_USAGE, "one pattern is possible", 0);
-        return verdict_row(verdict)->status;
+        reason = report_fault(&session.report, REASON_USAGE, "one pattern is possible", 0);
+        return exit_reason_row(reason)->status;
     }
     st = session_open(&session, "rlock", &err);
     if (st == RLOCK_OK)
@@ -121,12 +121,12 @@ int tell_list(const struct options *options)
     if (st == RLOCK_OK && !is_one)
         st = look_at_each(&listing, session.lock, &err);
     if (st == RLOCK_OK)
-        verdict = print(&listing, &session.report);
+        reason = print(&listing, &session.report);
     else
-        verdict = session_give_up(&session, &err);
+        reason = session_give_up(&session, &err);
     rows_fini(&listing.keys);
     rows_fini(&listing.rows);
     page_fini(&listing.row);
     session_close(&session);
-    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

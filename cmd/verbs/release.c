@@ -4,7 +4,7 @@
 
 #include "session/token.h"
 
-static enum verdict release(const struct token *token)
+static enum exit_reason release(const struct token *token)
 {
     const struct options *options = token->session.options;
     struct rlock_error err = {.status = RLOCK_OK};
@@ -12,7 +12,7 @@ static enum verdict release(const struct token *token)
         rlock_release(token->session.lock, token_until(token), RLOCK_ENDS_FREE, 0, &err);
 
     if (st == RLOCK_GONE && options->quiet_if_gone)
-        return VERDICT_GRANTED;
+        return REASON_GRANTED;
     if (st == RLOCK_GONE)
         return token_not_yours(token, "it is gone: it was released before, or its ttl is over");
     if (st == RLOCK_LOST)
@@ -20,16 +20,16 @@ static enum verdict release(const struct token *token)
     if (st != RLOCK_OK)
         return session_give_up(&token->session, &err);
     report_say(&token->session.report, REPORT_STEP, (struct message){.what = "released"});
-    return VERDICT_GRANTED;
+    return REASON_GRANTED;
 }
 
 int release_lock(const struct options *options)
 {
     struct token token;
-    enum verdict verdict = token_open(&token, options);
+    enum exit_reason reason = token_open(&token, options);
 
-    if (verdict == VERDICT_GRANTED)
-        verdict = release(&token);
+    if (reason == REASON_GRANTED)
+        reason = release(&token);
     token_close(&token);
-    return session_status(&token.session, verdict);
+    return session_status(&token.session, reason);
 }

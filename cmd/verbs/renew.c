@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static enum verdict renew(const struct token *token)
+static enum exit_reason renew(const struct token *token)
 {
     const struct options *options = token->session.options;
     struct rlock_error err = {.status = RLOCK_OK};
@@ -26,16 +26,16 @@ static enum verdict renew(const struct token *token)
              (int)(left_ms % 1000 / 100));
     report_say(&token->session.report, REPORT_STEP,
                (struct message){.what = "renewed", .why = why});
-    return VERDICT_GRANTED;
+    return REASON_GRANTED;
 }
 
 int renew_lock(const struct options *options)
 {
     struct token token;
-    enum verdict verdict = token_open(&token, options);
+    enum exit_reason reason = token_open(&token, options);
 
-    if (verdict == VERDICT_GRANTED)
-        verdict = renew(&token);
+    if (reason == REASON_GRANTED)
+        reason = renew(&token);
     token_close(&token);
-    return session_status(&token.session, verdict);
+    return session_status(&token.session, reason);
 }

@@ -5,7 +5,7 @@
 #include "output/outfile.h"
 #include "process/secret.h"
 #include "session/acquire_or_report.h"
-#include "session/environ.h"
+#include "session/environment.h"
 #include "session/session.h"
 #include "supervise/supervise.h"
 
@@ -25,23 +25,23 @@ struct run {
     struct session session;
     struct rlock_grant grant;
     int64_t granted_ms; /* 0: never */
-    struct hold_result held;
+    struct supervise_result held;
     char *keys;     /* NULL: no memory */
     char *shell[4]; /* the command, if it is one for a shell */
-    struct ward_plan ward;
-    struct guard guard;
+    struct guard_plan guard_plan;
+    struct guard_client guard;
     bool has_prepared;
     bool has_waited;
     bool has_warned;          /* that the lock which the environment speaks of is gone */
     struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
 };
 
-static int status_of(const struct run *run, enum verdict verdict)
+static int status_of(const struct run *run, enum exit_reason reason)
 {
     int status = run->held.status;
 
-    if (verdict != VERDICT_GRANTED)
-        return session_status(&run->session, verdict);
+    if (reason != REASON_GRANTED)
+        return session_status(&run->session, reason);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -58,12 +58,12 @@ static void write_one(const struct run *run, const char *path, enum report_how h
                (struct message){.what = "no-report", .why = why});
 }
 
-static void write_report(const struct run *run, enum verdict verdict)
+static void write_report(const struct run *run, enum exit_reason reason)
 {
     int64_t now = rlock_clock_ms();
     struct summary summary = {
-        .verdict = verdict,
-        .status = status_of(run, verdict),
+        .reason = reason,
+        .status = status_of(run, reason),
         .waited_ms = (run->granted_ms > 0 ? run->granted_ms : now) - run->session.report.start_ms,
         .held_ms = run->grant.fence != 0 ? now - run->granted_ms : 0,
         .renewals = run->held.renewals,
@@ -74,9 +74,9 @@ static void write_report(const struct run *run, enum verdict verdict)
     write_one(run, run->options->report_append, REPORT_APPENDS, &summary);
 }
 
-static enum verdict run_command(struct run *run)
+static enum exit_reason run_command(struct run *run)
 {
-    struct hold_plan plan = {
+    struct supervise_plan plan = {
         .options = run->options,
         .report = &run->session.report,
         .signals = &run->session.signals,
@@ -86,11 +86,11 @@ static enum verdict run_command(struct run *run)
         .has_waited = run->has_waited,
         .local = &run->session.local,
         .guard = &run->guard,
-        .ward = &run->ward,
+        .guard_plan = &run->guard_plan,
     };
 
-    run->ward.keep_fd = run->session.local.fd;
-    return hold(&plan, &run->held);
+    run->guard_plan.keep_fd = run->session.local.fd;
+    return supervise(&plan, &run->held);
 }
 
 /* ---- what is prepared ---- */
@@ -103,7 +103,7 @@ static void plan_ward(struct run *run)
     run->shell[1] = "-c";
     run->shell[2] = (char *)options->command;
     run->keys = options_keys(options, '\n');
-    run->ward = (struct ward_plan){
+    run->guard_plan = (struct guard_plan){
         .spawn = {.argv = options->command != NULL ? run->shell : options->argv,
                   .mask = &run->session.signals.inherited,
                   .ignore_child = run->session.signals.ignores_child},
@@ -121,8 +121,8 @@ static void plan_ward(struct run *run)
 /* Where it fails it is tried again, and told, when the guard is needed. */
 static void prepare_guard(struct run *run)
 {
-    run->ward.keep_fd = run->session.local.fd;
-    (void)!guard_prepare(&run->guard, &run->ward);
+    run->guard_plan.keep_fd = run->session.local.fd;
+    (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
 /* While the server answers there is time for it; without it the grant comes first. */
@@ -140,7 +140,7 @@ static void unreached(void *context)
 {
     struct run *run = context;
 
-    guard_reap(&run->guard);
+    guard_client_reap(&run->guard);
     run->has_prepared = false;
 }
 
@@ -211,7 +211,7 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
     if (obstacle != NULL && obstacle->is_next)
         get_ready(run);
     else if (obstacle != NULL)
-        guard_reap(&run->guard);
+        guard_client_reap(&run->guard);
 }
 
 static void warn(void *context, const char *text)
@@ -235,13 +235,13 @@ static char *program_name(const struct options *options)
 }
 
 /* So that a shell sees which signal ended its job, as it would have without us. */
-static void end_alike(const struct run *run, enum verdict verdict)
+static void end_alike(const struct run *run, enum exit_reason reason)
 {
     int status = run->held.status;
 
-    if (verdict == VERDICT_INTERRUPTED)
+    if (reason == REASON_INTERRUPTED)
         signals_yield(run->session.number);
-    if (verdict == VERDICT_GRANTED && WIFSIGNALED(status) &&
+    if (reason == REASON_GRANTED && WIFSIGNALED(status) &&
         WTERMSIG(status) == run->held.from_terminal)
         signals_yield(run->held.from_terminal);
 }
@@ -255,17 +255,17 @@ static bool is_under_any(void)
     return is_under;
 }
 
-static enum verdict run_all(struct run *run)
+static enum exit_reason run_all(struct run *run)
 {
     struct session *session = &run->session;
     struct rlock_error err = {.status = RLOCK_OK};
     int failed = signals_open(&session->signals);
     enum rlock_status st;
-    enum verdict verdict;
+    enum exit_reason reason;
     char *program;
 
     if (failed)
-        return report_fault(&session->report, VERDICT_SYSTEM, "signalfd", failed);
+        return report_fault(&session->report, REASON_SYSTEM, "signalfd", failed);
     run->shown = session->watch;
     session->watch = (struct rlock_watch){.see = see,
                                           .asked = prepare,
@@ -277,36 +277,36 @@ static enum verdict run_all(struct run *run)
     st = session_open(session, program, &err);
     free(program);
     if (st == RLOCK_STOPPED)
-        return VERDICT_INTERRUPTED;
+        return REASON_INTERRUPTED;
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
     plan_ward(run);
     if (run->options->nested && !is_under_any())
-        return report_fault(&session->report, VERDICT_LOST,
+        return report_fault(&session->report, REASON_LOST,
                             "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
-    verdict = claim(session, &run->grant, &run->granted_ms);
-    if (verdict == VERDICT_GRANTED) {
+    reason = acquire_or_report(session, &run->grant, &run->granted_ms);
+    if (reason == REASON_GRANTED) {
         warn_of_grant(run);
         return run_command(run);
     }
-    guard_reap(&run->guard);
-    return verdict;
+    guard_client_reap(&run->guard);
+    return reason;
 }
 
 int run(const struct options *options)
 {
     struct run run = {.options = options};
-    enum verdict verdict;
+    enum exit_reason reason;
 
     session_init(&run.session, options);
-    verdict = run_all(&run);
-    if (verdict == VERDICT_INTERRUPTED && run.held.interrupted_by != 0)
+    reason = run_all(&run);
+    if (reason == REASON_INTERRUPTED && run.held.interrupted_by != 0)
         run.session.number = run.held.interrupted_by;
-    write_report(&run, verdict);
+    write_report(&run, reason);
     if (run.held.is_releasing) /* the processes that look passwords up serve that one now */
         session_hand_over(&run.session);
     session_close(&run.session);
     free(run.keys);
-    end_alike(&run, verdict);
-    return status_of(&run, verdict);
+    end_alike(&run, reason);
+    return status_of(&run, reason);
 }

@@ -97,14 +97,14 @@ static enum rlock_status look(struct looking *looking, struct rlock_error *err)
     return st;
 }
 
-static enum verdict no_output(const struct looking *looking)
+static enum exit_reason no_output(const struct looking *looking)
 {
-    return report_fault(&looking->session.report, VERDICT_SYSTEM, "standard output", 0);
+    return report_fault(&looking->session.report, REASON_SYSTEM, "standard output", 0);
 }
 
 /* ---- once ---- */
 
-static enum verdict tell_once(struct looking *looking)
+static enum exit_reason tell_once(struct looking *looking)
 {
     struct rlock_error err = {.status = RLOCK_OK};
 
@@ -112,7 +112,7 @@ static enum verdict tell_once(struct looking *looking)
         return session_give_up(&looking->session, &err);
     if (!page_write(&looking->page))
         return no_output(looking);
-    return looking->any_taken ? VERDICT_BUSY : VERDICT_GRANTED;
+    return looking->any_taken ? REASON_BUSY : REASON_GRANTED;
 }
 
 /* ---- again and again ---- */
@@ -166,10 +166,10 @@ static bool tell_change(struct looking *looking, struct page *before)
 }
 
 /* A server that goes away while it is watched is said once, and waited for. */
-static enum verdict watch(struct looking *looking)
+static enum exit_reason watch(struct looking *looking)
 {
     struct page before = {.text = NULL};
-    enum verdict verdict = VERDICT_GRANTED;
+    enum exit_reason reason = REASON_GRANTED;
     struct rlock_error err = {.status = RLOCK_OK};
     bool has_told = false;
     bool is_away = false;
@@ -181,34 +181,34 @@ static enum verdict watch(struct looking *looking)
             is_away = false;
             has_told = true;
             if (!tell_change(looking, &before))
-                verdict = no_output(looking);
-        } else if (!has_told || verdict_of(st) != VERDICT_UNREACHABLE) {
-            verdict = session_give_up(&looking->session, &err);
+                reason = no_output(looking);
+        } else if (!has_told || exit_reason_of(st) != REASON_UNREACHABLE) {
+            reason = session_give_up(&looking->session, &err);
         } else if (!is_away) {
             session_give_up(&looking->session, &err);
             is_away = true;
         }
-    } while (verdict == VERDICT_GRANTED && pause_watching());
+    } while (reason == REASON_GRANTED && pause_watching());
     page_fini(&before);
-    return verdict != VERDICT_GRANTED || !looking->any_taken ? verdict : VERDICT_BUSY;
+    return reason != REASON_GRANTED || !looking->any_taken ? reason : REASON_BUSY;
 }
 
 int tell_status(const struct options *options)
 {
     struct looking looking = {.wants_free = options->n_keys > 0};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum verdict verdict;
+    enum exit_reason reason;
 
     session_init(&looking.session, options);
     terminal_look(&looking.terminal);
     looking.shown.as_json = options->json != 0;
     looking.shown.terminal = &looking.terminal;
     if (session_open(&looking.session, "rlock", &err) != RLOCK_OK)
-        verdict = session_give_up(&looking.session, &err);
+        reason = session_give_up(&looking.session, &err);
     else
-        verdict = options->watch ? watch(&looking) : tell_once(&looking);
+        reason = options->watch ? watch(&looking) : tell_once(&looking);
     show_fini(&looking.shown);
     page_fini(&looking.page);
     session_close(&looking.session);
-    return verdict == VERDICT_GRANTED ? 0 : verdict_row(verdict)->status;
+    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

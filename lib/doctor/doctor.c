@@ -39,7 +39,7 @@ struct sample {
     int64_t server_us;
 };
 
-static enum rlock_status take_sample(struct checkup *checkup, struct sample *sample)
+static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
 {
     const struct reply *reply = NULL;
     const char *seconds;
@@ -52,14 +52,14 @@ static enum rlock_status take_sample(struct checkup *checkup, struct sample *sam
     script_request(&request, SCRIPT_TIME, 0, false);
     wall_us = clock_wall_us();
     sample->sent_us = clock_us();
-    st = checkup_ask(checkup, &request, &reply);
+    st = probe_ask(probe, &request, &reply);
     sample->took_us = clock_us() - sample->sent_us;
     if (st != RLOCK_OK)
         return st;
     seconds = reply_text(reply_at(reply, 0), &n);
     rest = reply_text(reply_at(reply, 1), &n);
     if (seconds == NULL || rest == NULL || strlen(seconds) > 11 || strlen(rest) > 6)
-        return err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what TIME returns");
+        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what TIME returns");
     sample->server_us = strtoll(seconds, NULL, 10) * SECOND_US + strtoll(rest, NULL, 10);
     sample->ahead_us = sample->server_us - wall_us - sample->took_us / 2;
     return RLOCK_OK;
@@ -73,7 +73,7 @@ static int by_length(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-static void tell_clock(struct checkup *checkup, const struct sample *sample)
+static void tell_clock(struct probe *probe, const struct sample *sample)
 {
     int64_t off_us = sample->ahead_us < 0 ? -sample->ahead_us : sample->ahead_us;
     const char *way = sample->ahead_us < 0 ? "behind" : "ahead of";
@@ -81,33 +81,32 @@ static void tell_clock(struct checkup *checkup, const struct sample *sample)
 
     if (off_us > OFFSET_WEAK_US)
         grade = off_us > OFFSET_UNSAFE_US ? RLOCK_GRADE_UNSAFE : RLOCK_GRADE_WEAK;
-    checkup_tell(checkup, "clock", grade,
-                 grade == RLOCK_GRADE_GOOD
-                     ? NULL
-                     : "keep both right by NTP: when the server's is set forward, leases end early",
-                 "the server's is %" PRId64 ".%03d s %s this machine's", off_us / SECOND_US,
-                 (int)(off_us % SECOND_US / 1000), way);
+    probe_tell(probe, "clock", grade,
+               grade == RLOCK_GRADE_GOOD
+                   ? NULL
+                   : "keep both right by NTP: when the server's is set forward, leases end early",
+               "the server's is %" PRId64 ".%03d s %s this machine's", off_us / SECOND_US,
+               (int)(off_us % SECOND_US / 1000), way);
 }
 
 /* Both ran between the first sample and the last; how far apart can't be known better than so. */
-static void tell_rate(struct checkup *checkup, const struct sample *first,
-                      const struct sample *last)
+static void tell_rate(struct probe *probe, const struct sample *first, const struct sample *last)
 {
     int64_t ours_us = last->sent_us + last->took_us / 2 - (first->sent_us + first->took_us / 2);
     int64_t apart_us = last->server_us - first->server_us - ours_us;
     int64_t unsure_us = (last->took_us + first->took_us) / 2 + 1000;
     bool is_good = llabs(apart_us) <= unsure_us + ours_us / DRIFT_PART;
 
-    checkup_tell(checkup, "clock rate", is_good ? RLOCK_GRADE_GOOD : RLOCK_GRADE_UNSAFE,
-                 is_good ? NULL : "let NTP slew clocks, never step them, and look at the machine",
-                 "the server's went %" PRId64 " ms in %" PRId64 " ms of this machine's",
-                 (last->server_us - first->server_us + 500) / 1000, (ours_us + 500) / 1000);
+    probe_tell(probe, "clock rate", is_good ? RLOCK_GRADE_GOOD : RLOCK_GRADE_UNSAFE,
+               is_good ? NULL : "let NTP slew clocks, never step them, and look at the machine",
+               "the server's went %" PRId64 " ms in %" PRId64 " ms of this machine's",
+               (last->server_us - first->server_us + 500) / 1000, (ours_us + 500) / 1000);
 }
 
 /* A single request that takes too long is asked again; half of them are too many. */
-static void tell_round_trip(struct checkup *checkup, struct sample *samples)
+static void tell_round_trip(struct probe *probe, struct sample *samples)
 {
-    int64_t limit_us = checkup->timing.reply_ms * 1000;
+    int64_t limit_us = probe->timing.reply_ms * 1000;
     enum rlock_grade grade = RLOCK_GRADE_GOOD;
     int64_t middle_us;
     int64_t worst_us;
@@ -119,31 +118,30 @@ static void tell_round_trip(struct checkup *checkup, struct sample *samples)
         grade = RLOCK_GRADE_UNSAFE;
     else if (middle_us > limit_us / 4 || worst_us > limit_us)
         grade = RLOCK_GRADE_WEAK;
-    checkup_tell(
-        checkup, "round trip", grade,
-        grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a server that is nearer",
-        "%.1f ms, at worst %.1f ms; with a ttl of %" PRId64 " ms it may take %" PRId64 " ms",
-        (double)middle_us / 1000, (double)worst_us / 1000, checkup->timing.ttl_ms,
-        checkup->timing.reply_ms);
+    probe_tell(probe, "round trip", grade,
+               grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a server that is nearer",
+               "%.1f ms, at worst %.1f ms; with a ttl of %" PRId64 " ms it may take %" PRId64 " ms",
+               (double)middle_us / 1000, (double)worst_us / 1000, probe->timing.ttl_ms,
+               probe->timing.reply_ms);
 }
 
-static enum rlock_status measure(struct checkup *checkup)
+static enum rlock_status measure(struct probe *probe)
 {
     struct sample samples[SAMPLES];
     enum rlock_status st = RLOCK_OK;
     int i;
 
     for (i = 0; st == RLOCK_OK && i < SAMPLES; i++) {
-        st = take_sample(checkup, &samples[i]);
+        st = take_sample(probe, &samples[i]);
         if (st == RLOCK_OK && i < SAMPLES - 1 &&
-            clock_sleep(until_in(checkup->until, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
+            clock_sleep(until_in(probe->until, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
             st = RLOCK_STOPPED;
     }
     if (st != RLOCK_OK)
         return st;
-    tell_clock(checkup, &samples[SAMPLES - 1]);
-    tell_rate(checkup, &samples[0], &samples[SAMPLES - 1]);
-    tell_round_trip(checkup, samples);
+    tell_clock(probe, &samples[SAMPLES - 1]);
+    tell_rate(probe, &samples[0], &samples[SAMPLES - 1]);
+    tell_round_trip(probe, samples);
     return RLOCK_OK;
 }
 
@@ -157,25 +155,25 @@ static void add_refusal(char *text, size_t room, const char *which, const char *
 }
 
 /* A command that no script can try. RLOCK_OK also where it is denied: the text says so then. */
-static enum rlock_status try_alone(struct checkup *checkup, const struct request *request,
+static enum rlock_status try_alone(struct probe *probe, const struct request *request,
                                    int64_t block_ms, const char *which, char *text, size_t room)
 {
     const struct reply *reply = NULL;
     enum rlock_status st =
-        quorum_ask_slowly(&checkup->one, request, block_ms, checkup->until, &reply, &checkup->err);
+        quorum_ask_slowly(&probe->one, request, block_ms, probe->until, &reply, &probe->err);
 
     if (st == RLOCK_E_SERVER) /* it can't be told now, and a lock would say so */
         return RLOCK_OK;
-    if (!checkup_is_denied(checkup, st))
+    if (!probe_is_denied(probe, st))
         return st;
     /* Redis 5 wants whole seconds, and says so: it has nothing against us */
-    if (checkup->err.reason != RLOCK_REASON_WHOLE_SECONDS)
-        add_refusal(text, room, which, checkup->err.text);
+    if (probe->err.reason != RLOCK_REASON_WHOLE_SECONDS)
+        add_refusal(text, room, which, probe->err.text);
     return RLOCK_OK;
 }
 
 /* What is asked beside scripts, and by which option each is needed. */
-static enum rlock_status try_waiting(struct checkup *checkup, const struct lease *lease, char *text,
+static enum rlock_status try_waiting(struct probe *probe, const struct lease *lease, char *text,
                                      size_t room)
 {
     struct lease_when when = {.block_ms = 10};
@@ -183,16 +181,16 @@ static enum rlock_status try_waiting(struct checkup *checkup, const struct lease
     enum rlock_status st;
 
     lease_ask_wake(lease, &request, &when);
-    st = try_alone(checkup, &request, BLOCK_MS, "BLPOP for waiting", text, room);
+    st = try_alone(probe, &request, BLOCK_MS, "BLPOP for waiting", text, room);
     request_begin(&request, "ASKING");
-    if (st == RLOCK_OK && checkup->is_cluster)
-        st = try_alone(checkup, &request, 0, "ASKING for slots that move", text, room);
-    if (st != RLOCK_OK || checkup->one.replicas == 0)
+    if (st == RLOCK_OK && probe->is_cluster)
+        st = try_alone(probe, &request, 0, "ASKING for slots that move", text, room);
+    if (st != RLOCK_OK || probe->one.replicas == 0)
         return st;
     request_begin(&request, "WAIT");
     request_add(&request, "0");
     request_add(&request, "1");
-    return try_alone(checkup, &request, 0, "WAIT for --replicas", text, room);
+    return try_alone(probe, &request, 0, "WAIT for --replicas", text, room);
 }
 
 /* Places in the report of the script: commands or keys, and behind each the first complaint. */
@@ -225,9 +223,9 @@ static void add_refusals(char *text, size_t room, const struct reply *reply, siz
 }
 
 /* The rule that opens all keys of a lock: that of its prefix, where its name has one. */
-static void tell_key_rule(struct checkup *checkup, const char *found)
+static void tell_key_rule(struct probe *probe, const char *found)
 {
-    const char *key = checkup_key(checkup);
+    const char *key = probe_key(probe);
     const char *colon = strrchr(key, ':');
     char change[200];
 
@@ -238,11 +236,11 @@ static void tell_key_rule(struct checkup *checkup, const char *found)
     else
         snprintf(change, sizeof change, "allow the user ~%.60s ~{%.60s}:rlock:*", key, key);
     err_printable(change);
-    if (checkup->key == NULL)
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNKNOWN, "name a lock of this user by -k KEY",
-                     "not to the keys of %s", found);
+    if (probe->key == NULL)
+        probe_tell(probe, "rights", RLOCK_GRADE_UNKNOWN, "name a lock of this user by -k KEY",
+                   "not to the keys of %s", found);
     else
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE, change, "not to the keys of %s", found);
+        probe_tell(probe, "rights", RLOCK_GRADE_UNSAFE, change, "not to the keys of %s", found);
 }
 
 struct rights {
@@ -265,30 +263,30 @@ static void read_report(struct rights *rights, const struct reply *reply)
     snprintf(rights->state, sizeof rights->state, "%s", reply_text(reply_at(reply, OF_STATE), &n));
 }
 
-static void tell_what_is_missing(struct checkup *checkup, const struct rights *rights)
+static void tell_what_is_missing(struct probe *probe, const struct rights *rights)
 {
     if (*rights->needed != '\0')
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
-                     "let the user do what rlock(1) says under Rights", "not all: %s",
-                     rights->needed);
+        probe_tell(probe, "rights", RLOCK_GRADE_UNSAFE,
+                   "let the user do what rlock(1) says under Rights", "not all: %s",
+                   rights->needed);
     else if (*rights->state != '\0')
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
-                     "mend that first: until then no lock can be had, nor all rights be tried",
-                     "the server writes nothing now: %s", rights->state);
+        probe_tell(probe, "rights", RLOCK_GRADE_UNSAFE,
+                   "mend that first: until then no lock can be had, nor all rights be tried",
+                   "the server writes nothing now: %s", rights->state);
     else if (*rights->keys != '\0')
-        tell_key_rule(checkup, rights->keys);
+        tell_key_rule(probe, rights->keys);
     else if (*rights->looking != '\0')
-        checkup_tell(checkup, "rights", RLOCK_GRADE_WEAK,
-                     "allow these, too, to whoever shall use status, list or break",
-                     "enough for locks, not to look at them: %s", rights->looking);
+        probe_tell(probe, "rights", RLOCK_GRADE_WEAK,
+                   "allow these, too, to whoever shall use status, list or break",
+                   "enough for locks, not to look at them: %s", rights->looking);
     else
-        checkup_tell(checkup, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
-                     checkup_key(checkup));
+        probe_tell(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
+                   probe_key(probe));
 }
 
-static enum rlock_status tell_rights(struct checkup *checkup)
+static enum rlock_status tell_rights(struct probe *probe)
 {
-    const char *key = checkup_key(checkup);
+    const char *key = probe_key(probe);
     struct rlock_config config = {.keys = &key, .n_keys = 1};
     const struct reply *reply = NULL;
     struct rights rights = {.needed = ""};
@@ -297,30 +295,30 @@ static enum rlock_status tell_rights(struct checkup *checkup)
     enum rlock_status st;
     int i;
 
-    st = lease_open(&lease, &config, &checkup->err);
+    st = lease_open(&lease, &config, &probe->err);
     if (st != RLOCK_OK)
         goto out;
     script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS, false);
     for (i = 0; i < SCRIPT_KEYS; i++)
         request_add(&request, lease.lock[0].key[i]);
     request_add(&request, lease.token);
-    st = checkup_ask(checkup, &request, &reply);
+    st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_report(reply)) {
         read_report(&rights, reply);
         if (*rights.keys == '\0' && *rights.state == '\0')
-            st = try_waiting(checkup, &lease, rights.needed, sizeof rights.needed);
+            st = try_waiting(probe, &lease, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
-        st = err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
-    } else if (checkup_is_denied(checkup,
-                                 st)) { /* EVAL is allowed, so it is the keys that are refused */
-        add_refusal(rights.keys, sizeof rights.keys, key, checkup->err.text);
+        st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    } else if (probe_is_denied(probe,
+                               st)) { /* EVAL is allowed, so it is the keys that are refused */
+        add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {
-        snprintf(rights.state, sizeof rights.state, "%s", checkup->err.text);
+        snprintf(rights.state, sizeof rights.state, "%s", probe->err.text);
         st = RLOCK_OK;
     }
     if (st == RLOCK_OK)
-        tell_what_is_missing(checkup, &rights);
+        tell_what_is_missing(probe, &rights);
 out:
     lease_close(&lease);
     return st;
@@ -359,45 +357,45 @@ static void look_at_lock(void *context, const struct rlock_view *view)
         snprintf(odd->wrong, sizeof odd->wrong, "%s", view->wrong);
 }
 
-static enum rlock_status tell_locks(struct checkup *checkup)
+static enum rlock_status tell_locks(struct probe *probe)
 {
-    struct rlock_until until = until_in(checkup->until, LIST_MS);
+    struct rlock_until until = until_in(probe->until, LIST_MS);
     struct odd_locks odd = {.n = 0};
     struct rlock_visitor visitor = {.lock = look_at_lock, .context = &odd};
-    enum rlock_status st = survey_list(&checkup->one, NULL, until, &visitor, &checkup->err);
+    enum rlock_status st = inspect_list(&probe->one, NULL, until, &visitor, &probe->err);
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && until_over(until);
 
-    if (checkup_is_denied(checkup, st)) {
-        checkup_tell(checkup, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
-                     "they can't be looked at: %s", checkup->err.text);
+    if (probe_is_denied(probe, st)) {
+        probe_tell(probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
+                   "they can't be looked at: %s", probe->err.text);
         return RLOCK_OK;
     }
     if (st != RLOCK_OK && !is_cut)
         return st;
     if (odd.n_wrong > 0)
-        checkup_tell(checkup, "locks", RLOCK_GRADE_UNSAFE,
-                     "look at that key, and DEL it if no other program needs it",
-                     "%zu of %zu can't be granted, as helper keys hold something else: %s",
-                     odd.n_wrong, odd.n, odd.wrong);
+        probe_tell(probe, "locks", RLOCK_GRADE_UNSAFE,
+                   "look at that key, and DEL it if no other program needs it",
+                   "%zu of %zu can't be granted, as helper keys hold something else: %s",
+                   odd.n_wrong, odd.n, odd.wrong);
     else if (odd.n_late > 0)
-        checkup_tell(checkup, "locks", RLOCK_GRADE_UNSAFE,
-                     "if its holder is gone, take it away by rlock break -k KEY",
-                     "%zu of %zu last longer than their ttl, as after the server's clock was set "
-                     "back; one is %s",
-                     odd.n_late, odd.n, odd.late);
+        probe_tell(probe, "locks", RLOCK_GRADE_UNSAFE,
+                   "if its holder is gone, take it away by rlock break -k KEY",
+                   "%zu of %zu last longer than their ttl, as after the server's clock was set "
+                   "back; one is %s",
+                   odd.n_late, odd.n, odd.late);
     else if (odd.n_endless > 0)
-        checkup_tell(checkup, "locks", RLOCK_GRADE_WEAK,
-                     "if its holder is gone, take it away by rlock break -k KEY",
-                     "%zu of %zu never expire; one is %s", odd.n_endless, odd.n, odd.endless);
+        probe_tell(probe, "locks", RLOCK_GRADE_WEAK,
+                   "if its holder is gone, take it away by rlock break -k KEY",
+                   "%zu of %zu never expire; one is %s", odd.n_endless, odd.n, odd.endless);
     else
-        checkup_tell(checkup, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time", odd.n,
-                     is_cut ? " in the first 3 seconds" : "");
+        probe_tell(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time", odd.n,
+                   is_cut ? " in the first 3 seconds" : "");
     return RLOCK_OK;
 }
 
 /* ---- all of it ---- */
 
-static enum rlock_status examine(struct checkup *checkup)
+static enum rlock_status examine(struct probe *probe)
 {
     const struct reply *reply = NULL;
     struct request request;
@@ -405,35 +403,35 @@ static enum rlock_status examine(struct checkup *checkup)
 
     /* whoever may not do this may do nothing: the rest would only be harder to understand */
     script_request(&request, SCRIPT_TIME, 0, false);
-    st = checkup_ask(checkup, &request, &reply);
-    if (checkup_is_denied(checkup, st)) {
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNSAFE,
-                     "let the user do what rlock(1) says under Rights", "not even scripts: %s",
-                     checkup->err.text);
+    st = probe_ask(probe, &request, &reply);
+    if (probe_is_denied(probe, st)) {
+        probe_tell(probe, "rights", RLOCK_GRADE_UNSAFE,
+                   "let the user do what rlock(1) says under Rights", "not even scripts: %s",
+                   probe->err.text);
         return RLOCK_OK;
     }
     if (st == RLOCK_OK)
-        st = condition_tell(checkup);
-    if (st == RLOCK_OK && !checkup->is_replica)
-        st = tell_rights(checkup);
+        st = condition_tell(probe);
+    if (st == RLOCK_OK && !probe->is_replica)
+        st = tell_rights(probe);
     else if (st == RLOCK_OK)
-        checkup_tell(checkup, "rights", RLOCK_GRADE_UNKNOWN, "name the primary instead",
-                     "they can be tried on a primary only");
+        probe_tell(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary instead",
+                   "they can be tried on a primary only");
     if (st == RLOCK_OK)
-        st = measure(checkup);
-    return st == RLOCK_OK ? tell_locks(checkup) : st;
+        st = measure(probe);
+    return st == RLOCK_OK ? tell_locks(probe) : st;
 }
 
 /* One that isn't there makes locks no less safe as long as a majority is. */
-static void tell_absent(struct checkup *checkup)
+static void tell_absent(struct probe *probe)
 {
-    checkup_tell(checkup, "member", RLOCK_GRADE_WEAK,
-                 "bring it back: each one that is missing is one less that may fail",
-                 "it can't be examined: %s", checkup->err.text);
+    probe_tell(probe, "member", RLOCK_GRADE_WEAK,
+               "bring it back: each one that is missing is one less that may fail",
+               "it can't be examined: %s", probe->err.text);
 }
 
-static void tell_together(const struct checkup *checkup, const struct quorum *quorum,
-                          size_t n_there, size_t young)
+static void tell_together(const struct probe *probe, const struct quorum *quorum, size_t n_there,
+                          size_t young)
 {
     struct rlock_finding finding = {.server = "together",
                                     .check = "quorum",
@@ -446,55 +444,55 @@ static void tell_together(const struct checkup *checkup, const struct quorum *qu
         "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
         n_there, quorum->n, quorum->need, young, quorum->list);
     finding.found = found;
-    checkup->examiner->see(checkup->examiner->context, &finding);
+    probe->examiner->see(probe->examiner->context, &finding);
 }
 
 /* What the members are together; a server that stands alone is told of already. */
-static enum rlock_status tell_quorum(struct checkup *checkup, struct quorum *quorum, size_t n_there)
+static enum rlock_status tell_quorum(struct probe *probe, struct quorum *quorum, size_t n_there)
 {
     int64_t young_ms = 0;
     size_t young = 0;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
-        checkup->one.member = &quorum->member[i];
-        young_ms = roster_young_ms(quorum, checkup->one.member);
-        if (checkup->one.member->state == RLOCK_OK && young_ms > 0) {
+        probe->one.member = &quorum->member[i];
+        young_ms = members_young_ms(quorum, probe->one.member);
+        if (probe->one.member->state == RLOCK_OK && young_ms > 0) {
             young++;
-            checkup_tell(checkup, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
-                         "so lately that it counts for no grant for %" PRId64 " ms yet", young_ms);
+            probe_tell(probe, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
+                       "so lately that it counts for no grant for %" PRId64 " ms yet", young_ms);
         }
     }
     if (n_there < quorum->need)
-        return roster_fault(quorum, &checkup->err);
+        return members_fault(quorum, &probe->err);
     if (quorum->n > 1)
-        tell_together(checkup, quorum, n_there, young);
-    return roster_check(quorum, &checkup->err);
+        tell_together(probe, quorum, n_there, young);
+    return members_check(quorum, &probe->err);
 }
 
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
-    struct checkup checkup = {
+    struct probe probe = {
         .examiner = examiner, .key = key, .until = until, .timing = quorum->timing};
     enum rlock_status st = RLOCK_OK;
     size_t n_there = 0;
     size_t i;
 
     for (i = 0; st != RLOCK_STOPPED && i < quorum->n; i++) {
-        checkup.one = roster_alone(quorum, i, checkup.watch);
-        checkup.one.timing.reply_ms = PATIENCE_MS;
-        checkup.is_replica = false;
-        st = examine(&checkup);
+        probe.one = members_alone(quorum, i, probe.watch);
+        probe.one.timing.reply_ms = PATIENCE_MS;
+        probe.is_replica = false;
+        st = examine(&probe);
         n_there += st == RLOCK_OK;
-        checkup.one.member->state = st;
-        checkup.one.member->err = checkup.err;
+        probe.one.member->state = st;
+        probe.one.member->err = probe.err;
         if (st >= RLOCK_E_USAGE && quorum->n > 1)
-            tell_absent(&checkup);
+            tell_absent(&probe);
     }
     if (st != RLOCK_STOPPED)
-        st = tell_quorum(&checkup, quorum, n_there);
+        st = tell_quorum(&probe, quorum, n_there);
     if (err != NULL && st >= RLOCK_E_USAGE)
-        *err = checkup.err;
+        *err = probe.err;
     return st;
 }

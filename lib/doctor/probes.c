@@ -10,16 +10,16 @@
 
 #define OUR_KEY "rlock-doctor"
 
-const char *checkup_key(const struct checkup *checkup)
+const char *probe_key(const struct probe *probe)
 {
-    return checkup->key != NULL ? checkup->key : OUR_KEY;
+    return probe->key != NULL ? probe->key : OUR_KEY;
 }
 
-void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade grade,
-                  const char *change, const char *format, ...)
+void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, const char *change,
+                const char *format, ...)
 {
     struct rlock_finding finding = {
-        .server = checkup->one.member->url.shown, .check = check, .grade = grade, .change = change};
+        .server = probe->one.member->url.shown, .check = check, .grade = grade, .change = change};
     char found[600];
     va_list args;
 
@@ -28,23 +28,23 @@ void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade g
     va_end(args);
     err_printable(found);
     finding.found = found;
-    checkup->examiner->see(checkup->examiner->context, &finding);
+    probe->examiner->see(probe->examiner->context, &finding);
 }
 
-bool checkup_is_denied(const struct checkup *checkup, enum rlock_status st)
+bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && node_stands(&checkup->one.member->home->node) &&
-            strstr(checkup->err.text, "NOAUTH") == NULL);
+           (st == RLOCK_E_REFUSED && conn_stands(&probe->one.member->home->conn) &&
+            strstr(probe->err.text, "NOAUTH") == NULL);
 }
 
-enum rlock_status checkup_ask(struct checkup *checkup, const struct request *request,
-                              const struct reply **reply)
+enum rlock_status probe_ask(struct probe *probe, const struct request *request,
+                            const struct reply **reply)
 {
-    return quorum_ask(&checkup->one, request, checkup->until, reply, &checkup->err);
+    return quorum_ask(&probe->one, request, probe->until, reply, &probe->err);
 }
 
-enum rlock_status checkup_setting(struct checkup *checkup, const char *name, char *out, size_t room)
+enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room)
 {
     const struct reply *reply = NULL;
     const char *value;
@@ -56,9 +56,9 @@ enum rlock_status checkup_setting(struct checkup *checkup, const char *name, cha
     request_begin(&request, "CONFIG");
     request_add(&request, "GET");
     request_add(&request, name);
-    st = checkup_ask(checkup, &request, &reply);
+    st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
-        return checkup_is_denied(checkup, st) ? RLOCK_OK : st;
+        return probe_is_denied(probe, st) ? RLOCK_OK : st;
     value = reply_text(reply_at(reply, 1), &n);
     snprintf(out, room, "%s", value == NULL ? "" : value);
     return RLOCK_OK;

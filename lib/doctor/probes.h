@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* probes: one server under examination: what it is asked, and what is told of it. */
-#ifndef CHECKUP_H
-#define CHECKUP_H
+#ifndef PROBES_H
+#define PROBES_H
 
 #include "quorum/quorum.h"
 
-struct checkup {
+struct probe {
     const struct rlock_examiner *examiner;
     const char *key;
     struct rlock_until until;
@@ -17,23 +17,21 @@ struct checkup {
     bool is_cluster;            /* is it a node of one? As far as it tells */
 };
 
-/* checkup_key: the lock that it is all about, or else one that is nobody's. */
-const char *checkup_key(const struct checkup *checkup);
+/* probe_key: the lock that it is all about, or else one that is nobody's. */
+const char *probe_key(const struct probe *probe);
 
-/* checkup_tell: a finding; `change` may be NULL. */
-void checkup_tell(struct checkup *checkup, const char *check, enum rlock_grade grade,
-                  const char *change, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* probe_tell: a finding; `change` may be NULL. */
+void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, const char *change,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* checkup_ask: a request, and its answer until the next one. RLOCK_OK or as `err` says. */
-enum rlock_status checkup_ask(struct checkup *checkup, const struct request *request,
-                              const struct reply **reply);
+/* probe_ask: a request, and its answer until the next one. RLOCK_OK or as `err` says. */
+enum rlock_status probe_ask(struct probe *probe, const struct request *request,
+                            const struct reply **reply);
 
-/* checkup_is_denied: did that end so because the server knows us, and doesn't let us? */
-bool checkup_is_denied(const struct checkup *checkup, enum rlock_status st);
+/* probe_is_denied: did that end so because the server knows us, and doesn't let us? */
+bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
-/* checkup_setting: what CONFIG says, as text; "" if it isn't told, which is no fault. */
-enum rlock_status checkup_setting(struct checkup *checkup, const char *name, char *out,
-                                  size_t room);
+/* probe_setting: what CONFIG says, as text; "" if it isn't told, which is no fault. */
+enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room);
 
 #endif

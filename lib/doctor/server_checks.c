@@ -19,31 +19,31 @@
 
 #define OLDEST_MAJOR 5
 
-static void tell_connection(struct checkup *checkup)
+static void tell_connection(struct probe *probe)
 {
-    const struct member *member = checkup->one.member;
+    const struct member *member = probe->one.member;
     const struct url *url = &member->home->url;
     bool is_near = url->kind == URL_UNIX || url->host == NULL ||
                    strncmp(url->host, "127.", 4) == 0 || strcmp(url->host, "::1") == 0 ||
                    strcmp(url->host, "localhost") == 0;
     const char *how = url->kind == URL_UNIX ? "a Unix socket" : "TCP without TLS";
-    const char *who = node_has_password(&member->home->node) ? "a password" : "no password";
+    const char *who = conn_has_password(&member->home->conn) ? "a password" : "no password";
 
     if (url->is_tls)
         how = "TLS, the server's name verified";
     if (!is_near && !url->is_tls)
-        checkup_tell(checkup, "connection", RLOCK_GRADE_WEAK,
-                     "use rediss://: others on the way can read the password, and change locks",
-                     "%s, %s", how, who);
-    else if (!is_near && !node_has_password(&member->home->node))
-        checkup_tell(checkup, "connection", RLOCK_GRADE_WEAK,
-                     "give the server a password: whoever reaches it can delete locks", "%s, %s",
-                     how, who);
+        probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
+                   "use rediss://: others on the way can read the password, and change locks",
+                   "%s, %s", how, who);
+    else if (!is_near && !conn_has_password(&member->home->conn))
+        probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
+                   "give the server a password: whoever reaches it can delete locks", "%s, %s", how,
+                   who);
     else
-        checkup_tell(checkup, "connection", RLOCK_GRADE_GOOD, NULL, "%s, %s", how, who);
+        probe_tell(probe, "connection", RLOCK_GRADE_GOOD, NULL, "%s, %s", how, who);
 }
 
-static enum rlock_status get_info(struct checkup *checkup, char **info)
+static enum rlock_status get_info(struct probe *probe, char **info)
 {
     const struct reply *reply = NULL;
     struct request request;
@@ -52,14 +52,14 @@ static enum rlock_status get_info(struct checkup *checkup, char **info)
     size_t n;
 
     request_begin(&request, "INFO");
-    st = checkup_ask(checkup, &request, &reply);
+    st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
-        return checkup_is_denied(checkup, st) ? RLOCK_OK : st;
+        return probe_is_denied(probe, st) ? RLOCK_OK : st;
     text = reply_text(reply, &n);
     if (text == NULL)
-        return err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what INFO returns");
+        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what INFO returns");
     *info = strdup(text);
-    return *info == NULL ? err_set(&checkup->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+    return *info == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }
 
 /* What kind of server it is has another name where it is a Valkey. */
@@ -70,7 +70,7 @@ static void read_mode(const char *info, char *mode, size_t room)
 }
 
 /* In a Cluster it is the node that has the lock's slot that is looked at. */
-static enum rlock_status find_node(struct checkup *checkup, char **info)
+static enum rlock_status find_node(struct probe *probe, char **info)
 {
     const struct reply *reply = NULL;
     struct request request;
@@ -78,78 +78,78 @@ static enum rlock_status find_node(struct checkup *checkup, char **info)
     enum rlock_status st = RLOCK_OK;
 
     if (*info == NULL)
-        st = survey_mode(&checkup->one, checkup->until, mode, sizeof mode, &checkup->err);
+        st = inspect_mode(&probe->one, probe->until, mode, sizeof mode, &probe->err);
     else
         read_mode(*info, mode, sizeof mode);
     if (st != RLOCK_OK)
         return st;
-    checkup->is_cluster = strcmp(mode, "cluster") == 0;
-    if (!checkup->is_cluster)
+    probe->is_cluster = strcmp(mode, "cluster") == 0;
+    if (!probe->is_cluster)
         return RLOCK_OK;
     request_begin(&request, "EXISTS");
-    request_add(&request, checkup_key(checkup));
-    st = checkup_ask(checkup, &request, &reply);
+    request_add(&request, probe_key(probe));
+    st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
-        return checkup_is_denied(checkup, st) ? RLOCK_OK : st;
+        return probe_is_denied(probe, st) ? RLOCK_OK : st;
     free(*info);
     *info = NULL;
-    return get_info(checkup, info);
+    return get_info(probe, info);
 }
 
-static void tell_unknown(struct checkup *checkup, const char *check)
+static void tell_unknown(struct probe *probe, const char *check)
 {
-    checkup_tell(checkup, check, RLOCK_GRADE_UNKNOWN,
-                 "allow the user INFO (+info), or look as another", "it is not told");
+    probe_tell(probe, check, RLOCK_GRADE_UNKNOWN, "allow the user INFO (+info), or look as another",
+               "it is not told");
 }
 
-static enum rlock_status tell_server(struct checkup *checkup, const char *info)
+static enum rlock_status tell_server(struct probe *probe, const char *info)
 {
     char version[40];
     char mode[20];
     char databases[20];
     bool is_valkey = info_word(info, "valkey_version", version, sizeof version);
-    enum rlock_status st = checkup_setting(checkup, "databases", databases, sizeof databases);
+    enum rlock_status st = probe_setting(probe, "databases", databases, sizeof databases);
 
     if (st != RLOCK_OK)
         return st;
     if (!is_valkey && !info_word(info, "redis_version", version, sizeof version)) {
-        tell_unknown(checkup, "server");
+        tell_unknown(probe, "server");
         return RLOCK_OK;
     }
     read_mode(info, mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
-        checkup_tell(checkup, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
-                     "a Sentinel %s", version);
+        probe_tell(probe, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
+                   "a Sentinel %s", version);
     else if (!is_valkey && strtol(version, NULL, 10) < OLDEST_MAJOR)
-        checkup_tell(checkup, "server", RLOCK_GRADE_UNSAFE, "Redis 5 or later is needed",
-                     "Redis %s", version);
+        probe_tell(probe, "server", RLOCK_GRADE_UNSAFE, "Redis 5 or later is needed", "Redis %s",
+                   version);
     else
-        checkup_tell(checkup, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
-                     is_valkey ? "Valkey" : "Redis", version, *mode ? mode : "standalone",
-                     checkup->one.member->url.db, *databases ? " of " : "", databases);
+        probe_tell(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
+                   is_valkey ? "Valkey" : "Redis", version, *mode ? mode : "standalone",
+                   probe->one.member->url.db, *databases ? " of " : "", databases);
     return RLOCK_OK;
 }
 
-static void tell_role(struct checkup *checkup, const char *info)
+static void tell_role(struct probe *probe, const char *info)
 {
     char role[20];
     char host[100];
     char port[12];
 
     if (!info_word(info, "role", role, sizeof role)) {
-        tell_unknown(checkup, "role");
+        tell_unknown(probe, "role");
     } else if (strcmp(role, "slave") == 0) {
-        checkup->is_replica = true;
+        probe->is_replica = true;
         info_word(info, "master_host", host, sizeof host);
         info_word(info, "master_port", port, sizeof port);
-        checkup_tell(checkup, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
-                     "a replica of %s:%s, which takes no locks", host, port);
+        probe_tell(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
+                   "a replica of %s:%s, which takes no locks", host, port);
     } else {
-        checkup_tell(checkup, "role", RLOCK_GRADE_GOOD, NULL, "primary");
+        probe_tell(probe, "role", RLOCK_GRADE_GOOD, NULL, "primary");
     }
 }
 
-static void tell_eviction(struct checkup *checkup, const char *info)
+static void tell_eviction(struct probe *probe, const char *info)
 {
     int64_t most = info_number(info, "maxmemory", -1);
     int64_t used = info_number(info, "used_memory", 0);
@@ -157,60 +157,59 @@ static void tell_eviction(struct checkup *checkup, const char *info)
 
     info_word(info, "maxmemory_policy", policy, sizeof policy);
     if (most < 0)
-        tell_unknown(checkup, "eviction");
+        tell_unknown(probe, "eviction");
     else if (most == 0)
-        checkup_tell(checkup, "eviction", RLOCK_GRADE_GOOD, NULL,
-                     "none: memory has no limit (maxmemory 0)");
+        probe_tell(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
+                   "none: memory has no limit (maxmemory 0)");
     else if (strcmp(policy, "noeviction") != 0)
-        checkup_tell(checkup, "eviction", RLOCK_GRADE_UNSAFE,
-                     "set maxmemory-policy to noeviction, or give locks a server of their own",
-                     "maxmemory-policy is %s: locks that are held can be evicted", policy);
+        probe_tell(probe, "eviction", RLOCK_GRADE_UNSAFE,
+                   "set maxmemory-policy to noeviction, or give locks a server of their own",
+                   "maxmemory-policy is %s: locks that are held can be evicted", policy);
     else if (used > most - most / 10)
-        checkup_tell(checkup, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
-                     "noeviction, but memory is nearly full: soon no lock can be had");
+        probe_tell(probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
+                   "noeviction, but memory is nearly full: soon no lock can be had");
     else
-        checkup_tell(checkup, "eviction", RLOCK_GRADE_GOOD, NULL,
-                     "none: maxmemory-policy is noeviction");
+        probe_tell(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
+                   "none: maxmemory-policy is noeviction");
 }
 
-static enum rlock_status tell_persistence(struct checkup *checkup, const char *info)
+static enum rlock_status tell_persistence(struct probe *probe, const char *info)
 {
     static const char more[] = "set appendonly to yes";
     int64_t has_aof = info_number(info, "aof_enabled", -1);
     char state[20];
     char fsync[20];
     char save[100];
-    enum rlock_status st = checkup_setting(checkup, "appendfsync", fsync, sizeof fsync);
+    enum rlock_status st = probe_setting(probe, "appendfsync", fsync, sizeof fsync);
 
     if (st == RLOCK_OK)
-        st = checkup_setting(checkup, "save", save, sizeof save);
+        st = probe_setting(probe, "save", save, sizeof save);
     if (st != RLOCK_OK)
         return st;
     info_word(info, "aof_last_write_status", state, sizeof state);
     if (has_aof < 0)
-        tell_unknown(checkup, "persistence");
+        tell_unknown(probe, "persistence");
     else if (has_aof > 0 && strcmp(state, "err") == 0)
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_UNSAFE, "look at its log and its disk",
-                     "the append-only file can't be written, so no lock can be had");
+        probe_tell(probe, "persistence", RLOCK_GRADE_UNSAFE, "look at its log and its disk",
+                   "the append-only file can't be written, so no lock can be had");
     else if (has_aof > 0 && strcmp(fsync, "always") == 0)
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_GOOD, NULL,
-                     "appendfsync always: no restart loses a lock");
+        probe_tell(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+                   "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_GOOD, NULL,
-                     "appendonly yes: only a crash of its machine loses locks, of two seconds");
+        probe_tell(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+                   "appendonly yes: only a crash of its machine loses locks, of two seconds");
     else if (has_aof > 0)
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_WEAK,
-                     "set appendfsync to everysec or always",
-                     "appendfsync no: a crash of its machine loses the locks of half a minute");
-    else if (*fsync != '\0' && *save == '\0' && checkup->one.member->is_to_tell)
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_WEAK, more,
-                     "none: restarted, it loses its locks, and counts again only after a ttl");
+        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, "set appendfsync to everysec or always",
+                   "appendfsync no: a crash of its machine loses the locks of half a minute");
+    else if (*fsync != '\0' && *save == '\0' && probe->one.member->is_to_tell)
+        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, more,
+                   "none: restarted, it loses its locks, and counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_UNSAFE, more,
-                     "none: any restart loses all locks, those that are held, too");
+        probe_tell(probe, "persistence", RLOCK_GRADE_UNSAFE, more,
+                   "none: any restart loses all locks, those that are held, too");
     else
-        checkup_tell(checkup, "persistence", RLOCK_GRADE_WEAK, more,
-                     "snapshots at the most: a crash loses all locks since the last one");
+        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, more,
+                   "snapshots at the most: a crash loses all locks since the last one");
     return RLOCK_OK;
 }
 
@@ -230,88 +229,88 @@ static int64_t in_step(const char *info, int64_t connected)
     return online;
 }
 
-static void tell_replicas(struct checkup *checkup, const char *info)
+static void tell_replicas(struct probe *probe, const char *info)
 {
     int64_t connected = info_number(info, "connected_slaves", -1);
     int64_t least = info_number(info, "min_slaves_good_slaves", -1); /* -1: none is set */
-    int64_t wanted = checkup->one.replicas;
+    int64_t wanted = probe->one.replicas;
     int64_t online = in_step(info, connected);
 
     if (connected < 0)
-        tell_unknown(checkup, "replicas");
+        tell_unknown(probe, "replicas");
     else if (online < wanted)
-        checkup_tell(checkup, "replicas", RLOCK_GRADE_UNSAFE, "start more, or want fewer",
-                     "%" PRId64 " in step, and --replicas wants %" PRId64 ": no lock can be had",
-                     online, wanted);
+        probe_tell(probe, "replicas", RLOCK_GRADE_UNSAFE, "start more, or want fewer",
+                   "%" PRId64 " in step, and --replicas wants %" PRId64 ": no lock can be had",
+                   online, wanted);
     else if (connected == 0)
-        checkup_tell(checkup, "replicas", RLOCK_GRADE_GOOD, NULL,
-                     "none, so nothing fails over to one that missed a lock");
+        probe_tell(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
+                   "none, so nothing fails over to one that missed a lock");
     else if (online < connected)
-        checkup_tell(checkup, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
-                     "%" PRId64 " of %" PRId64 " are in step: a failover to another loses locks",
-                     online, connected);
+        probe_tell(probe, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
+                   "%" PRId64 " of %" PRId64 " are in step: a failover to another loses locks",
+                   online, connected);
     else if (wanted == 0)
-        checkup_tell(checkup, "replicas", RLOCK_GRADE_WEAK,
-                     "use --replicas: a lock then counts when so many have it",
-                     "%" PRId64 "%s: a failover may lose a lock that was just had", connected,
-                     least < 0 ? ", and min-replicas-to-write is 0" : "");
+        probe_tell(probe, "replicas", RLOCK_GRADE_WEAK,
+                   "use --replicas: a lock then counts when so many have it",
+                   "%" PRId64 "%s: a failover may lose a lock that was just had", connected,
+                   least < 0 ? ", and min-replicas-to-write is 0" : "");
     else
-        checkup_tell(checkup, "replicas", RLOCK_GRADE_GOOD, NULL,
-                     "%" PRId64 " in step, and a lock counts when %" PRId64 " have it", online,
-                     wanted);
+        probe_tell(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
+                   "%" PRId64 " in step, and a lock counts when %" PRId64 " have it", online,
+                   wanted);
 }
 
 /* A script that hangs holds up all renewals, and can't be ended before this time. */
-static enum rlock_status tell_scripts(struct checkup *checkup)
+static enum rlock_status tell_scripts(struct probe *probe)
 {
-    int64_t bridged_ms = checkup->timing.ttl_ms - checkup->timing.renew_ms;
+    int64_t bridged_ms = probe->timing.ttl_ms - probe->timing.renew_ms;
     char text[24];
     enum rlock_status st =
-        checkup_setting(checkup, "busy-reply-threshold", text, sizeof text); /* Redis 7 */
+        probe_setting(probe, "busy-reply-threshold", text, sizeof text); /* Redis 7 */
 
     if (st == RLOCK_OK && *text == '\0')
-        st = checkup_setting(checkup, "lua-time-limit", text, sizeof text);
+        st = probe_setting(probe, "lua-time-limit", text, sizeof text);
     if (st != RLOCK_OK)
         return st;
     if (*text == '\0')
-        checkup_tell(checkup, "scripts", RLOCK_GRADE_GOOD, NULL, "they work");
+        probe_tell(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "they work");
     else if (strtoll(text, NULL, 10) <= 0 || strtoll(text, NULL, 10) > bridged_ms)
-        checkup_tell(checkup, "scripts", RLOCK_GRADE_WEAK,
-                     "lower busy-reply-threshold (lua-time-limit), or use a longer --ttl",
-                     "they work, but one that hangs can be ended only after %s ms, and a lease "
-                     "bridges %" PRId64,
-                     text, bridged_ms);
+        probe_tell(probe, "scripts", RLOCK_GRADE_WEAK,
+                   "lower busy-reply-threshold (lua-time-limit), or use a longer --ttl",
+                   "they work, but one that hangs can be ended only after %s ms, and a lease "
+                   "bridges %" PRId64,
+                   text, bridged_ms);
     else
-        checkup_tell(checkup, "scripts", RLOCK_GRADE_GOOD, NULL,
-                     "they work; one that hangs can be ended after %s ms", text);
+        probe_tell(probe, "scripts", RLOCK_GRADE_GOOD, NULL,
+                   "they work; one that hangs can be ended after %s ms", text);
     return RLOCK_OK;
 }
 
-enum rlock_status condition_tell(struct checkup *checkup)
+enum rlock_status condition_tell(struct probe *probe)
 {
     char *info = NULL;
-    enum rlock_status st = get_info(checkup, &info);
+    enum rlock_status st = get_info(probe, &info);
 
     if (st == RLOCK_OK)
-        st = find_node(checkup, &info);
-    tell_connection(checkup);
+        st = find_node(probe, &info);
+    tell_connection(probe);
     if (st == RLOCK_OK)
-        st = tell_server(checkup, info);
+        st = tell_server(probe, info);
     if (st != RLOCK_OK)
         goto out;
-    if (checkup->one.member->url.kind == URL_SENTINEL)
-        st = ensemble_tell_sentinels(checkup);
-    else if (checkup->is_cluster)
-        st = ensemble_tell_cluster(checkup);
+    if (probe->one.member->url.kind == URL_SENTINEL)
+        st = ensemble_tell_sentinels(probe);
+    else if (probe->is_cluster)
+        st = ensemble_tell_cluster(probe);
     if (st != RLOCK_OK)
         goto out;
-    tell_role(checkup, info);
-    tell_eviction(checkup, info);
-    st = tell_persistence(checkup, info);
+    tell_role(probe, info);
+    tell_eviction(probe, info);
+    st = tell_persistence(probe, info);
     if (st != RLOCK_OK)
         goto out;
-    tell_replicas(checkup, info);
-    st = tell_scripts(checkup);
+    tell_replicas(probe, info);
+    st = tell_scripts(probe);
 out:
     free(info);
     return st;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* server_checks: what a server tells of itself that bears on its locks. */
-#ifndef CONDITION_H
-#define CONDITION_H
+#ifndef SERVER_CHECKS_H
+#define SERVER_CHECKS_H
 
 #include "doctor/probes.h"
 
 /* condition_tell: each thing that it tells, and each that it doesn't. RLOCK_OK or as `err` says. */
-enum rlock_status condition_tell(struct checkup *checkup);
+enum rlock_status condition_tell(struct probe *probe);
 
 #endif

@@ -20,9 +20,9 @@
 #define SENTINEL_REPLY_MS 500 /* of those that hang each costs as much */
 
 /* For how long a lease lasts when a renewal was just due. */
-static int64_t bridged_ms(const struct checkup *checkup)
+static int64_t bridged_ms(const struct probe *probe)
 {
-    return checkup->timing.ttl_ms - checkup->timing.renew_ms;
+    return probe->timing.ttl_ms - probe->timing.renew_ms;
 }
 
 /* ---- Sentinels ---- */
@@ -74,13 +74,13 @@ static void hear(struct sentinels *heard, const struct reply *reply, const struc
 }
 
 /* One of them, as a server of its own. */
-static void ask_sentinel(struct checkup *checkup, size_t nth, struct sentinels *heard)
+static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *heard)
 {
-    const struct sentinel *sentinel = &checkup->one.member->sentinel;
+    const struct sentinel *sentinel = &probe->one.member->sentinel;
     const struct url *url = &sentinel->url->sentinel[nth];
-    const struct url *home = &checkup->one.member->home->url;
+    const struct url *home = &probe->one.member->home->url;
     const struct reply *reply = NULL;
-    struct quorum one = checkup->one;
+    struct quorum one = probe->one;
     struct request request;
     struct member member;
     char text[sizeof url->shown + 16];
@@ -90,15 +90,15 @@ static void ask_sentinel(struct checkup *checkup, size_t nth, struct sentinels *
     st = member_open(&member, text, sentinel->password, sentinel->login, NULL);
     if (st == RLOCK_OK && url->user != NULL && (member.home->url.user = strdup(url->user)) == NULL)
         st = RLOCK_E_MEMORY;
-    member.tls = checkup->one.member->tls;
+    member.tls = probe->one.member->tls;
     one.member = &member;
     one.timing.reply_ms = SENTINEL_REPLY_MS;
     one.connect_ms = SENTINEL_REPLY_MS;
     request_begin(&request, "SENTINEL");
     request_add(&request, "MASTER");
-    request_add(&request, checkup->one.member->url.service);
+    request_add(&request, probe->one.member->url.service);
     if (st == RLOCK_OK)
-        st = quorum_ask(&one, &request, checkup->until, &reply, NULL);
+        st = quorum_ask(&one, &request, probe->until, &reply, NULL);
     if (st == RLOCK_OK && reply_count(reply) > 0)
         hear(heard, reply, home);
     else if (heard->silent[0] == '\0')
@@ -106,45 +106,44 @@ static void ask_sentinel(struct checkup *checkup, size_t nth, struct sentinels *
     member_close(&member);
 }
 
-enum rlock_status ensemble_tell_sentinels(struct checkup *checkup)
+enum rlock_status ensemble_tell_sentinels(struct probe *probe)
 {
-    const struct url *url = &checkup->one.member->url;
+    const struct url *url = &probe->one.member->url;
     struct sentinels heard = {.n = url->n_sentinels};
-    int64_t bridged = bridged_ms(checkup);
+    int64_t bridged = bridged_ms(probe);
     size_t i;
 
     for (i = 0; i < heard.n; i++)
-        ask_sentinel(checkup, i, &heard);
+        ask_sentinel(probe, i, &heard);
     if (heard.n_others > 0 || heard.is_down)
-        checkup_tell(checkup, "sentinels", RLOCK_GRADE_UNSAFE,
-                     "wait for the failover to end, or look at their logs", "%s%s",
-                     heard.n_others > 0 ? "they name different primaries, one " : "",
-                     heard.n_others > 0 ? heard.other : "one takes the primary to be dead");
+        probe_tell(probe, "sentinels", RLOCK_GRADE_UNSAFE,
+                   "wait for the failover to end, or look at their logs", "%s%s",
+                   heard.n_others > 0 ? "they name different primaries, one " : "",
+                   heard.n_others > 0 ? heard.other : "one takes the primary to be dead");
     else if (heard.n_answers < heard.n)
-        checkup_tell(checkup, "sentinels", RLOCK_GRADE_WEAK,
-                     "look at it, or take it out of the URL", "%zu of %zu answer; %s doesn't",
-                     heard.n_answers, heard.n, heard.silent);
+        probe_tell(probe, "sentinels", RLOCK_GRADE_WEAK, "look at it, or take it out of the URL",
+                   "%zu of %zu answer; %s doesn't", heard.n_answers, heard.n, heard.silent);
     else if (heard.n_known < FEWEST || heard.votes > (int64_t)heard.n_known)
-        checkup_tell(checkup, "sentinels", RLOCK_GRADE_WEAK, "run three, with a quorum of two",
-                     "%zu in all, with a quorum of %" PRId64 ": too few to replace a primary when "
-                     "one of them is gone, too",
-                     heard.n_known, heard.votes);
+        probe_tell(probe, "sentinels", RLOCK_GRADE_WEAK, "run three, with a quorum of two",
+                   "%zu in all, with a quorum of %" PRId64 ": too few to replace a primary when "
+                   "one of them is gone, too",
+                   heard.n_known, heard.votes);
     else if (heard.down_ms > bridged)
-        checkup_tell(checkup, "sentinels", RLOCK_GRADE_WEAK,
-                     "lower down-after-milliseconds, or use a longer --ttl",
-                     "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
-                     "bridges %" PRId64,
-                     heard.down_ms, bridged);
+        probe_tell(probe, "sentinels", RLOCK_GRADE_WEAK,
+                   "lower down-after-milliseconds, or use a longer --ttl",
+                   "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
+                   "bridges %" PRId64,
+                   heard.down_ms, bridged);
     else
-        checkup_tell(checkup, "sentinels", RLOCK_GRADE_GOOD, NULL,
-                     "%zu, which agree; a primary is dead after %" PRId64 " ms", heard.n_known,
-                     heard.down_ms);
+        probe_tell(probe, "sentinels", RLOCK_GRADE_GOOD, NULL,
+                   "%zu, which agree; a primary is dead after %" PRId64 " ms", heard.n_known,
+                   heard.down_ms);
     return RLOCK_OK;
 }
 
 /* ---- a Cluster ---- */
 
-static enum rlock_status get_nodes(struct checkup *checkup, char **nodes)
+static enum rlock_status get_nodes(struct probe *probe, char **nodes)
 {
     const struct reply *reply = NULL;
     const char *text;
@@ -154,64 +153,60 @@ static enum rlock_status get_nodes(struct checkup *checkup, char **nodes)
 
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
-    st = checkup_ask(checkup, &request, &reply);
+    st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
-        return checkup_is_denied(checkup, st) ? RLOCK_OK : st;
+        return probe_is_denied(probe, st) ? RLOCK_OK : st;
     text = reply_text(reply, &n);
     if (text == NULL)
-        return err_set(&checkup->err, RLOCK_E_PROTOCOL, 0, "reply: not what CLUSTER NODES returns");
+        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what CLUSTER NODES returns");
     *nodes = strdup(text);
-    return *nodes == NULL ? err_set(&checkup->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+    return *nodes == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }
 
-static void tell_nodes(struct checkup *checkup, const struct cluster_health *health,
-                       int64_t silence_ms)
+static void tell_nodes(struct probe *probe, const struct cluster_health *health, int64_t silence_ms)
 {
-    int64_t bridged = bridged_ms(checkup);
+    int64_t bridged = bridged_ms(probe);
 
     if (health->n_slots < SLOT_COUNT)
-        checkup_tell(
-            checkup, "cluster", RLOCK_GRADE_UNSAFE,
-            "bring its nodes back, or let redis-cli --cluster fix give the slots to others",
-            "%zu of %d slots are served by nobody: their locks can't be had",
-            SLOT_COUNT - health->n_slots, SLOT_COUNT);
+        probe_tell(probe, "cluster", RLOCK_GRADE_UNSAFE,
+                   "bring its nodes back, or let redis-cli --cluster fix give the slots to others",
+                   "%zu of %d slots are served by nobody: their locks can't be had",
+                   SLOT_COUNT - health->n_slots, SLOT_COUNT);
     else if (health->n_primaries < FEWEST)
-        checkup_tell(checkup, "cluster", RLOCK_GRADE_WEAK, "run three primaries or more",
-                     "%zu primaries: too few to replace one of them", health->n_primaries);
+        probe_tell(probe, "cluster", RLOCK_GRADE_WEAK, "run three primaries or more",
+                   "%zu primaries: too few to replace one of them", health->n_primaries);
     else if (health->n_alone > 0)
-        checkup_tell(checkup, "cluster", RLOCK_GRADE_WEAK, "give each primary a replica",
-                     "%zu of %zu primaries have no replica: when one dies, its locks can't be had",
-                     health->n_alone, health->n_primaries);
+        probe_tell(probe, "cluster", RLOCK_GRADE_WEAK, "give each primary a replica",
+                   "%zu of %zu primaries have no replica: when one dies, its locks can't be had",
+                   health->n_alone, health->n_primaries);
     else if (silence_ms > bridged)
-        checkup_tell(checkup, "cluster", RLOCK_GRADE_WEAK,
-                     "lower cluster-node-timeout, or use a longer --ttl",
-                     "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
-                     "bridges %" PRId64,
-                     silence_ms, bridged);
+        probe_tell(probe, "cluster", RLOCK_GRADE_WEAK,
+                   "lower cluster-node-timeout, or use a longer --ttl",
+                   "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
+                   "bridges %" PRId64,
+                   silence_ms, bridged);
     else
-        checkup_tell(checkup, "cluster", RLOCK_GRADE_GOOD, NULL,
-                     "%zu primaries, each with a replica; all slots are served",
-                     health->n_primaries);
+        probe_tell(probe, "cluster", RLOCK_GRADE_GOOD, NULL,
+                   "%zu primaries, each with a replica; all slots are served", health->n_primaries);
 }
 
-enum rlock_status ensemble_tell_cluster(struct checkup *checkup)
+enum rlock_status ensemble_tell_cluster(struct probe *probe)
 {
     struct cluster_health health;
     char silence[24] = "";
     char *nodes = NULL;
-    enum rlock_status st = get_nodes(checkup, &nodes);
+    enum rlock_status st = get_nodes(probe, &nodes);
 
     if (st == RLOCK_OK)
-        st = checkup_setting(checkup, "cluster-node-timeout", silence, sizeof silence);
+        st = probe_setting(probe, "cluster-node-timeout", silence, sizeof silence);
     if (st == RLOCK_OK && nodes == NULL)
-        checkup_tell(
-            checkup, "cluster", RLOCK_GRADE_UNKNOWN,
-            "allow the user CLUSTER NODES (+cluster|nodes): it is needed, too, to find the "
-            "Cluster again",
-            "it is not told");
+        probe_tell(probe, "cluster", RLOCK_GRADE_UNKNOWN,
+                   "allow the user CLUSTER NODES (+cluster|nodes): it is needed, too, to find the "
+                   "Cluster again",
+                   "it is not told");
     else if (st == RLOCK_OK) {
         cluster_examine(nodes, &health);
-        tell_nodes(checkup, &health, strtoll(silence, NULL, 10));
+        tell_nodes(probe, &health, strtoll(silence, NULL, 10));
     }
     free(nodes);
     return st;

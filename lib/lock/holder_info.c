@@ -36,7 +36,7 @@ static size_t put_word(char *at, const char *name, const char *value)
     return used + put_escaped(at + used, VALUE_BYTES, value);
 }
 
-void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
+void holder_info_write(char card[HOLDER_INFO_BYTES], const struct rlock_holder *holder)
 {
     char pid[24] = "";
     char *at = card;
@@ -54,7 +54,7 @@ void card_write(char card[CARD_BYTES], const struct rlock_holder *holder)
         memmove(card, card + 1, strlen(card));
 }
 
-/* Where the value of a word of a card begins; "" if it isn't there. */
+/* Where the value of a word of a holder info begins; "" if it isn't there. */
 static const char *find_word(const char *card, const char *name)
 {
     size_t n = strlen(name);
@@ -109,17 +109,17 @@ static bool is_ours(const char *value)
     return starts_with_token(value) && strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
 }
 
-bool card_is_ours(const char *value)
+bool holder_info_is_ours(const char *value)
 {
     return is_ours(value);
 }
 
-const char *card_without_token(const char *value)
+const char *holder_info_without_token(const char *value)
 {
     return starts_with_token(value) ? value + RLOCK_TOKEN_BYTES + 1 : value;
 }
 
-bool card_has(const char *value, const char *name, const char *word)
+bool holder_info_has(const char *value, const char *name, const char *word)
 {
     char found[VALUE_BYTES];
 
@@ -127,7 +127,7 @@ bool card_has(const char *value, const char *name, const char *word)
     return strcmp(found, word) == 0;
 }
 
-void card_list(const char *value, char *out, size_t room)
+void holder_info_list(const char *value, char *out, size_t room)
 {
     get_word(value, "members", out, room);
 }
@@ -156,7 +156,7 @@ static void put_party(char *out, size_t room, const struct rlock_party *party)
     put_printable(out, room, text);
 }
 
-void card_read(const char *value, struct rlock_party *party)
+void holder_info_read(const char *value, struct rlock_party *party)
 {
     *party = (struct rlock_party){.since_ms = 0};
     get_word(value, "host", party->host, sizeof party->host);
@@ -170,13 +170,13 @@ void card_read(const char *value, struct rlock_party *party)
     put_party(party->text, sizeof party->text, party);
 }
 
-void card_holder(const char *value, struct rlock_party *holder)
+void holder_info_holder(const char *value, struct rlock_party *holder)
 {
     char text[64];
 
-    card_read(is_ours(value) ? value : "", holder);
+    holder_info_read(is_ours(value) ? value : "", holder);
     if (is_ours(value))
         return;
-    put_printable(text, sizeof text, card_without_token(value));
+    put_printable(text, sizeof text, holder_info_without_token(value));
     snprintf(holder->text, sizeof holder->text, "another program (\"%s\")", text);
 }

@@ -46,11 +46,11 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
     value = reply_text(reply_at(reply, 3), &n);
     if (value == NULL || !reply_is_int(reply_at(reply, 2)))
         return unexpected(err);
-    card_holder(value, &holder);
+    holder_info_holder(value, &holder);
     snprintf(obstacle->holder, sizeof obstacle->holder, "%s", holder.text);
     obstacle->since_ms = holder.since_ms;
-    answer->is_written = card_is_ours(value);
-    card_list(value, answer->list, sizeof answer->list);
+    answer->is_written = holder_info_is_ours(value);
+    holder_info_list(value, answer->list, sizeof answer->list);
     answer->holder_ttl_ms = holder.ttl_ms <= RLOCK_TTL_MAX_MS ? holder.ttl_ms : 0;
     snprintf(answer->owner, sizeof answer->owner, "%s", value);
     left = reply_int(reply_at(reply, 2));

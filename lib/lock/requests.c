@@ -164,7 +164,7 @@ enum rlock_status lease_open(struct lease *lease, const struct rlock_config *con
         st = keep_outer(lease, config, err);
     if (st == RLOCK_OK)
         st = open_locks(lease, config, err);
-    card_write(lease->card, &config->holder);
+    holder_info_write(lease->card, &config->holder);
     return st;
 }
 
@@ -388,7 +388,7 @@ void lease_ask_undo(const struct lease *lease, struct request *request,
 {
     (void)when;
     ask_back(lease, request, true);
-    request_spell_out(request); /* nobody will be there to hear that it isn't known */
+    request_use_eval(request); /* nobody will be there to hear that it isn't known */
 }
 
 void lease_ask_requeue(const struct lease *lease, struct request *request,

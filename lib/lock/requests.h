@@ -29,7 +29,7 @@ struct lease {
     char (*outer)[RLOCK_TOKEN_BYTES + 1];
     size_t n_outer;
     bool only_outer; /* it is had under these alone */
-    char card[CARD_BYTES];
+    char card[HOLDER_INFO_BYTES];
     char wanted
         [8];      /* how, in the words of the scripts: x, s, a number of slots; or s, ms: of time */
     bool is_time; /* RLOCK_PROTOCOL_TIME_ */

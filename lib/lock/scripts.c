@@ -34,5 +34,5 @@ void script_request(struct request *request, enum script script, size_t n_keys, 
     request_add_format(request, "%zu", n_keys);
     request->script = scripts[script].text;
     if (!is_known)
-        request_spell_out(request);
+        request_use_eval(request);
 }

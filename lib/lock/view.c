@@ -16,15 +16,15 @@ static enum rlock_seen seen_in(const char *value, bool is_kept)
 {
     if (is_kept)
         return RLOCK_SEEN_KEPT;
-    if (!card_is_ours(value))
+    if (!holder_info_is_ours(value))
         return RLOCK_SEEN_FOREIGN;
-    if (card_has(value, "mode", "shared"))
+    if (holder_info_has(value, "mode", "shared"))
         return RLOCK_SEEN_SHARED;
-    if (card_has(value, "mode", "slots"))
+    if (holder_info_has(value, "mode", "slots"))
         return RLOCK_SEEN_SLOTS;
-    if (card_has(value, "mode", "rest"))
+    if (holder_info_has(value, "mode", "rest"))
         return RLOCK_SEEN_REST;
-    return card_has(value, "mode", "done") ? RLOCK_SEEN_DONE : RLOCK_SEEN_EXCLUSIVE;
+    return holder_info_has(value, "mode", "done") ? RLOCK_SEEN_DONE : RLOCK_SEEN_EXCLUSIVE;
 }
 
 void view_set_length(struct rlock_party *party, int64_t now_ms)
@@ -35,13 +35,13 @@ void view_set_length(struct rlock_party *party, int64_t now_ms)
 static void read_holder(struct rlock_view *view, struct rlock_party *holder, const char *value,
                         int64_t now_ms)
 {
-    card_holder(value, holder);
+    holder_info_holder(value, holder);
     view_set_length(holder, now_ms);
     view->holders = holder;
     view->n_holders = view->n_all = 1;
 }
 
-/* Those who hold it at once: {ms left, card, ...}, and how many there are. */
+/* Those who hold it at once: {ms left, holder info, ...}, and how many there are. */
 static enum rlock_status read_several(struct rlock_view *view, struct rlock_party *holders,
                                       const struct reply *cards, int64_t n_all, int64_t now_ms,
                                       struct rlock_error *err)
@@ -57,7 +57,7 @@ static enum rlock_status read_several(struct rlock_view *view, struct rlock_part
 
         if (card == NULL || !reply_is_int(reply_at(cards, i)))
             return unexpected(err);
-        card_read(card, holder);
+        holder_info_read(card, holder);
         holder->left_ms = reply_int(reply_at(cards, i));
         view_set_length(holder, now_ms);
     }
@@ -110,7 +110,7 @@ enum rlock_status view_read(const struct reply *reply, int64_t now_ms, struct rl
     view->left_ms = bounded(reply_int(reply_at(reply, 1)));
     view->seen = seen_in(value, reply_int(reply_at(reply, 4)) == 1);
     if (view->seen == RLOCK_SEEN_FOREIGN)
-        view->value = card_without_token(value);
+        view->value = holder_info_without_token(value);
     if (several >= 0)
         return read_several(view, holders, reply_at(reply, 6), several, now_ms, err);
     if (view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN)

@@ -52,7 +52,7 @@ static bool has_any_answered(const struct quorum *quorum)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].home->node.has_heard || quorum->member[i].aside->node.has_heard)
+        if (quorum->member[i].home->conn.has_heard || quorum->member[i].aside->conn.has_heard)
             return true;
     return false;
 }
@@ -66,7 +66,7 @@ static bool may_pass(const struct quorum *quorum, enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING ||
-           (st == RLOCK_E_CONFIG && roster_fault(quorum, NULL) == st && has_any_answered(quorum));
+           (st == RLOCK_E_CONFIG && members_fault(quorum, NULL) == st && has_any_answered(quorum));
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire_loop: ask again and again, until there is an answer or time is over. */
-#ifndef WAIT_H
-#define WAIT_H
+#ifndef ACQUIRE_LOOP_H
+#define ACQUIRE_LOOP_H
 
 #include "quorum/quorum.h"
 

@@ -62,7 +62,7 @@ static void show_waiters(const struct reply *reply, const struct rlock_visitor *
         card = reply_text(reply_at(reply, i + 1), &n);
         if (ticket == NULL || card == NULL || visitor->waiter == NULL)
             continue;
-        card_read(card, &waiter);
+        holder_info_read(card, &waiter);
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
         if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
@@ -141,8 +141,8 @@ static enum rlock_status show_lock(const struct reply *reply, const char *key, s
     return st;
 }
 
-enum rlock_status survey_inspect(struct quorum *quorum, const char *key, struct rlock_until until,
-                                 const struct rlock_visitor *visitor, struct rlock_error *err)
+enum rlock_status inspect_lock(struct quorum *quorum, const char *key, struct rlock_until until,
+                               const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     const char *next = "";
@@ -203,8 +203,8 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
     return broken > 0 ? RLOCK_OK : RLOCK_LOST;
 }
 
-enum rlock_status survey_break(struct quorum *quorum, const char *key, const char *name,
-                               struct rlock_until until, struct rlock_error *err)
+enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
+                                struct rlock_until until, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     struct request request;
@@ -314,7 +314,7 @@ static enum rlock_status ask_kind(struct quorum *quorum, const struct request *r
     enum rlock_status st = quorum_ask(quorum, request, until, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && node_stands(&quorum->member[0].home->node))) {
+        (st == RLOCK_E_REFUSED && conn_stands(&quorum->member[0].home->conn))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -323,8 +323,8 @@ static enum rlock_status ask_kind(struct quorum *quorum, const struct request *r
     return st;
 }
 
-enum rlock_status survey_mode(struct quorum *quorum, struct rlock_until until, char *mode,
-                              size_t room, struct rlock_error *err)
+enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_until until, char *mode,
+                               size_t room, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     const char *name;
@@ -378,7 +378,7 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until
 
     if (quorum->n != 1 || quorum->member[0].url.kind == URL_SENTINEL)
         return RLOCK_OK;
-    st = survey_mode(quorum, until, mode, sizeof mode, err);
+    st = inspect_mode(quorum, until, mode, sizeof mode, err);
     if (st != RLOCK_OK || (*mode != '\0' && strcmp(mode, "cluster") != 0))
         return st;
     request_begin(&request, "CLUSTER");
@@ -419,15 +419,15 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
 }
 
 /* Each has its own order, so one after the other. */
-enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
-                              const struct rlock_visitor *visitor, struct rlock_error *err)
+enum rlock_status inspect_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
+                               const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     struct pollfd watch[1 + MEMBER_WATCH_MAX];
     size_t listed = 0;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
-        struct quorum one = roster_alone(quorum, i, watch);
+        struct quorum one = members_alone(quorum, i, watch);
         struct member *member = &quorum->member[i];
 
         member->state = list_member(&one, pattern, until, visitor, &member->err);
@@ -435,5 +435,5 @@ enum rlock_status survey_list(struct quorum *quorum, const char *pattern, struct
             return RLOCK_STOPPED;
         listed += member->state == RLOCK_OK;
     }
-    return listed >= quorum->need ? roster_check(quorum, err) : roster_fault(quorum, err);
+    return listed >= quorum->need ? members_check(quorum, err) : members_fault(quorum, err);
 }

@@ -3,7 +3,7 @@
  * renewer: the thread that renews a lease and reports on it by a pipe.
  *
  * It decides nothing: whether the lease still stands is a matter of time, and
- * those who act on it hold its end as their own deadline. A keeper that hangs
+ * those who act on it hold its end as their own deadline. A renewer that hangs
  * therefore only fails to move that deadline.
  *
  * Before anything else it asks for the nodes of a Cluster:
@@ -28,7 +28,7 @@
 #define RETRY_HIGH_MS 500
 #define JITTER_PERCENT 10 /* so that many holders don't renew in step */
 
-static void tell(const struct keeper *keeper, enum rlock_kept kind, int64_t end_ms,
+static void tell(const struct renewer *renewer, enum rlock_kept kind, int64_t end_ms,
                  const char *text)
 {
     struct rlock_event event = {.kind = kind, .until_ms = end_ms};
@@ -36,14 +36,14 @@ static void tell(const struct keeper *keeper, enum rlock_kept kind, int64_t end_
 
     snprintf(event.text, sizeof event.text, "%s", text);
     /* smaller than PIPE_BUF, so whole or not at all; a full pipe means that nobody listens */
-    written = write(keeper->events[1], &event, sizeof event);
+    written = write(renewer->events[1], &event, sizeof event);
     (void)written;
 }
 
 /* The pause before the next try after `failures` in a row: none, then short, then longer. */
-static int64_t pause_after(const struct keeper *keeper, int failures)
+static int64_t pause_after(const struct renewer *renewer, int failures)
 {
-    int64_t high = keeper->quorum->timing.reply_ms;
+    int64_t high = renewer->quorum->timing.reply_ms;
 
     if (failures <= 1)
         return 0;
@@ -52,98 +52,98 @@ static int64_t pause_after(const struct keeper *keeper, int failures)
     return random_between(RETRY_LOW_MS < high ? RETRY_LOW_MS : high, high);
 }
 
-static int64_t next_renewal(const struct keeper *keeper)
+static int64_t next_renewal(const struct renewer *renewer)
 {
-    int64_t renew = keeper->quorum->timing.renew_ms;
+    int64_t renew = renewer->quorum->timing.renew_ms;
 
-    return keeper->renewed_ms + random_between(renew - renew * JITTER_PERCENT / 100, renew);
+    return renewer->renewed_ms + random_between(renew - renew * JITTER_PERCENT / 100, renew);
 }
 
 static void *keep(void *arg)
 {
     struct rlock_until stop;
-    struct keeper *keeper = arg;
+    struct renewer *renewer = arg;
     struct rlock_until next;
     int failures = 0;
     bool told = false;
 
-    stop = (struct rlock_until){RLOCK_NEVER, keeper->stop[0]};
-    quorum_learn(keeper->quorum, stop); /* the first renewal may be too late to ask this server */
-    next = until_at(stop, next_renewal(keeper));
+    stop = (struct rlock_until){RLOCK_NEVER, renewer->stop[0]};
+    quorum_learn(renewer->quorum, stop); /* the first renewal may be too late to ask this server */
+    next = until_at(stop, next_renewal(renewer));
     while (clock_sleep(next) != RLOCK_STOPPED) {
         struct rlock_error err = {.status = RLOCK_OK};
         int64_t sent_ms = rlock_clock_ms();
         bool restored = false;
         int64_t end_ms = 0;
         enum rlock_status st =
-            quorum_renew(keeper->quorum, keeper->lease, stop, &end_ms, &restored, &err);
+            quorum_renew(renewer->quorum, renewer->lease, stop, &end_ms, &restored, &err);
 
         if (st == RLOCK_OK)
-            st = replicas_have(keeper->quorum, stop, &err);
+            st = replicas_have(renewer->quorum, stop, &err);
         if (st == RLOCK_STOPPED)
             break;
         if (st == RLOCK_OK) {
             failures = 0;
             told = false;
-            keeper->renewed_ms = sent_ms;
-            tell(keeper, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, end_ms, "");
-            next = until_at(stop, next_renewal(keeper));
+            renewer->renewed_ms = sent_ms;
+            tell(renewer, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, end_ms, "");
+            next = until_at(stop, next_renewal(renewer));
             continue;
         }
         if (st == RLOCK_LOST || st == RLOCK_RELEASED) {
-            tell(keeper, st == RLOCK_LOST ? RLOCK_KEPT_LOST : RLOCK_KEPT_RELEASED, 0, err.text);
+            tell(renewer, st == RLOCK_LOST ? RLOCK_KEPT_LOST : RLOCK_KEPT_RELEASED, 0, err.text);
             break;
         }
         if (st != RLOCK_PENDING && !told)
-            tell(keeper, RLOCK_KEPT_TROUBLE, 0, err.text);
+            tell(renewer, RLOCK_KEPT_TROUBLE, 0, err.text);
         told = told || st != RLOCK_PENDING;
-        next = until_in(stop, pause_after(keeper, ++failures));
+        next = until_in(stop, pause_after(renewer, ++failures));
     }
     return NULL;
 }
 
-static void close_pipes(struct keeper *keeper)
+static void close_pipes(struct renewer *renewer)
 {
-    close(keeper->events[0]);
-    close(keeper->events[1]);
-    close(keeper->stop[0]);
+    close(renewer->events[0]);
+    close(renewer->events[1]);
+    close(renewer->stop[0]);
 }
 
-enum rlock_status keeper_start(struct keeper *keeper, struct quorum *quorum,
-                               const struct lease *lease, int64_t end_ms, int *events,
-                               struct rlock_error *err)
+enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
+                                const struct lease *lease, int64_t end_ms, int *events,
+                                struct rlock_error *err)
 {
     int failed;
 
-    keeper->quorum = quorum;
-    keeper->lease = lease;
+    renewer->quorum = quorum;
+    renewer->lease = lease;
     /* the moment the grant was sent, as far as its end tells */
-    keeper->renewed_ms = end_ms - timing_end(&quorum->timing, 0);
-    if (pipe2(keeper->events, O_CLOEXEC | O_NONBLOCK) != 0)
+    renewer->renewed_ms = end_ms - timing_end(&quorum->timing, 0);
+    if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0)
         return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
-    if (pipe2(keeper->stop, O_CLOEXEC) != 0) {
+    if (pipe2(renewer->stop, O_CLOEXEC) != 0) {
         failed = errno;
-        close(keeper->events[0]);
-        close(keeper->events[1]);
+        close(renewer->events[0]);
+        close(renewer->events[1]);
         return err_set(err, RLOCK_E_SYSTEM, failed, "pipe");
     }
-    failed = thread_start(&keeper->thread, keep, keeper);
+    failed = thread_start(&renewer->thread, keep, renewer);
     if (failed) {
-        close_pipes(keeper);
-        close(keeper->stop[1]);
+        close_pipes(renewer);
+        close(renewer->stop[1]);
         return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
     }
-    keeper->is_running = true;
-    *events = keeper->events[0];
+    renewer->is_running = true;
+    *events = renewer->events[0];
     return RLOCK_OK;
 }
 
-void keeper_stop(struct keeper *keeper)
+void renewer_stop(struct renewer *renewer)
 {
-    if (!keeper->is_running)
+    if (!renewer->is_running)
         return;
-    close(keeper->stop[1]);
-    thread_join(keeper->thread);
-    close_pipes(keeper);
-    keeper->is_running = false;
+    close(renewer->stop[1]);
+    thread_join(renewer->thread);
+    close_pipes(renewer);
+    renewer->is_running = false;
 }

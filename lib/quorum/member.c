@@ -41,15 +41,15 @@ static bool has_sentinels(const struct member *member)
 /* Another server at a place. Takes `url`. */
 static void settle_at(struct member *member, struct place *place, struct url *url)
 {
-    node_fini(&place->node);
+    conn_fini(&place->conn);
     url_fini(&place->url);
     place->url = *url;
     *url = (struct url){.host = NULL};
-    node_init(&place->node, &place->url, member->password);
+    conn_init(&place->conn, &place->url, member->password);
     place->nth = ++member->n_places;
-    place->node.is_primary = has_sentinels(member);
-    place->node.tls = member->tls;
-    place->node.reply_bytes = member->reply_bytes;
+    place->conn.is_primary = has_sentinels(member);
+    place->conn.tls = member->tls;
+    place->conn.reply_bytes = member->reply_bytes;
 }
 
 /* Home is there from now on. Takes `url`. */
@@ -57,7 +57,7 @@ static void move_home(struct member *member, struct url *url)
 {
     struct place *left = member->home;
 
-    node_abandon(&left->node, NULL);
+    conn_abandon(&left->conn, NULL);
     if (!url_is_same(&member->aside->url, url))
         settle_at(member, member->aside, url);
     url_fini(url);
@@ -76,15 +76,15 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     *member = (struct member){.state = RLOCK_OK, .password = password, .login = login};
     member->home = member->at = &member->place[0];
     member->aside = &member->place[1];
-    node_init(&member->home->node, &member->home->url, NULL);
-    node_init(&member->aside->node, &member->aside->url, NULL);
+    conn_init(&member->home->conn, &member->home->url, NULL);
+    conn_init(&member->aside->conn, &member->aside->url, NULL);
     cluster_open(&member->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_open(&member->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
         st = url_copy(&member->home->url, &member->url, err);
-    node_init(&member->home->node, &member->home->url, password);
+    conn_init(&member->home->conn, &member->home->url, password);
     return st;
 }
 
@@ -140,7 +140,7 @@ void member_forget_password(struct member *member)
     clear(member->url.password);
     for (i = 0; i < 2; i++) {
         clear(member->place[i].url.password);
-        node_clear_password(&member->place[i].node);
+        conn_clear_password(&member->place[i].conn);
     }
     for (i = 0; i < member->cluster.n; i++)
         clear(member->cluster.node[i].password);
@@ -156,7 +156,7 @@ void member_close(struct member *member)
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        node_fini(&member->place[i].node);
+        conn_fini(&member->place[i].conn);
         url_fini(&member->place[i].url);
     }
     if (has_sentinels(member))
@@ -173,7 +173,7 @@ static void turn_away(struct member *member)
 
     if (has_sentinels(member)) {
         member->n_tries += member->n_tries < TRIES_MAX;
-        node_abandon(&member->home->node, NULL);
+        conn_abandon(&member->home->conn, NULL);
         sentinel_redirect(&member->sentinel, &member->home->url);
     } else if (member->at == member->home && cluster_is_known(&member->cluster) &&
                cluster_locate(&member->cluster, &member->at->url, &other, NULL) == RLOCK_OK) {
@@ -196,12 +196,13 @@ bool member_may_look(const struct member *member)
 static bool is_to_look(const struct member *member)
 {
     return member->limits.goes_on && member_may_look(member) &&
-           (!member->is_to_tell || node_stands(&member->home->node)) &&
+           (!member->is_to_tell || conn_stands(&member->home->conn)) &&
            (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
 
-static enum rlock_status ask_at(struct member *member, struct place *place, enum node_first first)
+static enum rlock_status ask_at(struct member *member, struct place *place,
+                                enum conn_preamble first)
 {
     int64_t until = member->limits.connect_until_ms;
     int64_t soon = rlock_clock_ms() + ((int64_t)TRY_MS << member->n_tries);
@@ -209,16 +210,16 @@ static enum rlock_status ask_at(struct member *member, struct place *place, enum
     member->reply = NULL;
     member->phase = MEMBER_ASKING;
     member->at = place;
-    place->node.tls = member->tls;
-    place->node.login = member->login;
-    place->node.reply_bytes = member->reply_bytes;
-    place->node.is_to_tell = member->is_to_tell;
+    place->conn.tls = member->tls;
+    place->conn.login = member->login;
+    place->conn.reply_bytes = member->reply_bytes;
+    place->conn.is_to_tell = member->is_to_tell;
     member->try_ms = has_sentinels(member) && soon < until ? soon : until;
-    if (member->is_looking || (first == NODE_NOTHING && is_to_look(member))) {
-        first = NODE_LOOK;
+    if (member->is_looking || (first == CONN_NOTHING && is_to_look(member))) {
+        first = CONN_LOOK;
         member->has_looked = true;
     }
-    return node_ask(&place->node, first, member->request, member->request_bytes, until,
+    return conn_ask(&place->conn, first, member->request, member->request_bytes, until,
                     &member->err);
 }
 
@@ -242,7 +243,7 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !member->has_looked) {
         url_fini(to); /* its certificate may be for a name: ask for that, and for the way again */
         member->has_looked = true;
-        return ask_at(member, member->at, NODE_LOOK);
+        return ask_at(member, member->at, CONN_LOOK);
     }
     if (way == CLUSTER_MOVED)
         move_home(member, to);
@@ -256,20 +257,20 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     if (way == CLUSTER_MOVED && is_wait)
         return st;
     return ask_at(member, way == CLUSTER_MOVED ? member->home : member->aside,
-                  way == CLUSTER_ASK ? NODE_ASKING : NODE_NOTHING);
+                  way == CLUSTER_ASK ? CONN_ASKING : CONN_NOTHING);
 }
 
 /* This server doesn't know the script by its SHA1, or its user may not name it so. */
 static enum rlock_status spell_out(struct member *member)
 {
-    enum node_first first = member->at->node.first;
+    enum conn_preamble first = member->at->conn.first;
     const char *script = member->script;
     enum rlock_status st;
 
     member->script = NULL;
-    st = codec_spell_out(script, &member->request, &member->request_bytes, &member->err);
+    st = resp_use_eval(script, &member->request, &member->request_bytes, &member->err);
     return st != RLOCK_OK ? st
-                          : ask_at(member, member->at, first == NODE_ASKING ? first : NODE_NOTHING);
+                          : ask_at(member, member->at, first == CONN_ASKING ? first : CONN_NOTHING);
 }
 
 /* ---- a password that was refused ---- */
@@ -278,7 +279,7 @@ static bool has_source(const struct member *member)
 {
     if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
         return login_has_source(member->sentinel.login);
-    return member->err.reason == RLOCK_REASON_LOGIN && member->at->node.password == NULL &&
+    return member->err.reason == RLOCK_REASON_LOGIN && member->at->conn.password == NULL &&
            login_has_source(member->login);
 }
 
@@ -301,7 +302,7 @@ static bool is_to_relog(struct member *member, enum rlock_status st)
 /* An error reply. RLOCK_PENDING: it is no answer, and another is on its way. */
 static enum rlock_status refused(struct member *member)
 {
-    struct node *node = &member->at->node;
+    struct conn *conn = &member->at->conn;
     const char *reply = reply_error(member->reply);
     struct url to = {.host = NULL};
     enum cluster_way way;
@@ -309,7 +310,7 @@ static enum rlock_status refused(struct member *member)
     char said[1024]; /* so much more than is shown that no password is shown in part */
 
     snprintf(said, sizeof said, "%s", reply);
-    err_hide(said, node_password(node));
+    err_hide(said, conn_password(conn));
     if (strstr(reply, "non local key") == NULL)
         member->asked_ms = 0; /* it was answered: nothing of it was executed */
     if (member->script != NULL &&
@@ -318,12 +319,12 @@ static enum rlock_status refused(struct member *member)
     st = cluster_redirect(&member->cluster, reply, &member->at->url, &way, &to, &member->err);
     if (st != RLOCK_OK)
         return st;
-    st = refusal_meaning(reply, said, &member->err);
-    if (member->err.reason == RLOCK_REASON_LOGIN && node->url->user != NULL &&
-        node_password(node) == NULL)
+    st = error_reply_meaning(reply, said, &member->err);
+    if (member->err.reason == RLOCK_REASON_LOGIN && conn->url->user != NULL &&
+        conn_password(conn) == NULL)
         err_suffix(&member->err, "no password was given for this user");
-    if (node->phase != NODE_READY || member->err.reason == RLOCK_REASON_LOGIN)
-        node_abandon(node, NULL);
+    if (conn->phase != CONN_READY || member->err.reason == RLOCK_REASON_LOGIN)
+        conn_abandon(conn, NULL);
     if (is_to_relog(member, st))
         return rest(member, st);
     if (way == CLUSTER_LATER)
@@ -351,19 +352,19 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
  */
 static void leave_demoted(struct member *member)
 {
-    node_abandon(&member->at->node, NULL);
-    member->at->node.dial.is_shunned = true;
+    conn_abandon(&member->at->conn, NULL);
+    member->at->conn.dial.is_shunned = true;
     member->n_moves++; /* the next connection may be to a server with another clock */
 }
 
-static void see(struct member *member, struct node *node)
+static void see(struct member *member, struct conn *conn)
 {
-    if (node->first == NODE_LOOK)
-        cluster_see(&member->cluster, node->said, node->url);
+    if (conn->first == CONN_LOOK)
+        cluster_see(&member->cluster, conn->said, conn->url);
     else
-        identity_read(&member->identity, node->said);
-    free(node->said);
-    node->said = NULL;
+        identity_read(&member->identity, conn->said);
+    free(conn->said);
+    conn->said = NULL;
 }
 
 /* Is it a password that could not be looked up? Then the server has no part in it. */
@@ -375,14 +376,14 @@ static bool is_ours(const struct member *member, enum rlock_status st)
 /* A server that is no Cluster, or doesn't tell whom it is with, has answered as well. */
 static bool has_seen(const struct member *member)
 {
-    return member->is_looking && node_stands(&member->at->node);
+    return member->is_looking && conn_stands(&member->at->conn);
 }
 
 static void settle(struct member *member, enum rlock_status st)
 {
-    member->asked_ms = member->at->node.asked_ms;
-    if (member->at->node.said != NULL)
-        see(member, &member->at->node);
+    member->asked_ms = member->at->conn.asked_ms;
+    if (member->at->conn.said != NULL)
+        see(member, &member->at->conn);
     if (st == RLOCK_OK && reply_error(member->reply) != NULL && !has_seen(member))
         st = refused(member);
     else if (st == RLOCK_OK)
@@ -410,12 +411,12 @@ static void start(struct member *member)
 {
     int64_t now = rlock_clock_ms();
     int64_t until = member->limits.connect_until_ms;
-    bool stands = node_stands(&member->home->node);
+    bool stands = conn_stands(&member->home->conn);
     int64_t confirm = member->limits.reply_ms / CONFIRM_PART;
 
     if (!has_sentinels(member) || (stands && now < member->located_ms + FRESH_MS) ||
         (stands && member->limits.block_ms > 0)) {
-        settle(member, ask_at(member, member->home, NODE_NOTHING));
+        settle(member, ask_at(member, member->home, CONN_NOTHING));
         return;
     }
     if (stands && now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS) < until)
@@ -436,7 +437,7 @@ static void begin(struct member *member, struct member_limits limits)
     if (member->first_ms == 0)
         member->first_ms = rlock_clock_ms();
     member->at = member->home;
-    member->asked_ms = member->at->node.asked_ms = 0;
+    member->asked_ms = member->at->conn.asked_ms = 0;
     forget_request(member);
     member->script = NULL;
 }
@@ -454,7 +455,7 @@ void member_ask(struct member *member, const struct request *request, struct mem
 
     begin(member, limits);
     member->script = request->script;
-    st = codec_encode(request, &member->request, &member->request_bytes, &member->err);
+    st = resp_encode(request, &member->request, &member->request_bytes, &member->err);
     if (st == RLOCK_OK)
         start(member);
     else
@@ -468,13 +469,13 @@ static void step_locating(struct member *member)
 
     if (st == RLOCK_PENDING)
         return;
-    if (st == RLOCK_OK || node_stands(&member->home->node))
+    if (st == RLOCK_OK || conn_stands(&member->home->conn))
         member->located_ms = rlock_clock_ms();
     if (st == RLOCK_OK && !url_is_same(&member->home->url, &to))
         move_home(member, &to);
     url_fini(&to);
-    if (st == RLOCK_OK || node_stands(&member->home->node)) {
-        settle(member, ask_at(member, member->home, NODE_NOTHING));
+    if (st == RLOCK_OK || conn_stands(&member->home->conn)) {
+        settle(member, ask_at(member, member->home, CONN_NOTHING));
         return;
     }
     err_prefix(&member->err, member->url.shown);
@@ -487,7 +488,7 @@ static void step_locating(struct member *member)
 
 void member_step(struct member *member)
 {
-    struct node *node = &member->at->node;
+    struct conn *conn = &member->at->conn;
 
     switch (member->phase) {
     case MEMBER_LOCATING:
@@ -498,12 +499,12 @@ void member_step(struct member *member)
             start(member);
         break;
     case MEMBER_ASKING:
-        settle(member, node_step(node, &member->reply, &member->err));
+        settle(member, conn_step(conn, &member->reply, &member->err));
         if (member->state == RLOCK_PENDING && member->phase == MEMBER_ASKING &&
             member->asked_ms == 0 && rlock_clock_ms() >= member->try_ms &&
             member->try_ms < member->limits.connect_until_ms) {
             err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "no answer in time");
-            node_abandon(&member->at->node, NULL);
+            conn_abandon(&member->at->conn, NULL);
             settle(member, RLOCK_E_UNREACHABLE);
         }
         break;
@@ -528,10 +529,10 @@ void member_abandon(struct member *member, const struct request *undo)
     case MEMBER_ASKING:
         break;
     }
-    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", node_late(&member->at->node));
+    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_late(&member->at->conn));
     err_prefix(&member->err, member->at->url.shown);
-    member->asked_ms = member->at->node.asked_ms;
-    node_abandon(&member->at->node, undo);
+    member->asked_ms = member->at->conn.asked_ms;
+    conn_abandon(&member->at->conn, undo);
     member->knows_clock = false;
     member->state = RLOCK_E_UNREACHABLE;
     if (is_late)
@@ -557,8 +558,8 @@ size_t member_watch(const struct member *member, struct pollfd *watch)
     case MEMBER_ASKING:
         break;
     }
-    watch->fd = node_fd(&member->at->node);
-    watch->events = node_events(&member->at->node);
+    watch->fd = conn_fd(&member->at->conn);
+    watch->events = conn_events(&member->at->conn);
     return 1;
 }
 
@@ -581,7 +582,7 @@ int64_t member_wake_ms(const struct member *member)
     }
     if (member->asked_ms == 0)
         deadline = earlier(deadline, member->try_ms);
-    return earlier(deadline, node_wake_ms(&member->at->node));
+    return earlier(deadline, conn_wake_ms(&member->at->conn));
 }
 
 int64_t member_deadline_ms(const struct member *member)
@@ -598,7 +599,7 @@ int64_t member_asked_ms(const struct member *member)
 
 uint64_t member_connection(const struct member *member)
 {
-    return (uint64_t)member->at->nth << 32 | member->at->node.calls;
+    return (uint64_t)member->at->nth << 32 | member->at->conn.calls;
 }
 
 void member_saw_clock(struct member *member, int64_t server_ms)

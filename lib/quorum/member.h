@@ -13,7 +13,7 @@
 /* A server that can be asked. */
 struct place {
     struct url url;
-    struct node node;
+    struct conn conn;
     unsigned nth; /* of all places of a member */
 };
 
@@ -37,7 +37,7 @@ struct member {
     const char *password;
     struct login *login; /* borrowed; where `password` is NULL; NULL: nothing is looked up */
     struct tls *tls;     /* borrowed; for rediss:// */
-    size_t reply_bytes;  /* as in struct node */
+    size_t reply_bytes;  /* as in struct conn */
     struct place place[2];
     unsigned n_places;   /* that there have been */
     struct place *home;  /* the one that has the lock, as far as is known */
@@ -127,7 +127,7 @@ void member_step(struct member *member);
  */
 void member_discard(struct member *member);
 
-/* member_abandon: give a pending request up, with its undo behind it (node_abandon). */
+/* member_abandon: give a pending request up, with its undo behind it (conn_abandon). */
 void member_abandon(struct member *member, const struct request *undo);
 
 /*

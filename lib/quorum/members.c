@@ -89,8 +89,8 @@ static void fingerprint(struct quorum *quorum)
         snprintf(quorum->list, sizeof quorum->list, "%08x", hash);
 }
 
-enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *config,
-                              struct rlock_error *err)
+enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,
+                               struct rlock_error *err)
 {
     int64_t lookup_ms = config->connect_ms - config->connect_ms / LOOKUP_SPARE;
     enum rlock_status st;
@@ -126,7 +126,7 @@ enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *
     return st;
 }
 
-void roster_close(struct quorum *quorum)
+void members_close(struct quorum *quorum)
 {
     size_t i;
 
@@ -139,7 +139,7 @@ void roster_close(struct quorum *quorum)
     free(quorum->watch);
 }
 
-enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err)
+enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err)
 {
     size_t i;
     size_t j;
@@ -164,8 +164,8 @@ enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err)
     return RLOCK_OK;
 }
 
-struct quorum roster_alone(const struct quorum *quorum, size_t nth,
-                           struct pollfd watch[1 + MEMBER_WATCH_MAX])
+struct quorum members_alone(const struct quorum *quorum, size_t nth,
+                            struct pollfd watch[1 + MEMBER_WATCH_MAX])
 {
     struct quorum one = *quorum;
 
@@ -175,7 +175,7 @@ struct quorum roster_alone(const struct quorum *quorum, size_t nth,
     return one;
 }
 
-int64_t roster_young_ms(const struct quorum *quorum, const struct member *member)
+int64_t members_young_ms(const struct quorum *quorum, const struct member *member)
 {
     int64_t forgets_ms = quorum->longest_ms + quorum->longest_ms / DRIFT_PART;
     int64_t age_ms = rlock_clock_ms() - member->identity.born_ms;
@@ -194,7 +194,7 @@ static size_t count_like(const struct quorum *quorum, enum rlock_status st)
     return like;
 }
 
-enum rlock_status roster_fault(const struct quorum *quorum, struct rlock_error *err)
+enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error *err)
 {
     size_t answered = count_like(quorum, RLOCK_OK);
     const struct member *first = NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* members: the members of a quorum, who they are, and which of them count. */
-#ifndef ROSTER_H
-#define ROSTER_H
+#ifndef MEMBERS_H
+#define MEMBERS_H
 
 #include "quorum/member.h"
 #include "quorum/watch.h"
 
 #include <poll.h>
 
-#define ROSTER_LIST_BYTES 9 /* 8 hex digits and a NUL */
+#define MEMBERS_LIST_BYTES 9 /* 8 hex digits and a NUL */
 
 struct quorum {
     struct tls *tls;             /* NULL: no member is rediss:// */
@@ -27,34 +27,34 @@ struct quorum {
     bool is_passed_on;  /* what was released last: a waiter has its turn */
     struct watch *told; /* who hears from us while a round waits; NULL: nobody */
     int64_t longest_ms; /* the longest lease that is known of, ours or another's */
-    char list[ROSTER_LIST_BYTES]; /* what its members are known by; "": it has one */
+    char list[MEMBERS_LIST_BYTES]; /* what its members are known by; "": it has one */
 };
 
-enum rlock_status roster_open(struct quorum *quorum, const struct rlock_config *config,
-                              struct rlock_error *err);
-void roster_close(struct quorum *quorum);
+enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,
+                               struct rlock_error *err);
+void members_close(struct quorum *quorum);
 
 /*
- * roster_check: what the members told of themselves. RLOCK_OK, RLOCK_E_CONFIG
+ * members_check: what the members told of themselves. RLOCK_OK, RLOCK_E_CONFIG
  * (two of them are the same server); one that tells nothing has a fault from
  * then on.
  */
-enum rlock_status roster_check(struct quorum *quorum, struct rlock_error *err);
+enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err);
 
 /*
- * roster_young_ms: for how long yet a member may have forgotten a lease that
+ * members_young_ms: for how long yet a member may have forgotten a lease that
  * has not ended, because it was started so lately; 0: it counts.
  */
-int64_t roster_young_ms(const struct quorum *quorum, const struct member *member);
+int64_t members_young_ms(const struct quorum *quorum, const struct member *member);
 
 /*
- * roster_alone: one of the members as a quorum of its own, to be asked alone.
+ * members_alone: one of the members as a quorum of its own, to be asked alone.
  * It borrows everything, `watch` as well.
  */
-struct quorum roster_alone(const struct quorum *quorum, size_t nth,
-                           struct pollfd watch[1 + MEMBER_WATCH_MAX]);
+struct quorum members_alone(const struct quorum *quorum, size_t nth,
+                            struct pollfd watch[1 + MEMBER_WATCH_MAX]);
 
-/* roster_fault: too few members answered as it is needed: which, why, and how many did. */
-enum rlock_status roster_fault(const struct quorum *quorum, struct rlock_error *err);
+/* members_fault: too few members answered as it is needed: which, why, and how many did. */
+enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error *err);
 
 #endif

@@ -161,7 +161,7 @@ static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
     if (tally->n_granted + tally->young >= quorum->need)
         return too_young(quorum, tally, obstacle, err);
     /* others want it as well, and nobody has it */
-    return tally->late + tally->held > 0 ? RLOCK_PENDING : roster_fault(quorum, err);
+    return tally->late + tally->held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
 }
 
 static void warn_of(const struct quorum *quorum, const struct answer *stranger)
@@ -284,7 +284,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
         if (quorum->member[i].state >= RLOCK_E_USAGE &&
             quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
             lease->whole_seconds = true;
-    return roster_fault(quorum, err);
+    return members_fault(quorum, err);
 }
 
 /* ---- renew ---- */
@@ -328,7 +328,7 @@ static enum rlock_status not_renewed(const struct quorum *quorum, const struct t
     if (tally->released > most)
         return err_set(err, RLOCK_RELEASED, 0, "it was released");
     if (tally->held + tally->gone + tally->released <= most)
-        return tally->late > 0 ? RLOCK_PENDING : roster_fault(quorum, err);
+        return tally->late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
     if (tally->held > 0)
         return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally->held_by.obstacle.holder);
     return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
@@ -396,7 +396,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
     if (stopped == RLOCK_STOPPED)
         return stopped;
     if (tally.n_granted + tally.held + tally.gone < quorum->need)
-        return roster_fault(quorum, err);
+        return members_fault(quorum, err);
     if (tally.held + tally.gone <= quorum->n - quorum->need)
         return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
     return tally.held > 0 ? RLOCK_LOST : RLOCK_GONE;
@@ -437,7 +437,7 @@ enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request 
 
     if (st == RLOCK_STOPPED)
         return st;
-    st = roster_check(quorum, err);
+    st = members_check(quorum, err);
     for (i = quorum->n; i > 0; i--) {
         if (quorum->member[i - 1].state != RLOCK_OK)
             continue;
@@ -445,6 +445,6 @@ enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request 
         answered++;
     }
     if (st == RLOCK_OK && answered < quorum->need)
-        st = roster_fault(quorum, err);
+        st = members_fault(quorum, err);
     return st;
 }

@@ -60,7 +60,7 @@ static bool is_through(const struct round *round, struct member *member)
         return true;
     if (round->is_last) {
         round->ask(round->lease, &request, &(struct lease_when){.block_ms = 0});
-        request_spell_out(&request); /* as that of an undo */
+        request_use_eval(&request); /* as that of an undo */
         member_abandon(member, &request);
         member->is_repeated = true;
         return true; /* and once more: a server that was stopped doesn't read on behind our end */
@@ -157,7 +157,7 @@ static bool says_yes(const struct quorum *quorum, const struct round *round,
 {
     struct answer answer;
 
-    if (round->needs_memory && roster_young_ms(quorum, member) > 0)
+    if (round->needs_memory && members_young_ms(quorum, member) > 0)
         return false;
     if (round->block_ms > 0)
         return !reply_is_nil(member->reply);

@@ -172,7 +172,7 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
                               struct rlock_error *err)
 {
     struct answer answers[RLOCK_MEMBERS_MAX];
-    enum rlock_status st = roster_check(quorum, err);
+    enum rlock_status st = members_check(quorum, err);
     size_t i;
 
     *tally = (struct tally){.n_granted = 0};
@@ -184,7 +184,7 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
     find_stranger(tally, quorum, answers);
     for (i = 0; i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
-        int64_t young_ms = roster_young_ms(quorum, member);
+        int64_t young_ms = members_young_ms(quorum, member);
 
         if (member->state != RLOCK_OK)
             continue;

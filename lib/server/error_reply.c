@@ -52,7 +52,7 @@ static const struct {
 
 #define FOREIGN "FOREIGN " /* see lib/lua/shared/keys.lua */
 
-enum rlock_status refusal_meaning(const char *reply, const char *shown, struct rlock_error *err)
+enum rlock_status error_reply_meaning(const char *reply, const char *shown, struct rlock_error *err)
 {
     size_t n = sizeof meanings / sizeof meanings[0];
     char said[160];

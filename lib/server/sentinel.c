@@ -20,7 +20,7 @@
 #define PATIENCE_MS 250 /* for another answer than the one that was wrong */
 
 struct watcher {
-    struct node node;
+    struct conn conn;
     enum rlock_status state;
     struct rlock_error err;
 };
@@ -36,11 +36,11 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
     if (sentinel->watcher == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     for (i = 0; i < url->n_sentinels; i++)
-        node_init(&sentinel->watcher[i].node, &url->sentinel[i], NULL);
+        conn_init(&sentinel->watcher[i].conn, &url->sentinel[i], NULL);
     request_begin(&request, "SENTINEL");
     request_add(&request, "get-master-addr-by-name");
     request_add(&request, url->service);
-    return codec_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
+    return resp_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
 }
 
 void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login)
@@ -50,8 +50,8 @@ void sentinel_log_in(struct sentinel *sentinel, const char *password, struct log
     sentinel->password = password;
     sentinel->login = login;
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
-        sentinel->watcher[i].node.password = password;
-        sentinel->watcher[i].node.login = login;
+        sentinel->watcher[i].conn.password = password;
+        sentinel->watcher[i].conn.login = login;
     }
 }
 
@@ -60,7 +60,7 @@ void sentinel_clear_password(struct sentinel *sentinel)
     size_t i;
 
     for (i = 0; i < sentinel->url->n_sentinels; i++)
-        node_clear_password(&sentinel->watcher[i].node);
+        conn_clear_password(&sentinel->watcher[i].conn);
 }
 
 void sentinel_close(struct sentinel *sentinel)
@@ -68,7 +68,7 @@ void sentinel_close(struct sentinel *sentinel)
     size_t i;
 
     for (i = 0; sentinel->watcher != NULL && i < sentinel->url->n_sentinels; i++)
-        node_fini(&sentinel->watcher[i].node);
+        conn_fini(&sentinel->watcher[i].conn);
     free(sentinel->watcher);
     free(sentinel->question);
     url_fini(&sentinel->wrong);
@@ -80,7 +80,7 @@ void sentinel_stop(struct sentinel *sentinel)
     size_t i;
 
     for (i = 0; i < sentinel->url->n_sentinels; i++)
-        node_abandon(&sentinel->watcher[i].node, NULL);
+        conn_abandon(&sentinel->watcher[i].conn, NULL);
     sentinel->is_asking = false;
 }
 
@@ -95,8 +95,8 @@ void sentinel_ask(struct sentinel *sentinel, int64_t until_ms)
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         struct watcher *watcher = &sentinel->watcher[i];
 
-        watcher->node.tls = sentinel->tls;
-        watcher->state = node_ask(&watcher->node, NODE_NOTHING, sentinel->question,
+        watcher->conn.tls = sentinel->tls;
+        watcher->state = conn_ask(&watcher->conn, CONN_NOTHING, sentinel->question,
                                   sentinel->question_bytes, until_ms, &watcher->err);
     }
 }
@@ -108,8 +108,8 @@ size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch)
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         const struct watcher *watcher = &sentinel->watcher[i];
 
-        watch[i].fd = watcher->state == RLOCK_PENDING ? node_fd(&watcher->node) : -1;
-        watch[i].events = node_events(&watcher->node);
+        watch[i].fd = watcher->state == RLOCK_PENDING ? conn_fd(&watcher->conn) : -1;
+        watch[i].events = conn_events(&watcher->conn);
     }
     return i;
 }
@@ -124,8 +124,8 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         const struct watcher *watcher = &sentinel->watcher[i];
 
-        if (watcher->state == RLOCK_PENDING && node_wake_ms(&watcher->node) < wake)
-            wake = node_wake_ms(&watcher->node);
+        if (watcher->state == RLOCK_PENDING && conn_wake_ms(&watcher->conn) < wake)
+            wake = conn_wake_ms(&watcher->conn);
     }
     return wake;
 }
@@ -142,7 +142,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
 
     snprintf(said, sizeof said, "%s", reply);
     err_hide(said, password);
-    st = refusal_meaning(reply, said, err);
+    st = error_reply_meaning(reply, said, err);
     if (err->reason == RLOCK_REASON_LOGIN)
         err->reason = RLOCK_REASON_SENTINEL_LOGIN;
     if (st == RLOCK_E_REFUSED)
@@ -152,7 +152,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
 }
 
 /* {host, port}, or nil from one that doesn't know the service. */
-static enum rlock_status read_answer(const struct sentinel *sentinel, const struct node *node,
+static enum rlock_status read_answer(const struct sentinel *sentinel, const struct conn *conn,
                                      const struct reply *reply, struct url *to,
                                      struct rlock_error *err)
 {
@@ -161,7 +161,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     const char *port = reply_text(reply_at(reply, 1), &n);
 
     if (reply_error(reply) != NULL)
-        return read_error(reply_error(reply), node_password(node), err);
+        return read_error(reply_error(reply), conn_password(conn), err);
     if (reply_is_nil(reply))
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
@@ -174,10 +174,10 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
 {
     const struct reply *reply = NULL;
     struct url named = {.host = NULL};
-    enum rlock_status st = node_step(&watcher->node, &reply, &watcher->err);
+    enum rlock_status st = conn_step(&watcher->conn, &reply, &watcher->err);
 
     if (st == RLOCK_OK)
-        st = read_answer(sentinel, &watcher->node, reply, &named, &watcher->err);
+        st = read_answer(sentinel, &watcher->conn, reply, &named, &watcher->err);
     else if (st > RLOCK_PENDING && watcher->err.reason == RLOCK_REASON_LOGIN)
         watcher->err.reason = RLOCK_REASON_SENTINEL_LOGIN;
     watcher->state = st;
@@ -214,10 +214,10 @@ static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_err
         if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
             worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
-        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", node_late(&worst->node));
+        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", conn_late(&worst->conn));
     else if (err != NULL)
         *err = worst->err;
-    err_prefix(err, worst->node.url->shown);
+    err_prefix(err, worst->conn.url->shown);
     st = worst->state == RLOCK_E_UNSUPPORTED || is_ours_to_mend(worst) ? worst->state
                                                                        : RLOCK_E_UNREACHABLE;
     return st;

@@ -30,7 +30,7 @@ void sentinel_close(struct sentinel *sentinel);
 /* sentinel_log_in: the password for them, or what looks it up; borrowed; NULL: none. */
 void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login);
 
-/* sentinel_clear_password: as node_clear_password. */
+/* sentinel_clear_password: as conn_clear_password. */
 void sentinel_clear_password(struct sentinel *sentinel);
 
 /* sentinel_ask: begin to ask all of them, until a moment at the latest. */

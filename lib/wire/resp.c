@@ -28,7 +28,7 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-struct codec {
+struct resp {
     redisReader *reader;
     redisReplyObjectFunctions bounded;
     void *(*build_array)(const redisReadTask *, element_count);
@@ -42,7 +42,7 @@ struct codec {
 
 #define HIREDIS "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH)
 
-const char *codec_built_with(bool tls)
+const char *resp_built_with(bool tls)
 {
     return tls ? HIREDIS ", TLS yes" : HIREDIS ", TLS no";
 }
@@ -80,8 +80,8 @@ void request_add_format(struct request *request, const char *format, ...)
     }
 }
 
-enum rlock_status codec_encode(const struct request *request, char **out, size_t *out_bytes,
-                               struct rlock_error *err)
+enum rlock_status resp_encode(const struct request *request, char **out, size_t *out_bytes,
+                              struct rlock_error *err)
 {
     char *encoded = NULL;
     char *grown = NULL;
@@ -106,7 +106,7 @@ enum rlock_status codec_encode(const struct request *request, char **out, size_t
     return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }
 
-void request_spell_out(struct request *request)
+void request_use_eval(struct request *request)
 {
     if (request->script == NULL)
         return;
@@ -117,8 +117,8 @@ void request_spell_out(struct request *request)
     request->script = NULL;
 }
 
-enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
-                                  struct rlock_error *err)
+enum rlock_status resp_use_eval(const char *script, char **bytes, size_t *n,
+                                struct rlock_error *err)
 {
     const char *count_end = memchr(*bytes, '\n', *n);
     size_t count_bytes = (size_t)(count_end + 1 - *bytes);
@@ -141,7 +141,7 @@ enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
 
 static void *bounded_array(const redisReadTask *task, element_count n)
 {
-    const struct codec *codec = task->privdata;
+    const struct resp *resp = task->privdata;
     const redisReadTask *above;
     int depth = 1;
 
@@ -149,75 +149,73 @@ static void *bounded_array(const redisReadTask *task, element_count n)
         depth++;
     if (n > MAX_ELEMENTS || depth > MAX_DEPTH)
         return NULL; /* hiredis gives up: out of memory, as far as it knows */
-    return codec->build_array(task, n);
+    return resp->build_array(task, n);
 }
 
-struct codec *codec_new(void)
+struct resp *resp_new(void)
 {
-    struct codec *codec = calloc(1, sizeof *codec);
+    struct resp *resp = calloc(1, sizeof *resp);
 
-    if (codec == NULL)
+    if (resp == NULL)
         return NULL;
-    codec->most = MAX_BYTES;
-    codec->reader = redisReaderCreate();
-    if (codec->reader == NULL) {
-        free(codec);
+    resp->most = MAX_BYTES;
+    resp->reader = redisReaderCreate();
+    if (resp->reader == NULL) {
+        free(resp);
         return NULL;
     }
-    codec->bounded = *codec->reader->fn;
-    codec->build_array = codec->bounded.createArray;
-    codec->bounded.createArray = bounded_array;
-    codec->reader->fn = &codec->bounded;
-    codec->reader->privdata = codec;
-    return codec;
+    resp->bounded = *resp->reader->fn;
+    resp->build_array = resp->bounded.createArray;
+    resp->bounded.createArray = bounded_array;
+    resp->reader->fn = &resp->bounded;
+    resp->reader->privdata = resp;
+    return resp;
 }
 
-void codec_free(struct codec *codec)
+void resp_free(struct resp *resp)
 {
-    if (codec == NULL)
+    if (resp == NULL)
         return;
-    freeReplyObject(codec->reply);
-    redisReaderFree(codec->reader);
-    free(codec);
+    freeReplyObject(resp->reply);
+    redisReaderFree(resp->reader);
+    free(resp);
 }
 
-void codec_allow(struct codec *codec, size_t bytes)
+void resp_allow(struct resp *resp, size_t bytes)
 {
-    codec->most = bytes;
+    resp->most = bytes;
 }
 
-enum rlock_status codec_feed(struct codec *codec, const char *bytes, size_t n,
-                             struct rlock_error *err)
+enum rlock_status resp_feed(struct resp *resp, const char *bytes, size_t n, struct rlock_error *err)
 {
-    codec->unread += n;
-    if (codec->unread > codec->most)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", codec->most);
-    if (redisReaderFeed(codec->reader, bytes, n) != REDIS_OK)
+    resp->unread += n;
+    if (resp->unread > resp->most)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", resp->most);
+    if (redisReaderFeed(resp->reader, bytes, n) != REDIS_OK)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return RLOCK_OK;
 }
 
-enum rlock_status codec_next(struct codec *codec, const struct reply **reply,
-                             struct rlock_error *err)
+enum rlock_status resp_next(struct resp *resp, const struct reply **reply, struct rlock_error *err)
 {
     void *next = NULL;
 
-    freeReplyObject(codec->reply);
-    codec->reply = NULL;
-    if (redisReaderGetReply(codec->reader, &next) != REDIS_OK)
+    freeReplyObject(resp->reply);
+    resp->reply = NULL;
+    if (redisReaderGetReply(resp->reader, &next) != REDIS_OK)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the protocol of Redis (%.80s)",
-                       codec->reader->errstr);
+                       resp->reader->errstr);
     if (next == NULL)
         return RLOCK_PENDING;
-    codec->reply = next;
-    codec->unread = codec->reader->len - codec->reader->pos;
+    resp->reply = next;
+    resp->unread = resp->reader->len - resp->reader->pos;
     *reply = (const struct reply *)next;
     return RLOCK_OK;
 }
 
-bool codec_empty(const struct codec *codec)
+bool resp_empty(const struct resp *resp)
 {
-    return codec->unread == 0;
+    return resp->unread == 0;
 }
 
 /* A struct reply is a redisReply that only this file can look into. */

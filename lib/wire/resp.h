@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* resp: requests to bytes and bytes to replies, bounded (the only user of hiredis). */
-#ifndef CODEC_H
-#define CODEC_H
+#ifndef RESP_H
+#define RESP_H
 
 #include "rlock.h"
 
@@ -27,46 +27,45 @@ void request_add(struct request *request, const char *word);
 void request_add_format(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* codec_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
-enum rlock_status codec_encode(const struct request *request, char **out, size_t *out_bytes,
-                               struct rlock_error *err);
+/* resp_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
+enum rlock_status resp_encode(const struct request *request, char **out, size_t *out_bytes,
+                              struct rlock_error *err);
 
-/* codec_built_with: rlock_built_with(). */
-const char *codec_built_with(bool tls);
+/* resp_built_with: rlock_built_with(). */
+const char *resp_built_with(bool tls);
 
 /*
- * request_spell_out: EVALSHA becomes EVAL, which any server understands.
- * codec_spell_out: the same of a request that is encoded already.
+ * request_use_eval: EVALSHA becomes EVAL, which any server understands.
+ * resp_use_eval: the same of a request that is encoded already.
  */
-void request_spell_out(struct request *request);
-enum rlock_status codec_spell_out(const char *script, char **bytes, size_t *n,
-                                  struct rlock_error *err);
+void request_use_eval(struct request *request);
+enum rlock_status resp_use_eval(const char *script, char **bytes, size_t *n,
+                                struct rlock_error *err);
 
 /* A reader of replies. */
-struct codec;
+struct resp;
 
-struct codec *codec_new(void); /* NULL: no memory */
-void codec_free(struct codec *codec);
+struct resp *resp_new(void); /* NULL: no memory */
+void resp_free(struct resp *resp);
 
-/* codec_allow: replies may have so many bytes; 64 KiB without it. */
-void codec_allow(struct codec *codec, size_t bytes);
+/* resp_allow: replies may have so many bytes; 64 KiB without it. */
+void resp_allow(struct resp *resp, size_t bytes);
 
 /*
- * codec_feed: more bytes from the server. codec_next: the next whole reply, in
- * `*reply`, which the codec owns until the next call.
+ * resp_feed: more bytes from the server. resp_next: the next whole reply, in
+ * `*reply`, which the reader of replies owns until the next call.
  *
  * Return RLOCK_OK, RLOCK_PENDING (not whole yet), RLOCK_E_PROTOCOL (not Redis,
  * or beyond a bound: bytes, 64 elements, 4 levels) or RLOCK_E_MEMORY.
  */
 struct reply;
 
-enum rlock_status codec_feed(struct codec *codec, const char *bytes, size_t n,
-                             struct rlock_error *err);
-enum rlock_status codec_next(struct codec *codec, const struct reply **reply,
-                             struct rlock_error *err);
+enum rlock_status resp_feed(struct resp *resp, const char *bytes, size_t n,
+                            struct rlock_error *err);
+enum rlock_status resp_next(struct resp *resp, const struct reply **reply, struct rlock_error *err);
 
-/* codec_empty: has every byte that was fed been part of a reply? */
-bool codec_empty(const struct codec *codec);
+/* resp_empty: has every byte that was fed been part of a reply? */
+bool resp_empty(const struct resp *resp);
 
 /* What a reply is. Asking for what it is not gives NULL, 0 or false. */
 const char *reply_error(const struct reply *reply);

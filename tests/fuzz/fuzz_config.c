@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     must(fd >= 0 && fchmod(fd, 0600) == 0); /* what others may write is refused */
     must(write(fd, data, n) == (ssize_t)n && clearenv() == 0);
     must(setenv("RLOCK_CONFIG", path, 1) == 0);
-    st = sources_read(&options, (char **)argv, &err);
+    st = option_parser_read(&options, (char **)argv, &err);
     must(st == RLOCK_OK || (st == RLOCK_E_CONFIG && strncmp(err.text, path, strlen(path)) == 0));
     must(st != RLOCK_OK || (options.ttl_ms > 0 && options.connect_ms > 0 && options.wait_ms >= -1));
     options_fini(&options);

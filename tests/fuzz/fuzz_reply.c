@@ -27,16 +27,16 @@ static void read_all(const struct reply *reply)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t piece = n > 0 ? (size_t)data[0] + 1 : 1;
-    struct codec *codec = codec_new();
+    struct resp *resp = resp_new();
     enum rlock_status st = RLOCK_PENDING;
     const struct reply *reply;
     size_t at;
 
     for (at = 1; at < n && st == RLOCK_PENDING; at += piece) {
-        st = codec_feed(codec, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
-        while (st == RLOCK_OK && (st = codec_next(codec, &reply, NULL)) == RLOCK_OK)
+        st = resp_feed(resp, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
+        while (st == RLOCK_OK && (st = resp_next(resp, &reply, NULL)) == RLOCK_OK)
             read_all(reply);
     }
-    codec_free(codec);
+    resp_free(resp);
     return 0;
 }

@@ -188,15 +188,15 @@ static void test_endpoints(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct codec *codec = codec_new();
+        struct resp *resp = resp_new();
         const struct reply *reply = NULL;
 
-        if (codec_feed(codec, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
-            codec_next(codec, &reply, NULL) == RLOCK_OK)
+        if (resp_feed(resp, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
+            resp_next(resp, &reply, NULL) == RLOCK_OK)
             okf(cluster_endpoint(reply) == rows[i].endpoint, "endpoints: %zu", i);
         else
             okf(false, "a reply: %zu", i);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 

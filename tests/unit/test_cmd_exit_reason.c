@@ -5,43 +5,43 @@
 
 /* The table of exit statuses of the manual page; -1: not rlock's to choose. */
 static const struct {
-    enum verdict verdict;
+    enum exit_reason reason;
     int status;
 } statuses[] = {
-    {VERDICT_GRANTED, -1},       {VERDICT_MAX_HOLD, 124},   {VERDICT_NOT_EXECUTABLE, 126},
-    {VERDICT_NOT_FOUND, 127},    {VERDICT_INTERRUPTED, -1}, {VERDICT_USAGE, 64},
-    {VERDICT_UNREACHABLE, 69},   {VERDICT_SYSTEM, 71},      {VERDICT_BUSY, 75},
-    {VERDICT_TIMEOUT, 75},       {VERDICT_LOST, 76},        {VERDICT_REFUSED, 77},
-    {VERDICT_MISCONFIGURED, 78}, {VERDICT_SUPERSEDED, 75},  {VERDICT_DONE, 0},
-    {VERDICT_NOT_YOURS, 76},
+    {REASON_GRANTED, -1},       {REASON_MAX_HOLD, 124},   {REASON_NOT_EXECUTABLE, 126},
+    {REASON_NOT_FOUND, 127},    {REASON_INTERRUPTED, -1}, {REASON_USAGE, 64},
+    {REASON_UNREACHABLE, 69},   {REASON_SYSTEM, 71},      {REASON_BUSY, 75},
+    {REASON_TIMEOUT, 75},       {REASON_LOST, 76},        {REASON_REFUSED, 77},
+    {REASON_MISCONFIGURED, 78}, {REASON_SUPERSEDED, 75},  {REASON_DONE, 0},
+    {REASON_NOT_YOURS, 76},
 };
 
 /* Each way in which the library can end. */
 static const struct {
     enum rlock_status status;
-    enum verdict verdict;
+    enum exit_reason reason;
 } meanings[] = {
-    {RLOCK_OK, VERDICT_GRANTED},
-    {RLOCK_PENDING, VERDICT_TIMEOUT},
-    {RLOCK_BUSY, VERDICT_BUSY},
-    {RLOCK_TIMEOUT, VERDICT_TIMEOUT},
-    {RLOCK_STOPPED, VERDICT_INTERRUPTED},
-    {RLOCK_LOST, VERDICT_LOST},
-    {RLOCK_GONE, VERDICT_LOST},
-    {RLOCK_RELEASED, VERDICT_LOST},
-    {RLOCK_SUPERSEDED, VERDICT_SUPERSEDED},
-    {RLOCK_DONE, VERDICT_DONE},
-    {RLOCK_E_USAGE, VERDICT_USAGE},
-    {RLOCK_E_CONFIG, VERDICT_MISCONFIGURED},
-    {RLOCK_E_UNREACHABLE, VERDICT_UNREACHABLE},
-    {RLOCK_E_PROTOCOL, VERDICT_UNREACHABLE},
-    {RLOCK_E_SERVER, VERDICT_UNREACHABLE},
-    {RLOCK_E_UNSUPPORTED, VERDICT_MISCONFIGURED},
-    {RLOCK_E_REFUSED, VERDICT_REFUSED},
-    {RLOCK_E_NO_QUORUM, VERDICT_UNREACHABLE},
-    {RLOCK_E_REPLICAS, VERDICT_UNREACHABLE},
-    {RLOCK_E_MEMORY, VERDICT_SYSTEM},
-    {RLOCK_E_SYSTEM, VERDICT_SYSTEM},
+    {RLOCK_OK, REASON_GRANTED},
+    {RLOCK_PENDING, REASON_TIMEOUT},
+    {RLOCK_BUSY, REASON_BUSY},
+    {RLOCK_TIMEOUT, REASON_TIMEOUT},
+    {RLOCK_STOPPED, REASON_INTERRUPTED},
+    {RLOCK_LOST, REASON_LOST},
+    {RLOCK_GONE, REASON_LOST},
+    {RLOCK_RELEASED, REASON_LOST},
+    {RLOCK_SUPERSEDED, REASON_SUPERSEDED},
+    {RLOCK_DONE, REASON_DONE},
+    {RLOCK_E_USAGE, REASON_USAGE},
+    {RLOCK_E_CONFIG, REASON_MISCONFIGURED},
+    {RLOCK_E_UNREACHABLE, REASON_UNREACHABLE},
+    {RLOCK_E_PROTOCOL, REASON_UNREACHABLE},
+    {RLOCK_E_SERVER, REASON_UNREACHABLE},
+    {RLOCK_E_UNSUPPORTED, REASON_MISCONFIGURED},
+    {RLOCK_E_REFUSED, REASON_REFUSED},
+    {RLOCK_E_NO_QUORUM, REASON_UNREACHABLE},
+    {RLOCK_E_REPLICAS, REASON_UNREACHABLE},
+    {RLOCK_E_MEMORY, REASON_SYSTEM},
+    {RLOCK_E_SYSTEM, REASON_SYSTEM},
 };
 
 int main(void)
@@ -49,9 +49,9 @@ int main(void)
     size_t i;
     size_t j;
 
-    is_int(sizeof statuses / sizeof statuses[0], VERDICT_COUNT, "every verdict has a status");
+    is_int(sizeof statuses / sizeof statuses[0], EXIT_REASONS, "every verdict has a status");
     for (i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
-        const struct verdict_row *row = verdict_row(statuses[i].verdict);
+        const struct exit_reason_row *row = exit_reason_row(statuses[i].reason);
 
         if (!okf(row->name != NULL && row->meaning != NULL, "verdict %zu has a name", i))
             continue;
@@ -60,14 +60,14 @@ int main(void)
                 row->name[strspn(row->name, "abcdefghijklmnopqrstuvwxyz-")] == '\0',
             "%s is a word for programs", row->name);
         for (j = 0; j < i; j++)
-            if (strcmp(row->name, verdict_row(statuses[j].verdict)->name) == 0)
+            if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
                 okf(false, "%s is a name for one verdict alone", row->name);
     }
     is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM + 1,
            "every status of the library has a verdict");
     for (i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         okf(meanings[i].status == (enum rlock_status)i &&
-                verdict_of(meanings[i].status) == meanings[i].verdict,
-            "status %zu is %s", i, verdict_row(meanings[i].verdict)->name);
+                exit_reason_of(meanings[i].status) == meanings[i].reason,
+            "status %zu is %s", i, exit_reason_row(meanings[i].reason)->name);
     return done_testing();
 }

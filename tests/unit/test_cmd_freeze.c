@@ -35,7 +35,7 @@ static struct {
     atomic_int here; /* those who have come so far */
 } * seen;
 
-static struct tree tree;
+static struct proctree tree;
 
 static bool have_come(int n)
 {
@@ -126,9 +126,9 @@ static bool all_move(unsigned wanted)
 
 static void end_all(void)
 {
-    while (tree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL))
+    while (proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL))
         continue;
-    is_int((int64_t)tree_look(&tree), 0, "nothing is left");
+    is_int((int64_t)proctree_look(&tree), 0, "nothing is left");
     atomic_store(&seen->here, 0);
 }
 
@@ -136,7 +136,7 @@ static void end_all(void)
 
 static void to_all(int number)
 {
-    tree_signal(&tree, number);
+    proctree_signal(&tree, number);
 }
 
 /* One whose first thread has ended, while another runs. */
@@ -192,7 +192,7 @@ static void test_stopped_before(void)
     ok(freeze_all(), "it is frozen, and another one");
     release_all();
     ok(all_move(0x4), "the other one goes on");
-    is_int(tree_state(stopped), 'T', "what was stopped before is stopped still");
+    is_int(proctree_state(stopped), 'T', "what was stopped before is stopped still");
     ok(freeze_all(), "it is frozen again");
     kill(stopped, SIGCONT);
     is_int(moving(), 0, "and told to go on meanwhile, which it doesn't");
@@ -208,7 +208,7 @@ static int count_states(const pid_t *pid, int n, char state)
     int i;
 
     for (i = 0; i < n; i++)
-        in_state += tree_state(pid[i]) == state;
+        in_state += proctree_state(pid[i]) == state;
     return in_state;
 }
 
@@ -310,7 +310,7 @@ static void test_vfork(void)
 /* Another process that holds all below it, once so many have come; and that it does. */
 static _Noreturn void hold_all(int n)
 {
-    tree_set_root(&tree, getpid());
+    proctree_set_root(&tree, getpid());
     if (have_come(n) && freeze_all())
         atomic_store(&seen->here, HELD);
     for (;;)
@@ -363,7 +363,7 @@ static void test_ends_instead(void)
     ok(ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0, "one is about to be frozen");
     atomic_store(&seen->here, 0);
     kill(pid, SIGKILL);
-    for (i = 0; i < PATIENCE_MS && tree_state(pid) != 'Z'; i++)
+    for (i = 0; i < PATIENCE_MS && proctree_state(pid) != 'Z'; i++)
         poll(NULL, 0, 1);
     ok(freeze_all(), "and dies: it doesn't run");
     end_all();
@@ -411,8 +411,8 @@ int main(void)
     if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
         return done_testing();
     seen = shared;
-    is_int(tree_reserve(&tree), 0, "room for all");
-    tree_set_root(&tree, getpid());
+    is_int(proctree_reserve(&tree), 0, "room for all");
+    proctree_set_root(&tree, getpid());
     test_threads();
     test_stopped_before();
     test_crowd();

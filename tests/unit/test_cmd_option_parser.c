@@ -38,7 +38,7 @@ static enum rlock_status read_line(struct options *options, const char *line,
     while (n < WORDS_MAX - 1 && (argv[n] = strsep(&rest, " ")) != NULL)
         n++;
     *err = (struct rlock_error){.text = ""};
-    return sources_read(options, argv, err);
+    return option_parser_read(options, argv, err);
 }
 
 /* ---- precedence ---- */
@@ -342,7 +342,7 @@ static void test_hiding(void)
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
         argv[i] = words[i];
-    is_int(sources_read(&options, argv, &err), RLOCK_OK, "a line with passwords");
+    is_int(option_parser_read(&options, argv, &err), RLOCK_OK, "a line with passwords");
     is_str(options.urls[1], "redis://:long@h/1", "the URLs are kept");
     is_str(words[5], "-uredis://u:***@h", "and hidden where it stood");
     is_str(words[6], "--url=redis://:****@h/1", "each of them");

@@ -36,7 +36,7 @@ static struct {
     pid_t pid[PROCESSES];
 } * there;
 
-static struct tree tree;
+static struct proctree tree;
 
 /* A kernel without the files that list children (CONFIG_PROC_CHILDREN). */
 static bool hides_lists;
@@ -169,7 +169,7 @@ static bool are_found(int n)
     pid_t sorted[PROCESSES];
     pid_t got[PROCESSES];
 
-    if ((int)tree_look(&tree) != n)
+    if ((int)proctree_look(&tree) != n)
         return false;
     memcpy(sorted, there->pid, (size_t)n * sizeof *sorted);
     memcpy(got, tree.list, (size_t)n * sizeof *got);
@@ -218,13 +218,13 @@ static void test_found(const char *how)
 
 static bool kill_all(void)
 {
-    return !tree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL);
+    return !proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL);
 }
 
 static void forget(void)
 {
     close(tree.children);
-    tree_set_root(&tree, getpid());
+    proctree_set_root(&tree, getpid());
     atomic_store(&there->n, 0);
     atomic_store(&there->next, 0);
 }
@@ -238,7 +238,7 @@ static void test_kill(const char *how)
     spared[0] = start(with_child);
     spared[1] = start(NULL);
     ok(await(3), "two branches to spare");
-    ok(tree_spare_children(&tree, true), "which are noted");
+    ok(proctree_spare_children(&tree, true), "which are noted");
     start(with_child);
     start(with_daemon);
     ok(await(8), "two more, with children and a daemon that has one");
@@ -246,11 +246,11 @@ static void test_kill(const char *how)
         kill(spared[0], SIGKILL); /* its child is a child of ours from now on */
     okf(kill_all(), "KILL ends all descendants, in other sessions too (%s)", how);
     for (i = 0; i < 8; i++)
-        alive += tree_state(there->pid[i]) == 'S';
+        alive += proctree_state(there->pid[i]) == 'S';
     is_int(alive, hides_lists ? 3 : 2, "but none of the branches to spare");
     ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0, "as is seen");
     close(tree.children);
-    tree_set_root(&tree, getpid());
+    proctree_set_root(&tree, getpid());
     okf(kill_all(), "with none to spare these end as well (%s)", how);
     ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "and all are reaped");
     forget();
@@ -316,11 +316,11 @@ static void test_term(void)
     start(counting);
     ok(await(3), "three that count their TERMs, and start one more at each");
     poll(NULL, 0, 20); /* start times are counted in ticks: what comes is of a later one */
-    tree_term(&tree);
+    proctree_term(&tree);
     ok(await_terms(3) && await(6), "each gets one");
     poll(NULL, 0, 20);
-    tree_term(&tree);
-    tree_term(&tree);
+    proctree_term(&tree);
+    proctree_term(&tree);
     poll(NULL, 0, 50);
     is_int(atomic_load(&there->terms), 3, "and no other, nor do those that came later");
     ok(kill_all(), "KILL ends them all");
@@ -375,7 +375,7 @@ static void test_reused(const char *file, int time)
 
     if (provider == 0)
         provide();
-    ok(await(1) && tree_spare(&tree, provider), "somebody outside of the tree");
+    ok(await(1) && proctree_spare(&tree, provider), "somebody outside of the tree");
     atomic_store(&there->n, 0);
     parent = start(with_reaped_child);
     ok(await(2), "a child, and its child");
@@ -383,13 +383,13 @@ static void test_reused(const char *file, int time)
     snprintf(replaced_at, sizeof replaced_at, file, (int)pid, (int)pid);
     replaced = pid;
     replaced_time = time;
-    tree_signal(&tree, SIGUSR1);
+    proctree_signal(&tree, SIGUSR1);
     is_int(replaced, 0, "that one's number was given to somebody else meanwhile");
     if (atomic_load(&there->stranger) < 0) {
         okf(true, "# SKIP no right to choose a number");
     } else {
         poll(NULL, 0, 20);
-        okf(tree_state(pid) == 'S', "who was not signalled (%s, %d)", file, time);
+        okf(proctree_state(pid) == 'S', "who was not signalled (%s, %d)", file, time);
         kill(pid, SIGKILL);
     }
     kill(provider, SIGKILL);
@@ -409,8 +409,8 @@ int main(void)
     if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
         return done_testing();
     there = shared;
-    is_int(tree_reserve(&tree), 0, "room for all");
-    tree_set_root(&tree, getpid());
+    is_int(proctree_reserve(&tree), 0, "room for all");
+    proctree_set_root(&tree, getpid());
     test_found("by the lists of the kernel");
     test_kill("by the lists of the kernel");
     test_many();

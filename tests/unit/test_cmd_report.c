@@ -140,7 +140,7 @@ static void test_file(void)
 {
     char path[] = "/tmp/rlock-report.XXXXXX";
     const struct report report = {.key = "a\"b"};
-    const struct summary summary = {VERDICT_LOST, 76, 1, 2, 3, 4, UINT64_MAX};
+    const struct summary summary = {REASON_LOST, 76, 1, 2, 3, 4, UINT64_MAX};
     char text[512] = "";
     int before = mkstemp(path);
     int fd;

@@ -13,22 +13,22 @@
 
 /* ---- the node's end ---- */
 
-static void open_node(struct node *node, struct url *url, const char *text, const char *password)
+static void open_node(struct conn *conn, struct url *url, const char *text, const char *password)
 {
     if (url_parse(url, text, NULL) != RLOCK_OK)
         *url = (struct url){.kind = URL_TCP};
-    node_init(node, url, password);
+    conn_init(conn, url, password);
 }
 
-static void close_node(struct node *node, struct url *url, int fd)
+static void close_node(struct conn *conn, struct url *url, int fd)
 {
-    node_fini(node);
+    conn_fini(conn);
     url_fini(url);
     if (fd >= 0)
         close(fd);
 }
 
-static enum rlock_status ask(struct node *node, const char *word)
+static enum rlock_status ask(struct conn *conn, const char *word)
 {
     struct request request = {.n = 0};
     enum rlock_status st;
@@ -36,46 +36,46 @@ static enum rlock_status ask(struct node *node, const char *word)
     size_t n = 0;
 
     request_add(&request, word);
-    st = codec_encode(&request, &bytes, &n, NULL);
+    st = resp_encode(&request, &bytes, &n, NULL);
     if (st == RLOCK_OK)
-        st = node_ask(node, NODE_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL);
+        st = conn_ask(conn, CONN_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL);
     free(bytes);
     return st;
 }
 
 /* Steps until there is an answer, or until nothing has happened for so long. */
-static enum rlock_status step(struct node *node, const struct reply **reply, int patience_ms)
+static enum rlock_status step(struct conn *conn, const struct reply **reply, int patience_ms)
 {
-    enum rlock_status st = node_step(node, reply, NULL);
+    enum rlock_status st = conn_step(conn, reply, NULL);
 
     while (st == RLOCK_PENDING) {
-        struct pollfd look = {.fd = node_fd(node), .events = node_events(node)};
+        struct pollfd look = {.fd = conn_fd(conn), .events = conn_events(conn)};
 
         if (poll(&look, 1, patience_ms) == 0)
             break;
-        st = node_step(node, reply, NULL);
+        st = conn_step(conn, reply, NULL);
     }
     return st;
 }
 
-static bool answers_one(struct node *node)
+static bool answers_one(struct conn *conn)
 {
     const struct reply *reply = NULL;
 
-    return step(node, &reply, PATIENCE_MS) == RLOCK_OK && reply_int(reply) == 1;
+    return step(conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_int(reply) == 1;
 }
 
 /* A node that has asked PING on a connection that stands; returns the server's end of it. */
-static int asked(struct node *node, struct url *url)
+static int asked(struct conn *conn, struct url *url)
 {
     const struct reply *reply;
     int fd;
 
-    open_node(node, url, peer_address, NULL);
-    if (ask(node, "PING") != RLOCK_PENDING)
+    open_node(conn, url, peer_address, NULL);
+    if (ask(conn, "PING") != RLOCK_PENDING)
         return -1;
     fd = peer_accept();
-    return step(node, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fd, PING) ? fd : -1;
+    return step(conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fd, PING) ? fd : -1;
 }
 
 /* ---- requests and replies ---- */
@@ -84,31 +84,31 @@ static void test_greeting(void)
 {
     const struct reply *reply = NULL;
     char text[128];
-    struct node node;
+    struct conn conn;
     struct url url;
     int fd;
 
     snprintf(text, sizeof text, "redis://us:from%%20url@%s/3", peer_address + strlen("redis://"));
-    open_node(&node, &url, text, "from elsewhere");
-    is_int(ask(&node, "PING"), RLOCK_PENDING, "a node is asked");
+    open_node(&conn, &url, text, "from elsewhere");
+    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node is asked");
     fd = peer_accept();
-    is_int(step(&node, &reply, A_WHILE_MS), RLOCK_PENDING, "it greets first");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "it greets first");
     ok(peer_hears(fd,
                   "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$8\r\nfrom url\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3"
                   "\r\n"),
        "with the login of its URL and the database");
     peer_say(fd, "+OK\r\n+O");
-    is_int(step(&node, &reply, A_WHILE_MS), RLOCK_PENDING, "and waits for each answer");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "and waits for each answer");
     ok(peer_hears_nothing(fd), "nothing is asked before the greeting was answered");
     peer_say(fd, "K\r\n");
-    is_int(step(&node, &reply, A_WHILE_MS), RLOCK_PENDING, "then it asks");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "then it asks");
     ok(peer_hears(fd, PING), "what was to be asked");
     peer_say(fd, ONE);
-    ok(answers_one(&node), "and has the answer");
-    ok(ask(&node, "PING") == RLOCK_PENDING && step(&node, &reply, A_WHILE_MS) == RLOCK_PENDING &&
+    ok(answers_one(&conn), "and has the answer");
+    ok(ask(&conn, "PING") == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            peer_hears(fd, PING),
        "a standing connection needs no greeting");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 /* Who is named is who asks, also without a password: else it would be the default user. */
@@ -116,18 +116,18 @@ static void test_no_password(void)
 {
     const struct reply *reply = NULL;
     char text[128];
-    struct node node;
+    struct conn conn;
     struct url url;
     int fd;
 
     snprintf(text, sizeof text, "redis://us@%s", peer_address + strlen("redis://"));
-    open_node(&node, &url, text, NULL);
-    is_int(ask(&node, "PING"), RLOCK_PENDING, "a node with a user and no password");
+    open_node(&conn, &url, text, NULL);
+    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node with a user and no password");
     fd = peer_accept();
-    is_int(step(&node, &reply, A_WHILE_MS), RLOCK_PENDING, "greets as that user");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "greets as that user");
     ok(peer_hears(fd, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$0\r\n\r\n") && peer_hears_nothing(fd),
        "with an empty one");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 static void test_bad_greeting(void)
@@ -145,25 +145,25 @@ static void test_bad_greeting(void)
         {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* the answer to nothing that was asked */
     };
     const struct reply *reply = NULL;
-    struct node node;
+    struct conn conn;
     struct url url;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int fd;
 
-        open_node(&node, &url, peer_address, "pw");
-        (void)!ask(&node, "PING");
+        open_node(&conn, &url, peer_address, "pw");
+        (void)!ask(&conn, "PING");
         fd = peer_accept();
-        (void)!step(&node, &reply, A_WHILE_MS);
+        (void)!step(&conn, &reply, A_WHILE_MS);
         ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "a password without a user");
         peer_say(fd, rows[i].says);
-        okf(step(&node, &reply, A_WHILE_MS) == rows[i].st, "a greeting answered %s", rows[i].says);
+        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st, "a greeting answered %s", rows[i].says);
         if (rows[i].st == RLOCK_OK)
             ok(reply_error(reply) != NULL, "is the refusal");
-        node_abandon(&node, NULL);
+        conn_abandon(&conn, NULL);
         ok(peer_hears_the_end(fd), "and nothing is asked of somebody who did not let us in");
-        close_node(&node, &url, fd);
+        close_node(&conn, &url, fd);
     }
 }
 
@@ -171,9 +171,9 @@ static void test_pieces(void)
 {
     static const char grant[] = GRANT;
     const struct reply *reply = NULL;
-    struct node node;
+    struct conn conn;
     struct url url;
-    int fd = asked(&node, &url);
+    int fd = asked(&conn, &url);
     bool is_pending = true;
     char piece[2] = "";
     size_t i;
@@ -181,13 +181,13 @@ static void test_pieces(void)
     for (i = 0; i < sizeof grant - 2; i++) {
         piece[0] = grant[i];
         peer_say(fd, piece);
-        is_pending = is_pending && step(&node, &reply, 1) == RLOCK_PENDING;
+        is_pending = is_pending && step(&conn, &reply, 1) == RLOCK_PENDING;
     }
     ok(is_pending, "a reply in pieces is none");
     peer_say(fd, "\n");
-    ok(step(&node, &reply, PATIENCE_MS) == RLOCK_OK && reply_count(reply) == 3,
+    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_count(reply) == 3,
        "until its last byte is there");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 /* What the server does after the request, and what has become of the request then. */
@@ -210,22 +210,22 @@ static void test_endings(void)
         {"nonsense\r\n", false, RLOCK_E_PROTOCOL},
     };
     const struct reply *reply = NULL;
-    struct node node;
+    struct conn conn;
     struct url url;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = asked(&node, &url);
+        int fd = asked(&conn, &url);
 
         peer_say(fd, rows[i].says);
         if (rows[i].closes)
             shutdown(fd, SHUT_RDWR);
-        okf(step(&node, &reply, PATIENCE_MS) == rows[i].st, "a server says \"%s\"%s", rows[i].says,
+        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st, "a server says \"%s\"%s", rows[i].says,
             rows[i].closes ? " and closes" : "");
         if (rows[i].st != RLOCK_OK)
-            ok(node_fd(&node) < 0 && peer_hears_the_end(fd),
+            ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd),
                "that was the last on this connection");
-        close_node(&node, &url, fd);
+        close_node(&conn, &url, fd);
     }
 }
 
@@ -242,23 +242,23 @@ static void test_role(void)
                  {"*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
                  {"+OK\r\n", RLOCK_E_PROTOCOL}};
     const struct reply *reply;
-    struct node node;
+    struct conn conn;
     struct url url;
     size_t i;
     int fd;
 
     for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        open_node(&node, &url, peer_address, NULL);
-        node.is_primary = true;
-        is_int(ask(&node, "PING"), RLOCK_PENDING, "a node that must be a primary");
+        open_node(&conn, &url, peer_address, NULL);
+        conn.is_primary = true;
+        is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node that must be a primary");
         fd = peer_accept();
-        step(&node, &reply, A_WHILE_MS);
+        step(&conn, &reply, A_WHILE_MS);
         ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "is asked if it is");
         peer_say(fd, roles[i].says);
-        okf(step(&node, &reply, A_WHILE_MS) == roles[i].st, "ROLE: %s", roles[i].says);
+        okf(step(&conn, &reply, A_WHILE_MS) == roles[i].st, "ROLE: %s", roles[i].says);
         ok(roles[i].st == RLOCK_PENDING ? peer_hears(fd, PING) : peer_hears_the_end(fd),
            "and what else only if that may be");
-        close_node(&node, &url, fd);
+        close_node(&conn, &url, fd);
     }
 }
 
@@ -269,37 +269,37 @@ static void test_unasked(void)
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct reply *reply = NULL;
-        struct node node;
+        struct conn conn;
         struct url url;
-        int old = asked(&node, &url);
+        int old = asked(&conn, &url);
         int fresh;
 
         peer_say(old, ONE);
-        ok(answers_one(&node), "a good answer");
+        ok(answers_one(&conn), "a good answer");
         if (rows[i] != NULL)
             peer_say(old, rows[i]);
         else
             shutdown(old, SHUT_RDWR);
-        poll(&(struct pollfd){.fd = node_fd(&node), .events = POLLIN}, 1, PATIENCE_MS);
-        okf(ask(&node, "PING") == RLOCK_PENDING, "then unasked: %s",
+        poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
+        okf(ask(&conn, "PING") == RLOCK_PENDING, "then unasked: %s",
             rows[i] != NULL ? rows[i] : "the end");
         fresh = peer_accept();
-        ok(step(&node, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING),
+        ok(step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING),
            "the next request goes out on a fresh connection");
         ok(peer_hears_the_end(old), "and the old one is closed");
         peer_say(fresh, ONE);
-        ok(answers_one(&node), "so that the answer is the answer to it");
+        ok(answers_one(&conn), "so that the answer is the answer to it");
         close(old);
-        close_node(&node, &url, fresh);
+        close_node(&conn, &url, fresh);
     }
 }
 
 static void test_endless(void)
 {
     const struct reply *reply = NULL;
-    struct node node;
+    struct conn conn;
     struct url url;
-    int fd = asked(&node, &url);
+    int fd = asked(&conn, &url);
     enum rlock_status st = RLOCK_PENDING;
     char noise[4097];
     int fed = 0;
@@ -309,11 +309,11 @@ static void test_endless(void)
     peer_say(fd, "+");
     while (st == RLOCK_PENDING && fed++ < 100) {
         peer_say(fd, noise);
-        st = step(&node, &reply, A_WHILE_MS);
+        st = step(&conn, &reply, A_WHILE_MS);
     }
     is_int(st, RLOCK_E_PROTOCOL, "an endless reply has an end");
     ok(fed <= 17, "after 64 KiB");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 /* ---- giving up ---- */
@@ -323,7 +323,7 @@ static void test_abandon(void)
     const struct reply *reply = NULL;
     struct request undo = {.n = 0};
     char *big;
-    struct node node;
+    struct conn conn;
     struct url url;
     bool is_clean = true;
     int small = 4096;
@@ -331,66 +331,66 @@ static void test_abandon(void)
     int fd;
 
     request_add(&undo, "UNDO");
-    fd = asked(&node, &url);
-    node_abandon(&node, &undo);
+    fd = asked(&conn, &url);
+    conn_abandon(&conn, &undo);
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
        "a request that was sent and is given up has its undo behind it");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 
-    open_node(&node, &url, peer_address, "pw");
-    (void)!ask(&node, "PING");
+    open_node(&conn, &url, peer_address, "pw");
+    (void)!ask(&conn, "PING");
     fd = peer_accept();
-    (void)!step(&node, &reply, A_WHILE_MS);
+    (void)!step(&conn, &reply, A_WHILE_MS);
     ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "one that still waits for its greeting");
-    node_abandon(&node, &undo);
+    conn_abandon(&conn, &undo);
     ok(peer_hears_the_end(fd), "has nothing to undo");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 
     big = calloc(1, 8u << 20);
     if (big == NULL)
         return;
     memset(big, 'x', (8u << 20) - 1);
-    fd = asked(&node, &url);
+    fd = asked(&conn, &url);
     peer_say(fd, ONE);
-    ok(answers_one(&node), "a connection that stands");
-    setsockopt(node.stream.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    ok(ask(&node, big) == RLOCK_PENDING && step(&node, &reply, A_WHILE_MS) == RLOCK_PENDING &&
-           node.sent < node.out_bytes,
+    ok(answers_one(&conn), "a connection that stands");
+    setsockopt(conn.stream.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
+           conn.sent < conn.out_bytes,
        "a request that can't be sent whole");
-    node_abandon(&node, &undo);
+    conn_abandon(&conn, &undo);
     while ((n = recv(fd, big, 1 << 20, 0)) > 0)
         is_clean = is_clean && memchr(big, 'U', (size_t)n) == NULL;
     ok(is_clean, "has no undo behind it");
     free(big);
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 /* What is said before the request: only a refusal to talk at all is an answer to it. */
 static void test_early(void)
 {
     const struct reply *reply = NULL;
-    struct node node;
+    struct conn conn;
     struct url url;
     int fd;
 
-    open_node(&node, &url, peer_address, NULL);
-    (void)!ask(&node, "PING");
+    open_node(&conn, &url, peer_address, NULL);
+    (void)!ask(&conn, "PING");
     fd = peer_accept();
     peer_say(fd, "-DENIED no\r\n");
     shutdown(fd, SHUT_WR);
-    ok(step(&node, &reply, PATIENCE_MS) == RLOCK_OK && reply_error(reply) != NULL,
+    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_error(reply) != NULL,
        "a server that refuses to talk is heard");
-    node_abandon(&node, NULL);
-    close_node(&node, &url, fd);
+    conn_abandon(&conn, NULL);
+    close_node(&conn, &url, fd);
 
-    open_node(&node, &url, peer_address, NULL);
-    (void)!ask(&node, "PING");
+    open_node(&conn, &url, peer_address, NULL);
+    (void)!ask(&conn, "PING");
     fd = peer_accept();
     peer_say(fd, ONE);
-    poll(&(struct pollfd){.fd = node_fd(&node), .events = POLLIN}, 1, PATIENCE_MS);
-    is_int(step(&node, &reply, PATIENCE_MS), RLOCK_E_PROTOCOL,
+    poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
+    is_int(step(&conn, &reply, PATIENCE_MS), RLOCK_E_PROTOCOL,
            "an answer that was there before the request is no answer to it");
-    close_node(&node, &url, fd);
+    close_node(&conn, &url, fd);
 }
 
 int main(void)

@@ -87,18 +87,18 @@ int main(void)
             snprintf(reply, sizeof reply, "%s%s%s", wrappings[j].before, errors[i].text,
                      wrappings[j].after);
             err.text[0] = '\0';
-            okf(refusal_meaning(reply, reply, &err) == errors[i].meaning &&
+            okf(error_reply_meaning(reply, reply, &err) == errors[i].meaning &&
                     err.status == errors[i].meaning &&
                     strncmp(err.text, "the server says: ", 17) == 0,
                 "%s", reply);
-            okf(refusal_meaning(reply, reply, NULL) == errors[i].meaning,
+            okf(error_reply_meaning(reply, reply, NULL) == errors[i].meaning,
                 "the same without a text");
         }
     memset(reply, 'x', sizeof reply - 1);
     reply[sizeof reply - 1] = '\0';
-    (void)refusal_meaning(reply, reply, &err);
+    (void)error_reply_meaning(reply, reply, &err);
     ok(strlen(err.text) < sizeof err.text, "an endless error is cut");
-    (void)refusal_meaning("ERR", "ERR a\nb\x1b[2J\rc", &err);
+    (void)error_reply_meaning("ERR", "ERR a\nb\x1b[2J\rc", &err);
     ok(is_printable(err.text), "what a server says is one line without control characters");
     return done_testing();
 }

@@ -33,27 +33,27 @@ static void test_write(void)
 {
     struct rlock_holder holder = {
         .host = "web1", .user = "backup", .command = "tar", .label = "nightly", .pid = 42};
-    char card[CARD_BYTES];
+    char card[HOLDER_INFO_BYTES];
     char all[256];
     char *long_text;
     size_t i;
 
-    card_write(card, &holder);
+    holder_info_write(card, &holder);
     is_str(card, "host=web1 pid=42 user=backup command=tar label=nightly", "all is written");
     holder = (struct rlock_holder){.user = "", .label = "a b=c%d\x1b\xff\n"};
-    card_write(card, &holder);
+    holder_info_write(card, &holder);
     is_str(card, "label=a%20b=c%25d%1B%FF%0A",
            "what is not known is left out; what could end a word or reach a terminal is escaped");
-    card_write(card, &(struct rlock_holder){.label = "x kept=1", .is_kept = true});
+    holder_info_write(card, &(struct rlock_holder){.label = "x kept=1", .is_kept = true});
     is_str(card, "label=x%20kept=1 kept=1", "that somebody renews it is a word of its own");
-    card_write(card, &(struct rlock_holder){.host = NULL});
+    holder_info_write(card, &(struct rlock_holder){.host = NULL});
     is_str(card, "", "nothing known, nothing written");
 
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
     all[255] = '\0';
     holder = (struct rlock_holder){all, all, all, all, INT64_MIN, true};
-    card_write(card, &holder);
+    holder_info_write(card, &holder);
     ok(is_card(card), "a card of all bytes is words of printable ASCII");
     long_text = malloc(100001);
     if (long_text == NULL)
@@ -63,8 +63,8 @@ static void test_write(void)
     for (i = 0; i < 4; i++) { /* so that the cut is at each place of an escape */
         holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1, true};
         memset(card, 0x7f, sizeof card);
-        card_write(card, &holder);
-        okf(is_card(card) && strlen(card) < CARD_BYTES && strlen(card) > 4 * 150,
+        holder_info_write(card, &holder);
+        okf(is_card(card) && strlen(card) < HOLDER_INFO_BYTES && strlen(card) > 4 * 150,
             "a card of long values is cut, and no escape in the middle (%zu)", i);
         long_text[i] = 'a';
     }
@@ -93,10 +93,10 @@ static void test_describe(void)
     size_t i;
 
     for (i = 0; i < sizeof described / sizeof described[0]; i++) {
-        card_holder(described[i].value, &holder);
+        holder_info_holder(described[i].value, &holder);
         is_str(holder.text, described[i].wanted, "described for people");
     }
-    card_holder("x v1 host=h pid=7 since=1 ttl=2", &holder);
+    holder_info_holder("x v1 host=h pid=7 since=1 ttl=2", &holder);
     ok(holder.host[0] == '\0' && holder.since_ms == 0 && holder.ttl_ms == 0,
        "a foreign value isn't read as one of ours");
 }
@@ -105,8 +105,9 @@ static void test_read(void)
 {
     struct rlock_party party;
 
-    card_read(TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
-              &party);
+    holder_info_read(
+        TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
+        &party);
     is_str(party.host, "h\n", "the host, as it was meant");
     is_str(party.pid, "42", "the pid");
     is_str(party.user, "u", "the user");
@@ -114,19 +115,21 @@ static void test_read(void)
     is_str(party.label, "%A%zz", "the label");
     is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "all of it for people");
     is_int(party.since_ms, 1700000000000, "since when");
-    card_read("1700000000000 host=h pid=7", &party);
+    holder_info_read("1700000000000 host=h pid=7", &party);
     is_str(party.host, "h", "a waiter is read as well");
     is_int(party.since_ms, 0, "which doesn't say since when");
-    card_read(TOKEN " v1 since=-5", &party);
+    holder_info_read(TOKEN " v1 since=-5", &party);
     is_int(party.since_ms, 0, "a time before all times isn't known");
-    card_read(TOKEN " v1 since=99999999999999999999", &party);
+    holder_info_read(TOKEN " v1 since=99999999999999999999", &party);
     is_int(party.since_ms, 0, "nor one behind them");
-    ok(card_is_ours(TOKEN " v1 ") && !card_is_ours(TOKEN " v2 ") && !card_is_ours(TOKEN),
+    ok(holder_info_is_ours(TOKEN " v1 ") && !holder_info_is_ours(TOKEN " v2 ") &&
+           !holder_info_is_ours(TOKEN),
        "what is ours is told apart");
-    ok(card_has(TOKEN " v1 mode=done x=1", "mode", "done") && !card_has("a", "mode", "done"),
+    ok(holder_info_has(TOKEN " v1 mode=done x=1", "mode", "done") &&
+           !holder_info_has("a", "mode", "done"),
        "a word is found");
-    is_str(card_without_token(TOKEN " v2"), "v2", "what is behind a token");
-    is_str(card_without_token(TOKEN), TOKEN, "a value that is no token of ours");
+    is_str(holder_info_without_token(TOKEN " v2"), "v2", "what is behind a token");
+    is_str(holder_info_without_token(TOKEN), TOKEN, "a value that is no token of ours");
 }
 
 /* What may be behind a token of ours: written by us, by a later rlock, by nobody we know. */
@@ -142,7 +145,7 @@ static void test_token(void)
 
     for (i = 0; i < sizeof behind / sizeof behind[0]; i++) {
         snprintf(value, sizeof value, "%s%s", TOKEN, behind[i]);
-        card_holder(value, &holder);
+        holder_info_holder(value, &holder);
         /* a label may repeat what everybody can read in the key, but not the first word */
         okf(strncmp(behind[i] + 1, "v1 try=1 label", 14) == 0 || strstr(holder.text, TOKEN) == NULL,
             "the token isn't told: %s", holder.text);
@@ -168,7 +171,7 @@ static void test_hostile(void)
             memcpy(value, TOKEN " v1 label=", sizeof TOKEN " v1 label=" - 1);
         value[599] = '\0';
         memset(&holder, 0x01, sizeof holder);
-        card_holder(value, &holder);
+        holder_info_holder(value, &holder);
         is_good = is_good && memchr(holder.text, '\0', sizeof holder.text) != NULL;
         for (i = 0; is_good && holder.text[i] != '\0'; i++)
             is_good = holder.text[i] >= ' ' && holder.text[i] <= '~';

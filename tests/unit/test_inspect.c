@@ -47,7 +47,7 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
 
 enum survey { INSPECT, LIST, BREAK };
 
-/* One survey of a server that gives these answers, and how it ends. */
+/* One inspection of a server that gives these answers, and how it ends. */
 static enum rlock_status survey(enum survey what, const char *const *answers, struct seen *seen)
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};

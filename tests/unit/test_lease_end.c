@@ -102,13 +102,13 @@ static bool open_one(struct one *one, struct rlock_config config)
 
     config.urls = &url;
     return ok(server_start(&one->server) && lease_open(&one->lease, &config, NULL) == RLOCK_OK &&
-                  roster_open(&one->quorum, &config, NULL) == RLOCK_OK,
+                  members_open(&one->quorum, &config, NULL) == RLOCK_OK,
               "a server");
 }
 
 static void close_one(struct one *one)
 {
-    roster_close(&one->quorum);
+    members_close(&one->quorum);
     lease_close(&one->lease);
     server_stop(&one->server);
 }
@@ -379,7 +379,7 @@ static void test_replicas(void)
     close_lock(&server, lock);
 }
 
-/* By a token, without a keeper; a renewal whose reply is lost is sent once more. */
+/* By a token, without a renewer; a renewal whose reply is lost is sent once more. */
 static void test_renew_by_token(void)
 {
     static const struct {
@@ -420,15 +420,15 @@ static void test_keeper(void)
     struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED), CLOSE,
                                                                      LATE_BY(RESTORED), SILENT)}}};
     struct rlock_config config = config_for(NULL, 1);
-    struct keeper keeper = KEEPER_EMPTY;
+    struct renewer renewer = RENEWER_EMPTY;
     int64_t sent_ms = rlock_clock_ms();
     struct rlock_event event;
     int events;
 
     config.timing.renew_ms = LATE_MS;
     if (!open_one(&one, config) ||
-        !ok(keeper_start(&keeper, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
-                         NULL) == RLOCK_OK,
+        !ok(renewer_start(&renewer, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
+                          NULL) == RLOCK_OK,
             "a keeper"))
         return;
     event = next_event(events);
@@ -439,9 +439,9 @@ static void test_keeper(void)
     is_int(event.kind, RLOCK_KEPT_RESTORED, "another one, sent again after a lost reply");
     is_end(event.until_ms, TTL_MS, server_read_ms(&one.server, ASKED_RENEW, 1),
            server_read_ms(&one.server, ASKED_RENEW, 2), "what was put back");
-    keeper_stop(&keeper);
-    ok(keeper.renewed_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
-           keeper.renewed_ms <= server_read_ms(&one.server, ASKED_RENEW, 2),
+    renewer_stop(&renewer);
+    ok(renewer.renewed_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
+           renewer.renewed_ms <= server_read_ms(&one.server, ASKED_RENEW, 2),
        "the time to the next renewal is counted from before this one was sent");
     close_one(&one);
 }
@@ -449,17 +449,17 @@ static void test_keeper(void)
 static void test_keeper_begins(void)
 {
     struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
-    struct keeper keeper = KEEPER_EMPTY;
+    struct renewer renewer = RENEWER_EMPTY;
     int64_t sent_ms = rlock_clock_ms() - LATE_MS;
     int events;
 
     if (!open_one(&one, config_for(NULL, 1)) ||
-        !ok(keeper_start(&keeper, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
-                         NULL) == RLOCK_OK,
+        !ok(renewer_start(&renewer, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
+                          NULL) == RLOCK_OK,
             "a keeper of a grant that was late"))
         return;
-    keeper_stop(&keeper);
-    is_int(keeper.renewed_ms, sent_ms,
+    renewer_stop(&renewer);
+    is_int(renewer.renewed_ms, sent_ms,
            "the time to the first renewal is counted from before the grant was asked for");
     close_one(&one);
 }
@@ -485,7 +485,7 @@ static bool open_several(struct several *several, const char *password)
         urls[i] = several->server[i].url;
     }
     good = good && lease_open(&several->lease, &config, NULL) == RLOCK_OK &&
-           roster_open(&several->quorum, &config, NULL) == RLOCK_OK;
+           members_open(&several->quorum, &config, NULL) == RLOCK_OK;
     lease_join(&several->lease, several->quorum.list);
     return ok(good, "three servers");
 }
@@ -494,7 +494,7 @@ static void close_several(struct several *several)
 {
     int i;
 
-    roster_close(&several->quorum);
+    members_close(&several->quorum);
     lease_close(&several->lease);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);

@@ -205,7 +205,7 @@ static void test_password(void)
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
                strstr(member.err.text, SECRET) == NULL,
            "a server can't make us tell the password");
-        ok(node_fd(&member.home->node) < 0,
+        ok(conn_fd(&member.home->conn) < 0,
            "and one that didn't take it is not talked to any more");
         finish(&member, fd);
     }

@@ -37,12 +37,12 @@ static bool open_round(struct round_of *round)
     };
 
     return server_start(&round->server) && lease_open(&round->lease, &config, NULL) == RLOCK_OK &&
-           roster_open(&round->quorum, &config, NULL) == RLOCK_OK;
+           members_open(&round->quorum, &config, NULL) == RLOCK_OK;
 }
 
 static void close_round(struct round_of *round)
 {
-    roster_close(&round->quorum);
+    members_close(&round->quorum);
     lease_close(&round->lease);
     server_stop(&round->server);
 }
@@ -242,7 +242,7 @@ static bool open_several(struct several *several)
         urls[i] = several->server[i].url;
     }
     good = good && lease_open(&several->lease, &config, NULL) == RLOCK_OK &&
-           roster_open(&several->quorum, &config, NULL) == RLOCK_OK;
+           members_open(&several->quorum, &config, NULL) == RLOCK_OK;
     lease_join(&several->lease, several->quorum.list);
     return good;
 }
@@ -251,7 +251,7 @@ static void close_several(struct several *several)
 {
     int i;
 
-    roster_close(&several->quorum);
+    members_close(&several->quorum);
     lease_close(&several->lease);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);
@@ -489,19 +489,19 @@ static void test_lists(void)
     struct quorum one;
     struct quorum other;
 
-    ok(roster_open(&one, &config, NULL) == RLOCK_OK && strlen(one.list) == 8, "a list is known");
+    ok(members_open(&one, &config, NULL) == RLOCK_OK && strlen(one.list) == 8, "a list is known");
     config.urls = others;
-    ok(roster_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) == 0,
+    ok(members_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) == 0,
        "by the same in any order, with any password");
-    roster_close(&other);
+    members_close(&other);
     others[0] = "redis://i/4";
-    ok(roster_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) != 0,
+    ok(members_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) != 0,
        "and by something else where one is another");
-    roster_close(&other);
+    members_close(&other);
     config.n_urls = 1;
-    ok(roster_open(&other, &config, NULL) == RLOCK_OK && other.list[0] == '\0', "one is no list");
-    roster_close(&other);
-    roster_close(&one);
+    ok(members_open(&other, &config, NULL) == RLOCK_OK && other.list[0] == '\0', "one is no list");
+    members_close(&other);
+    members_close(&one);
 }
 
 static void test_open(void)
@@ -511,9 +511,9 @@ static void test_open(void)
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(roster_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
+        okf(members_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
             config.n_urls);
-        roster_close(&quorum);
+        members_close(&quorum);
     }
 }
 

@@ -17,11 +17,11 @@ struct kept {
     struct server server;
     struct quorum quorum;
     struct lease lease;
-    struct keeper keeper;
+    struct renewer renewer;
     int events;
 };
 
-/* A keeper of a lease that was granted now, renewed every so often. */
+/* A renewer of a lease that was granted now, renewed every so often. */
 static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 {
     const char *url = kept->server.url;
@@ -35,17 +35,17 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
         .connect_ms = 300,
     };
 
-    kept->keeper = (struct keeper)KEEPER_EMPTY;
+    kept->renewer = (struct renewer)RENEWER_EMPTY;
     return server_start(&kept->server) && lease_open(&kept->lease, &config, NULL) == RLOCK_OK &&
-           roster_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
-           keeper_start(&kept->keeper, &kept->quorum, &kept->lease, rlock_clock_ms() + LENGTH_MS,
-                        &kept->events, NULL) == RLOCK_OK;
+           members_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
+           renewer_start(&kept->renewer, &kept->quorum, &kept->lease, rlock_clock_ms() + LENGTH_MS,
+                         &kept->events, NULL) == RLOCK_OK;
 }
 
 static void end(struct kept *kept)
 {
-    keeper_stop(&kept->keeper);
-    roster_close(&kept->quorum);
+    renewer_stop(&kept->renewer);
+    members_close(&kept->quorum);
     lease_close(&kept->lease);
     server_stop(&kept->server);
 }
@@ -88,11 +88,11 @@ static void test_renewals(void)
        "a renewal comes no sooner than its time after the last, less a tenth");
     end(&kept);
     is_str(kept.server.log[0].second, "1000", "the whole TTL is asked for");
-    keeper_stop(&kept.keeper);
-    ok(!kept.keeper.is_running, "it can be stopped again");
+    renewer_stop(&kept.renewer);
+    ok(!kept.renewer.is_running, "it can be stopped again");
 }
 
-/* One answer that is not good; what is reported, and whether the keeper goes on. */
+/* One answer that is not good; what is reported, and whether the renewer goes on. */
 static const struct {
     const char *answer;
     enum rlock_kept kind;

@@ -52,16 +52,16 @@ static void wait_for(size_t i)
     };
     bool good =
         server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
-        roster_open(&quorum, &config, NULL) == RLOCK_OK &&
+        members_open(&quorum, &config, NULL) == RLOCK_OK &&
         quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
-        node_abandon(&quorum.member[0].home->node, NULL);
+        conn_abandon(&quorum.member[0].home->conn, NULL);
     good = good && replicas_have(&quorum, until, &err) == rows[i].st;
     okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
         (int)err.status, err.text);
-    roster_close(&quorum);
+    members_close(&quorum);
     lease_close(&lease);
     server_stop(&server);
 }

@@ -155,14 +155,14 @@ static const char *const malformed_waits[] = {
     "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
 };
 
-/* The reply in a text; the caller gives `*codec` back. */
-static const struct reply *parse(struct codec **codec, const char *text)
+/* The reply in a text; the caller gives `*reader of replies` back. */
+static const struct reply *parse(struct resp **resp, const char *text)
 {
     const struct reply *reply = NULL;
 
-    *codec = codec_new();
-    if (*codec == NULL || codec_feed(*codec, text, strlen(text), NULL) != RLOCK_OK ||
-        codec_next(*codec, &reply, NULL) != RLOCK_OK)
+    *resp = resp_new();
+    if (*resp == NULL || resp_feed(*resp, text, strlen(text), NULL) != RLOCK_OK ||
+        resp_next(*resp, &reply, NULL) != RLOCK_OK)
         return NULL;
     return reply;
 }
@@ -173,11 +173,11 @@ static void test_answers(void)
     enum rlock_status (*read)(const struct reply *, struct answer *, struct rlock_error *);
     struct answer answer;
     struct rlock_error err;
-    struct codec *codec;
+    struct resp *resp;
     size_t i;
 
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
-        const struct reply *reply = parse(&codec, good[i].reply);
+        const struct reply *reply = parse(&resp, good[i].reply);
 
         memset(&answer, 0x55, sizeof answer);
         /* a renewal has no fence and no place in line; the short answers are common to both */
@@ -196,10 +196,10 @@ static void test_answers(void)
             is_int(answer.ticket, good[i].ticket, "and since when we wait");
             is_int(answer.obstacle.place, good[i].place, "and which place that is");
         }
-        codec_free(codec);
+        resp_free(resp);
     }
     for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-        const struct reply *reply = parse(&codec, malformed[i]);
+        const struct reply *reply = parse(&resp, malformed[i]);
 
         err.text[0] = '\0';
         read = i % 2 == 0 ? answer_read_grant : answer_read_renewal;
@@ -208,27 +208,27 @@ static void test_answers(void)
         okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed: %s", malformed[i]);
-        codec_free(codec);
+        resp_free(resp);
     }
     for (i = 0; i < sizeof malformed_waits / sizeof malformed_waits[0]; i++) {
-        const struct reply *reply = parse(&codec, malformed_waits[i]);
+        const struct reply *reply = parse(&resp, malformed_waits[i]);
 
         err.text[0] = '\0';
         okf(reply != NULL && answer_read_grant(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed wait: %s", malformed_waits[i]);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 
 static void test_grants(void)
 {
     struct answer answer;
-    struct codec *codec;
+    struct resp *resp;
     size_t i;
 
     for (i = 0; i < sizeof good_grants / sizeof good_grants[0]; i++) {
-        const struct reply *reply = parse(&codec, good_grants[i].reply);
+        const struct reply *reply = parse(&resp, good_grants[i].reply);
         const struct holding *last = &good_grants[i].last;
 
         memset(&answer, 0x55, sizeof answer);
@@ -241,21 +241,21 @@ static void test_grants(void)
             ok(answer.holding[good_grants[i].n - 1].fence == last->fence, "and its fence");
             is_int(answer.holding[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
         }
-        codec_free(codec);
+        resp_free(resp);
     }
     for (i = 0; i < sizeof malformed_grants / sizeof malformed_grants[0]; i++) {
-        const struct reply *reply = parse(&codec, malformed_grants[i]);
+        const struct reply *reply = parse(&resp, malformed_grants[i]);
 
         okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed grant: %s", malformed_grants[i]);
-        codec_free(codec);
+        resp_free(resp);
     }
     for (i = 0; i < sizeof not_for_renewals / sizeof not_for_renewals[0]; i++) {
-        const struct reply *reply = parse(&codec, not_for_renewals[i]);
+        const struct reply *reply = parse(&resp, not_for_renewals[i]);
 
         okf(reply != NULL && answer_read_renewal(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "not for a renewal: %s", not_for_renewals[i]);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 
@@ -269,18 +269,18 @@ static void test_many_holdings(void)
     for (n = RLOCK_KEYS_MAX; n <= RLOCK_KEYS_MAX + 1; n++) {
         const struct reply *reply;
         struct answer answer;
-        struct codec *codec;
+        struct resp *resp;
         size_t used = 0;
         size_t i;
 
         for (i = 0; i < n; i++)
             used += (size_t)sprintf(holdings + used, "%s0:42:1000", i > 0 ? " " : "");
         sprintf(text, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$%zu\r\n%s\r\n", used, holdings);
-        reply = parse(&codec, text);
+        reply = parse(&resp, text);
         okf(reply != NULL && answer_read_grant(reply, &answer, NULL) ==
                                  (n > RLOCK_KEYS_MAX ? RLOCK_E_PROTOCOL : RLOCK_OK),
             "%zu locks", n);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 
@@ -298,23 +298,23 @@ static void test_release_answers(void)
                     {":0\r\n", ANSWER_HELD, false},
                     {":-1\r\n", ANSWER_GONE, false}};
     struct answer answer;
-    struct codec *codec;
+    struct resp *resp;
     size_t i;
 
     for (i = 0; i < sizeof released / sizeof released[0]; i++) {
-        const struct reply *reply = parse(&codec, released[i].reply);
+        const struct reply *reply = parse(&resp, released[i].reply);
 
         okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
                 answer.kind == released[i].kind && answer.is_passed_on == released[i].is_passed_on,
             "release: %s", released[i].reply);
-        codec_free(codec);
+        resp_free(resp);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        const struct reply *reply = parse(&codec, bad[i]);
+        const struct reply *reply = parse(&resp, bad[i]);
 
         okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed release: %s", bad[i]);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 
@@ -330,18 +330,18 @@ static void test_renewals(void)
         {"*3\r\n:1\r\n:5\r\n:-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", -1},
         {"*3\r\n:1\r\n:5\r\n$-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n", -1}};
     struct answer answer;
-    struct codec *codec;
+    struct resp *resp;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct reply *reply = parse(&codec, rows[i].reply);
+        const struct reply *reply = parse(&resp, rows[i].reply);
         enum rlock_status st = reply == NULL ? RLOCK_OK : answer_read_renewal(reply, &answer, NULL);
 
         okf(reply != NULL &&
                 (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL
                                      : st == RLOCK_OK && answer.left_ms == rows[i].left_ms),
             "renewed: %s", rows[i].reply);
-        codec_free(codec);
+        resp_free(resp);
     }
 }
 

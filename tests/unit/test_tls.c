@@ -120,7 +120,7 @@ static void test_events(struct tls *tls)
 static void test_unsent(struct tls *tls)
 {
     struct request request = {.n = 0};
-    struct node node;
+    struct conn node;
     struct talk talk;
     struct url url;
     char *bytes = NULL;
@@ -128,26 +128,26 @@ static void test_unsent(struct tls *tls)
 
     request_add(&request, "PING");
     if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
-                codec_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
+                resp_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
             "a line"))
         return;
-    node_init(&node, &url, NULL);
+    conn_init(&node, &url, NULL);
     node.line = talk.line;
     node.stream = talk.stream;
-    node.codec = codec_new();
+    node.resp = resp_new();
     ok(tls_handshake(node.line, NULL) == RLOCK_PENDING && tls_events(node.line) == POLLIN,
        "of which TLS waits for the other end");
-    node.phase = NODE_READY;
-    ok(node_ask(&node, NODE_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL) ==
+    node.phase = CONN_READY;
+    ok(conn_ask(&node, CONN_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL) ==
                RLOCK_PENDING &&
-           node_events(&node) == (POLLIN | POLLOUT),
+           conn_events(&node) == (POLLIN | POLLOUT),
        "a request that isn't sent yet waits for POLLOUT, whatever TLS waits for");
     node.sent = node.out_bytes;
-    is_int(node_events(&node), POLLIN, "once it is sent, only an answer is awaited");
+    is_int(conn_events(&node), POLLIN, "once it is sent, only an answer is awaited");
     node.sent = 0;
-    node.phase = NODE_SECURING;
-    is_int(node_events(&node), POLLIN, "in the handshake it isn't its turn yet");
-    node_fini(&node);
+    node.phase = CONN_SECURING;
+    is_int(conn_events(&node), POLLIN, "in the handshake it isn't its turn yet");
+    conn_fini(&node);
     url_fini(&url);
     free(bytes);
     close(talk.peer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* environ: what the command finds in its environment. */
+/* environment: what the command finds in its environment. */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H
 

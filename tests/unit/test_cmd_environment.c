@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_environment: what the command is told, and what it must not learn. */
 #include "session/credentials.h"
-#include "session/environ.h"
+#include "session/environment.h"
 #include "tap.h"
 
 static const struct rlock_grant grant = {

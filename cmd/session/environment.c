@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* environ: what the command finds in its environment. */
-#include "session/environ.h"
+/* environment: what the command finds in its environment. */
+#include "session/environment.h"
 
 #include "process/secret.h"
 #include "session/credentials.h"
