@@ -398,23 +398,26 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
 
 # One row a file, as its first comment says, in the order of the layers.
 code_map() {
-    local folder=$1
-    awk -v folder="$ROOT/$folder" '!/^#/ { for (i = 2; i <= NF; i++) print $1, $i }' \
-        "$ROOT/$folder/LAYERS" | while read -r layer name; do
-        cat "$ROOT/$folder/$name".[ch] |
+    local top=$1
+    awk '!/^#|^library/ { for (i = 2; i <= NF; i++) print ($1 == "." ? "" : $1 "/"), $i }' \
+        "$ROOT/$top/LAYERS" | sed 's/^ /- /' | while read -r folder name; do
+        [[ $folder != - ]] || folder=
+        cat "$ROOT/$top/$folder$name".[ch] |
             sed -nE "s,^(/\*| \*) $name: (.*[^.])\.?( \*/)?$,\2,; t found; b
-                :found s,\.? \*/$,,; s,.*,| $layer | \`$name\` | & |,p; q"
+                :found s,\.? \*/$,,; s,.*,| $folder | \`$name\` | & |,p; q"
     done
 }
 lib_map() { code_map lib; }
 cmd_map() { code_map cmd; }
-readme_map() { sed -n "/^### $1\//,/^###* [^$1]/{/^| [0-9]/p}" "$ROOT/README.md"; }
-readme_lib() { readme_map lib; }
-readme_cmd() { readme_map cmd; }
+map_of() {
+    sed -n "/^### $1\//,/^###* [^$1]/{/^| .*| \`/p}" "$ROOT/docs/architecture.md"
+}
+lib_rows() { map_of lib; }
+cmd_rows() { map_of cmd; }
 
-@test "readme: the map of the code is what the files say" {
-    agree lib_map readme_lib
-    agree cmd_map readme_cmd
+@test "architecture: the map is what the files say" {
+    agree lib_map lib_rows
+    agree cmd_map cmd_rows
 }
 
 make_targets() { sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT/Makefile" | tr ' ' '\n'; }
