@@ -82,14 +82,14 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     return st;
 }
 
-enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
+enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,
                                 struct rlock_error *err)
 {
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = wait_acquire(&lock->quorum, &lock->lease, until, &lock->grant, &seen, lock->watch, err);
+    st = wait_acquire(&lock->quorum, &lock->lease, deadline, &lock->grant, &seen, lock->watch, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)
@@ -99,8 +99,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
 
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
 {
-    return renewer_start(&lock->renewer, &lock->quorum, &lock->lease, lock->grant.until_ms, events,
-                         err);
+    return renewer_start(&lock->renewer, &lock->quorum, &lock->lease, lock->grant.expires_ms,
+                         events, err);
 }
 
 void rlock_unkeep(struct rlock *lock)
@@ -108,8 +108,8 @@ void rlock_unkeep(struct rlock *lock)
     renewer_stop(&lock->renewer);
 }
 
-enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_until until,
-                              int64_t *end_ms, struct rlock_error *err)
+enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
+                              int64_t *expires_ms, struct rlock_error *err)
 {
     size_t i;
 
@@ -117,10 +117,10 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_u
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     for (i = 0; i < lock->lease.n; i++)
         lock->lease.lock[i].ttl_ms = ttl_ms;
-    return wait_renew(&lock->quorum, &lock->lease, until, end_ms, err);
+    return wait_renew(&lock->quorum, &lock->lease, deadline, expires_ms, err);
 }
 
-enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
+enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
 {
     if (ending != RLOCK_ENDS_FREE && (stay_ms < 1 || stay_ms > RLOCK_TTL_MAX_MS))
@@ -129,7 +129,7 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
         return RLOCK_OK;
     lock->lease.ending = ending;
     lock->lease.stay_ms = stay_ms;
-    return wait_release(&lock->quorum, &lock->lease, until, err);
+    return wait_release(&lock->quorum, &lock->lease, deadline, err);
 }
 
 void rlock_close(struct rlock *lock)
@@ -146,26 +146,27 @@ void rlock_close(struct rlock *lock)
     free(lock);
 }
 
-enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_until until,
+enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    return inspect_lock(&lock->quorum, key, until, visitor, err);
+    return inspect_lock(&lock->quorum, key, deadline, visitor, err);
 }
 
-enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlock_until until,
-                             const struct rlock_visitor *visitor, struct rlock_error *err)
+enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
+                             struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                             struct rlock_error *err)
 {
-    return inspect_list(&lock->quorum, pattern, until, visitor, err);
+    return inspect_list(&lock->quorum, pattern, deadline, visitor, err);
 }
 
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
-                              struct rlock_until until, struct rlock_error *err)
+                              struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return inspect_break(&lock->quorum, key, name, until, err);
+    return inspect_break(&lock->quorum, key, name, deadline, err);
 }
 
-enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,
+enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
 {
-    return doctor_examine(&lock->quorum, key, until, examiner, err);
+    return doctor_examine(&lock->quorum, key, deadline, examiner, err);
 }

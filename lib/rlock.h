@@ -12,7 +12,7 @@
  * returns: the token, the fence (a number that grows with every grant of the
  * name) and the moment at which the lease must be taken as ended.
  *
- * What it promises. A grant's `until_ms` lies before the moment at which the
+ * What it promises. A grant's `expires_ms` lies before the moment at which the
  * server can let anybody else have the lock: it is counted from before the
  * last confirmed request was sent, on a clock that also runs while the machine
  * sleeps, less 1 % of the TTL and 2 ms. Whoever stops working by then never
@@ -20,7 +20,7 @@
  * owner's token, and no key is left without an expiry.
  *
  * What it can't promise. A request that was sent to a third party before
- * `until_ms` may arrive after it; only that party can refuse it, by comparing
+ * `expires_ms` may arrive after it; only that party can refuse it, by comparing
  * fences. A server that loses acknowledged writes, or whose clock is stepped
  * forward, may give the lock away early; the next renewal then says so.
  *
@@ -29,7 +29,7 @@
  *     rlock_open      parse addresses, draw a token; no traffic yet
  *     rlock_acquire   take the lease, waiting as long as `until` allows
  *     rlock_keep      start the renewer: a thread that renews and reports
- *     ... work, never past the newest until_ms the renewer reported ...
+ *     ... work, never past the newest expires_ms the renewer reported ...
  *     rlock_unkeep    stop the renewer
  *     rlock_release   give the lease back
  *     rlock_close     forget everything
@@ -51,9 +51,9 @@
 
 #define RLOCK_VERSION "0.1.0"
 
-#define RLOCK_KEY_MAX 65536 /* bytes in a key */
-#define RLOCK_KEYS_MAX 32   /* keys that are locked together */
-#define RLOCK_OUTER_MAX 16  /* locks of one's own that one may already be under */
+#define RLOCK_KEY_MAX 65536  /* bytes in a key */
+#define RLOCK_KEYS_MAX 32    /* keys that are locked together */
+#define RLOCK_PARENTS_MAX 16 /* locks of one's own that one may already be under */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_REPLICAS_MAX 1000
 #define RLOCK_MEMBERS_MAX 9      /* of a quorum */
@@ -105,7 +105,7 @@ struct rlock_error {
 };
 
 /* When to give up: at a time, or as soon as a descriptor becomes readable. */
-struct rlock_until {
+struct rlock_deadline {
     int64_t at_ms; /* on rlock_clock_ms(); RLOCK_NEVER: no limit */
     int stop_fd;   /* -1: none; borrowed, never read from */
 };
@@ -114,11 +114,11 @@ struct rlock_until {
 
 /* How a TTL is divided; see rlock_timing_fit(). All in milliseconds. */
 struct rlock_timing {
-    int64_t ttl_ms;    /* RLOCK_TTL_MIN_MS .. RLOCK_TTL_MAX_MS */
-    int64_t renew_ms;  /* from one renewal to the next */
-    int64_t reply_ms;  /* longest wait for one reply */
-    int64_t grace_ms;  /* from TERM to KILL */
-    int64_t margin_ms; /* from KILL to the lease's end */
+    int64_t ttl_ms;         /* RLOCK_TTL_MIN_MS .. RLOCK_TTL_MAX_MS */
+    int64_t renew_ms;       /* from one renewal to the next */
+    int64_t reply_ms;       /* longest wait for one reply */
+    int64_t grace_ms;       /* from TERM to KILL */
+    int64_t kill_margin_ms; /* from KILL to the lease's end */
 };
 
 /* How to wait for a lock that is held. */
@@ -151,7 +151,7 @@ enum rlock_protocol {
  * All are called by the thread that uses the handle, the renewer's where there is
  * one, and don't block. One lookup at a time.
  *
- *   ask        begin a lookup that ends at `until_ms`, on rlock_clock_ms(). Returns a
+ *   ask        begin a lookup that ends at `expires_ms`, on rlock_clock_ms(). Returns a
  *              descriptor that is readable once take() has its end, the source's
  *              own; -1: none, and a fault in `err`; NULL: there is no source
  *   take       RLOCK_OK: the password, with a NUL in `room` bytes, RLOCK_PASSWORD_MAX + 1;
@@ -160,7 +160,7 @@ enum rlock_protocol {
  *   forgotten  the library has cleared all copies of what take() gave; NULL: not called
  */
 struct rlock_password_source {
-    int (*ask)(void *context, int64_t until_ms, struct rlock_error *err);
+    int (*ask)(void *context, int64_t expires_ms, struct rlock_error *err);
     enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
     void (*forgotten)(void *context);
     void *context;
@@ -172,8 +172,8 @@ struct rlock_holder {
     const char *user;
     const char *command; /* the program's name, never its arguments */
     const char *label;
-    int64_t pid;  /* 0: left out */
-    bool is_kept; /* a renewer renews it, and is to hear if its token was released elsewhere */
+    int64_t pid;      /* 0: left out */
+    bool has_renewer; /* a renewer renews it, and is to hear if its token was released elsewhere */
 };
 
 /* Why a lock was not had: who held it when it was last looked at, or who has done it. */
@@ -223,11 +223,11 @@ struct rlock_config {
     size_t n_keys;           /* .. RLOCK_KEYS_MAX, no key twice; all are had, or none; 0: to look */
     enum rlock_protocol protocol; /* RLOCK_PROTOCOL_TIME_: one key, alone, no line */
     enum rlock_mode mode;
-    int64_t n_slots;          /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */
-    bool unless_done;         /* RLOCK_DONE where a mark says so, instead of waiting for its end */
-    const char *const *outer; /* tokens of locks that we are under; borrowed during rlock_open */
-    size_t n_outer;           /* 0 .. RLOCK_OUTER_MAX */
-    bool only_outer;   /* nothing else is wanted: RLOCK_LOST where they don't hold all keys */
+    int64_t n_slots;           /* of RLOCK_SLOTS, 1 .. RLOCK_SLOTS_MAX; of one key */
+    bool unless_done;          /* RLOCK_DONE where a mark says so, instead of waiting for its end */
+    const char *const *parent; /* tokens of locks that we are under; borrowed during rlock_open */
+    size_t n_parents;          /* 0 .. RLOCK_PARENTS_MAX */
+    bool only_parents; /* nothing else is wanted: RLOCK_LOST where they don't hold all keys */
     const char *token; /* of a lease to go on with; NULL: it is to be acquired */
     struct rlock_timing timing;
     struct rlock_holder holder;
@@ -240,12 +240,12 @@ struct rlock_config {
 /* A lease that was granted. */
 struct rlock_grant {
     char token[RLOCK_TOKEN_BYTES + 1];
-    int64_t until_ms; /* the lease's end, on rlock_clock_ms() */
-    uint64_t fence;   /* grows with every grant of these keys; never 0 */
-    int64_t slot;     /* of RLOCK_SLOTS, 0 .. n_slots - 1 */
-    bool is_outer;  /* all of it is the lease of a lock that we are under: nothing is given back */
-    bool has_outer; /* some of it is */
-    uint32_t outer_keys;        /* of which keys: bit i is that of keys[i] */
+    int64_t expires_ms; /* the lease's end, on rlock_clock_ms() */
+    uint64_t fence;     /* grows with every grant of these keys; never 0 */
+    int64_t slot;       /* of RLOCK_SLOTS, 0 .. n_slots - 1 */
+    bool is_parent;  /* all of it is the lease of a lock that we are under: nothing is given back */
+    bool has_parent; /* some of it is */
+    uint32_t parent_keys;       /* of which keys: bit i is that of keys[i] */
     struct rlock_timing timing; /* that asked for, or shorter: that of the lock we are under */
 };
 
@@ -258,7 +258,7 @@ enum rlock_ending {
 
 /* What the renewer saw; arrives whole on the descriptor rlock_keep() gives. */
 enum rlock_kept {
-    RLOCK_KEPT_RENEWED,  /* until_ms is new */
+    RLOCK_KEPT_RENEWED,  /* expires_ms is new */
     RLOCK_KEPT_RESTORED, /* the same; the key had vanished and was put back */
     RLOCK_KEPT_TROUBLE,  /* a renewal failed (text says why) and is tried again */
     RLOCK_KEPT_RELEASED, /* it was given back by its token, from elsewhere; the renewer has ended */
@@ -267,7 +267,7 @@ enum rlock_kept {
 
 struct rlock_event {
     enum rlock_kept kind;
-    int64_t until_ms;
+    int64_t expires_ms;
     char text[256];
 };
 
@@ -317,7 +317,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  *
  *   until     when, or on which descriptor's word, to stop. An at_ms that has
  *             passed asks once, within connect_ms
- *   grant     out, on RLOCK_OK only; stays valid until until_ms
+ *   grant     out, on RLOCK_OK only; stays valid until expires_ms
  *   obstacle  out, on RLOCK_BUSY and RLOCK_TIMEOUT; may be NULL
  *
  * A server that never answered is a fault after connect_ms, or at `until` if
@@ -334,22 +334,22 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * waits is in line again at the same place, and tries again. Renewals
  * are held to the same: see rlock_keep.
  *
- * A key that is held by one of the `outer` tokens counts as had: it stays the
- * outer lock's lease, which the renewer extends as well, and rlock_release()
+ * A key that is held by one of the `parent` tokens counts as had: it stays the
+ * parent lock's lease, which the renewer extends as well, and rlock_release()
  * leaves alone.
  *
- * With `only_outer` that is all that is had: where one of the keys isn't held by
+ * With `only_parents` that is all that is had: where one of the keys isn't held by
  * one of these tokens, nothing is taken or waited for.
  *
  * Returns  RLOCK_OK, RLOCK_BUSY (asked once), RLOCK_TIMEOUT, RLOCK_SUPERSEDED,
- *          RLOCK_LOST (with `only_outer`: one of the keys isn't held so),
+ *          RLOCK_LOST (with `only_parents`: one of the keys isn't held so),
  *          RLOCK_DONE (`obstacle` says by whom), RLOCK_STOPPED, or a fault;
- *          RLOCK_E_USAGE where an outer lock is held in another mode,
+ *          RLOCK_E_USAGE where an parent lock is held in another mode,
  *          RLOCK_E_REPLICAS where too few replicas had it in time.
  * Blocks   until `until`, and up to timing.reply_ms more to take back a request.
  * Source   lib/lua/acquire.lua, lib/lua/shared/line.lua.
  */
-enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_until until,
+enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,
                                 struct rlock_error *err) __attribute__((warn_unused_result));
 
@@ -379,15 +379,15 @@ void rlock_unkeep(struct rlock *lock);
  * process may count on its end.
  *
  *   ttl_ms   from now on; 0: as long as before
- *   end_ms   out, on RLOCK_OK only: the earliest end of them, on rlock_clock_ms()
+ *   expires_ms   out, on RLOCK_OK only: the earliest end of them, on rlock_clock_ms()
  *
  * Returns  RLOCK_OK, RLOCK_LOST (gone or another owner's, err says which;
  *          nothing was changed), RLOCK_STOPPED, or a fault.
  * Blocks   no longer than `until`.
  * Source   lib/lua/renew.lua.
  */
-enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_until until,
-                              int64_t *end_ms, struct rlock_error *err)
+enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
+                              int64_t *expires_ms, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
 /*
@@ -401,7 +401,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_u
  *          changed), RLOCK_STOPPED, or a fault (the key then expires by itself).
  * Blocks   no longer than `until`; 1 ms if it was passed on, as its new owner is to start first.
  */
-enum rlock_status rlock_release(struct rlock *lock, struct rlock_until until,
+enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
@@ -466,7 +466,7 @@ struct rlock_visitor {
  * Blocks   no longer than `until`, connect_ms, or timing.reply_ms for a reply.
  * Source   lib/lua/inspect.lua.
  */
-enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_until until,
+enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
@@ -485,9 +485,9 @@ enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rloc
  * Returns and blocks as rlock_inspect.
  * Source   lib/lua/list.lua.
  */
-enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlock_until until,
-                             const struct rlock_visitor *visitor, struct rlock_error *err)
-    __attribute__((warn_unused_result));
+enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
+                             struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                             struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
  * rlock_break: take a lock away from whoever has it, and pass it on to the
@@ -500,7 +500,7 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern, struct rlo
  * Source   lib/lua/break.lua.
  */
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
-                              struct rlock_until until, struct rlock_error *err)
+                              struct rlock_deadline deadline, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
 /* How a finding of rlock_examine() is to be taken. */
@@ -541,7 +541,7 @@ struct rlock_examiner {
  * Blocks   no longer than `until`.
  * Source   lib/doctor.c, lib/lua/rights.lua.
  */
-enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_until until,
+enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
     __attribute__((warn_unused_result));
 

@@ -53,15 +53,15 @@ static enum exit_reason say_done(const struct session *session,
 enum exit_reason acquire_or_report(struct session *session, struct rlock_grant *grant,
                                    int64_t *granted_ms)
 {
-    struct rlock_until until = {RLOCK_NEVER, session->signals.stop_fd};
+    struct rlock_deadline deadline = {RLOCK_NEVER, session->signals.stop_fd};
     struct rlock_obstacle obstacle = {.left_ms = -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st;
 
     if (session->options->wait_ms >= 0)
-        until.at_ms = session->report.start_ms + session->options->wait_ms;
+        deadline.at_ms = session->report.start_ms + session->options->wait_ms;
     do
-        st = rlock_acquire(session->lock, until, grant, &obstacle, &err);
+        st = rlock_acquire(session->lock, deadline, grant, &obstacle, &err);
     while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
     *granted_ms = rlock_clock_ms();
     if (st == RLOCK_OK)

@@ -9,7 +9,7 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which an outer rlock names those it took out for a password in them. */
+/* The variable in which an parent rlock names those it took out for a password in them. */
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
@@ -31,7 +31,7 @@ struct credentials {
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err);
 
-/* credentials_were_stripped: did an outer rlock take passwords out of our environment? */
+/* credentials_were_stripped: did an parent rlock take passwords out of our environment? */
 bool credentials_were_stripped(void);
 
 /* credentials_fini: clear and free. */

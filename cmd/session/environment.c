@@ -13,7 +13,7 @@
 
 #define STRIPPED_BYTES 512
 #define OUTER_TOKENS \
-    "RLOCK_OUTER_TOKENS" /* of all outer locks but the nearest, which is RLOCK_TOKEN */
+    "RLOCK_OUTER_TOKENS" /* of all parent locks but the nearest, which is RLOCK_TOKEN */
 
 /* Is it the variable NAME=...? */
 static bool is_named(const char *entry, const char *name)
@@ -31,43 +31,43 @@ static const char *value_of(char *const *inherited, const char *name)
     return "";
 }
 
-struct outer environment_outer(char *const *inherited)
+struct parent environment_parent(char *const *inherited)
 {
     const char *nearest = value_of(inherited, "RLOCK_TOKEN");
-    struct outer outer = {.n = 0};
+    struct parent parent = {.n = 0};
     char *saved;
     char *word;
 
     if (*nearest == '\0' ||
-        asprintf(&outer.text, "%s %s", nearest, value_of(inherited, OUTER_TOKENS)) < 0)
-        outer.text = NULL;
-    word = outer.text == NULL ? NULL : strtok_r(outer.text, " ", &saved);
-    for (; word != NULL && outer.n < RLOCK_OUTER_MAX; word = strtok_r(NULL, " ", &saved))
-        outer.token[outer.n++] = word;
-    return outer;
+        asprintf(&parent.text, "%s %s", nearest, value_of(inherited, OUTER_TOKENS)) < 0)
+        parent.text = NULL;
+    word = parent.text == NULL ? NULL : strtok_r(parent.text, " ", &saved);
+    for (; word != NULL && parent.n < RLOCK_PARENTS_MAX; word = strtok_r(NULL, " ", &saved))
+        parent.token[parent.n++] = word;
+    return parent;
 }
 
-void outer_fini(struct outer *outer)
+void parent_fini(struct parent *parent)
 {
-    free(outer->text);
-    *outer = (struct outer){.n = 0};
+    free(parent->text);
+    *parent = (struct parent){.n = 0};
 }
 
 /* RLOCK_KEY has each key on a line of its own. */
-enum outer_says environment_says(char *const *inherited, const char *key)
+enum parent_says environment_says(char *const *inherited, const char *key)
 {
     const char *keys = value_of(inherited, "RLOCK_KEY");
     const char *at;
     size_t n = strlen(key);
 
     if (*value_of(inherited, "RLOCK_TOKEN") == '\0')
-        return OUTER_SAYS_NO;
+        return PARENT_SAYS_NO;
     if (*keys == '\0')
-        return OUTER_SAYS_TOKEN;
+        return PARENT_SAYS_TOKEN;
     for (at = keys; (at = strstr(at, key)) != NULL; at++)
         if ((at == keys || at[-1] == '\n') && (at[n] == '\0' || at[n] == '\n'))
-            return OUTER_SAYS_YES;
-    return OUTER_SAYS_NO;
+            return PARENT_SAYS_YES;
+    return PARENT_SAYS_NO;
 }
 
 /* Variables by which others give a password as it is. */
@@ -197,7 +197,7 @@ static bool add(struct environment *environment, const char *format, ...)
     return true;
 }
 
-/* Copies what stays; the names of what doesn't go to `stripped`, those of an outer rlock first. */
+/* Copies what stays; the names of what doesn't go to `stripped`, those of an parent rlock first. */
 static void copy_rest(struct environment *environment, bool keeps_secrets,
                       char stripped[STRIPPED_BYTES])
 {
@@ -223,17 +223,17 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
 }
 
 /* What an rlock in the command is to know besides RLOCK_TOKEN: the tokens that we were told. */
-static bool add_outer(struct environment *environment, const char *token)
+static bool add_parent(struct environment *environment, const char *token)
 {
-    char tokens[RLOCK_OUTER_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
-    struct outer outer = environment_outer(environment->inherited);
+    char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
+    struct parent parent = environment_parent(environment->inherited);
     size_t used = 0;
     size_t i;
 
-    for (i = 0; i < outer.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
-        if (strcmp(outer.token[i], token) != 0 && strlen(outer.token[i]) == RLOCK_TOKEN_BYTES)
-            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", outer.token[i]);
-    outer_fini(&outer);
+    for (i = 0; i < parent.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
+        if (strcmp(parent.token[i], token) != 0 && strlen(parent.token[i]) == RLOCK_TOKEN_BYTES)
+            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", parent.token[i]);
+    parent_fini(&parent);
     return used == 0 || add(environment, "%s=%s", OUTER_TOKENS, tokens);
 }
 
@@ -263,7 +263,7 @@ bool environment_grant(struct environment *environment, const struct rlock_grant
            add(environment, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
            add(environment, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
            (!has_slot || add(environment, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
-           add_outer(environment, grant->token);
+           add_parent(environment, grant->token);
 }
 
 void environment_fini(struct environment *environment)

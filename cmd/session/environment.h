@@ -7,23 +7,23 @@
 #include <stdbool.h>
 
 /* The locks that we are under already: their tokens, the nearest first. */
-struct outer {
-    const char *token[RLOCK_OUTER_MAX];
+struct parent {
+    const char *token[RLOCK_PARENTS_MAX];
     size_t n;
     char *text; /* that they are in */
 };
 
-/* environment_outer: as an environment tells; nothing where there is no memory. */
-struct outer environment_outer(char *const *inherited);
-void outer_fini(struct outer *outer);
+/* environment_parent: as an environment tells; nothing where there is no memory. */
+struct parent environment_parent(char *const *inherited);
+void parent_fini(struct parent *parent);
 
 /* Does an environment say that we are under a lock on that key already? */
-enum outer_says {
-    OUTER_SAYS_NO,
-    OUTER_SAYS_YES,  /* RLOCK_KEY names it, and there is a token */
-    OUTER_SAYS_TOKEN /* there is a token, and nothing says of which keys */
+enum parent_says {
+    PARENT_SAYS_NO,
+    PARENT_SAYS_YES,  /* RLOCK_KEY names it, and there is a token */
+    PARENT_SAYS_TOKEN /* there is a token, and nothing says of which keys */
 };
-enum outer_says environment_says(char *const *inherited, const char *key);
+enum parent_says environment_says(char *const *inherited, const char *key);
 
 /*
  * environment_hide: what holds a password is moved out of sight: everybody of

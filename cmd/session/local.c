@@ -60,11 +60,11 @@ static void shut(int *fd)
 }
 
 /* flock knows neither a deadline nor a descriptor that cuts it short. */
-static enum rlock_status pause_until(struct rlock_until until)
+static enum rlock_status pause_until(struct rlock_deadline deadline)
 {
-    struct pollfd stop = {.fd = until.stop_fd, .events = POLLIN};
+    struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
-    if (until.at_ms != RLOCK_NEVER && rlock_clock_ms() >= until.at_ms)
+    if (deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms)
         return RLOCK_BUSY;
     return poll(&stop, 1, TRY_AGAIN_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
 }
@@ -105,7 +105,7 @@ static enum rlock_status look(struct local *local, int dir, struct rlock_error *
 /* ---- an older place ---- */
 
 /* RLOCK_PENDING: nobody uses it, and nobody will. */
-static enum rlock_status join_older(struct local *local, int dir, struct rlock_until until,
+static enum rlock_status join_older(struct local *local, int dir, struct rlock_deadline deadline,
                                     struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
@@ -119,7 +119,7 @@ static enum rlock_status join_older(struct local *local, int dir, struct rlock_u
         if (flock(local->fd, LOCK_EX | LOCK_NB) == 0) /* a server that nobody uses */
             st = RLOCK_PENDING;
         else
-            st = pause_until(until);
+            st = pause_until(deadline);
     }
     if (st == RLOCK_PENDING)
         unlinkat(dir, LOCALDIR_SOCKET, 0);
@@ -131,7 +131,7 @@ static enum rlock_status join_older(struct local *local, int dir, struct rlock_u
 /* ---- ours ---- */
 
 /* Only one of those who come at the same moment starts it. -1 without err: its turn didn't come. */
-static enum rlock_status take_turn(int dir, struct rlock_until until, int *turn,
+static enum rlock_status take_turn(int dir, struct rlock_deadline deadline, int *turn,
                                    struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
@@ -149,14 +149,14 @@ static enum rlock_status take_turn(int dir, struct rlock_until until, int *turn,
             shut(turn);
             continue;
         }
-        st = pause_until(until);
+        st = pause_until(deadline);
     }
     shut(turn);
     return st;
 }
 
 /* With the exclusive flock. No renewer waits for it to be free, so none can come in between. */
-static enum rlock_status start(struct local *local, int dir, struct rlock_until until,
+static enum rlock_status start(struct local *local, int dir, struct rlock_deadline deadline,
                                struct rlock_error *err)
 {
     enum rlock_status st;
@@ -165,7 +165,7 @@ static enum rlock_status start(struct local *local, int dir, struct rlock_until 
     while (flock(local->fd, LOCK_SH) != 0)
         if (errno != EINTR)
             return localdir_fail(err, RLOCK_E_SYSTEM, "local: flock: %s", strerror(errno));
-    st = localserver_start(dir, until, err);
+    st = localserver_start(dir, deadline, err);
     if (st != RLOCK_OK)
         return st;
     local->alive = localserver_call(dir);
@@ -176,7 +176,7 @@ static enum rlock_status start(struct local *local, int dir, struct rlock_until 
     return RLOCK_OK;
 }
 
-static enum rlock_status join(struct local *local, int dir, struct rlock_until until,
+static enum rlock_status join(struct local *local, int dir, struct rlock_deadline deadline,
                               int64_t start_ms, struct rlock_error *err)
 {
     enum rlock_status st = look(local, dir, err);
@@ -186,23 +186,23 @@ static enum rlock_status join(struct local *local, int dir, struct rlock_until u
         flock(local->fd, LOCK_UN); /* those who come now are to see who has the turn */
     if (st != RLOCK_PENDING && st != RLOCK_BUSY)
         return st;
-    st = take_turn(dir, until, &turn, err);
+    st = take_turn(dir, deadline, &turn, err);
     while (st == RLOCK_OK) {
         st = look(local, dir, err);
         if (st != RLOCK_BUSY)
             break;
-        st = pause_until(until);
+        st = pause_until(deadline);
         if (st == RLOCK_OK)
             continue;
     }
     if (st == RLOCK_PENDING)
-        st = start(local, dir, (struct rlock_until){rlock_clock_ms() + start_ms, until.stop_fd},
-                   err);
+        st = start(local, dir,
+                   (struct rlock_deadline){rlock_clock_ms() + start_ms, deadline.stop_fd}, err);
     shut(&turn);
     return st;
 }
 
-enum rlock_status local_open(struct local *local, struct rlock_until until, int64_t start_ms,
+enum rlock_status local_open(struct local *local, struct rlock_deadline deadline, int64_t start_ms,
                              struct rlock_error *err)
 {
     enum rlock_status st;
@@ -216,7 +216,7 @@ enum rlock_status local_open(struct local *local, struct rlock_until until, int6
         if (older < 0)
             continue;
         if (!localdir_is_same(older, local->door)) {
-            st = join_older(local, older, until, err);
+            st = join_older(local, older, deadline, err);
             is_joined = st == RLOCK_OK;
             if (is_joined)
                 dup3(older, local->door, O_CLOEXEC);
@@ -226,7 +226,7 @@ enum rlock_status local_open(struct local *local, struct rlock_until until, int6
         close(older);
     }
     if (st == RLOCK_OK && !is_joined)
-        st = join(local, local->door, until, start_ms, err);
+        st = join(local, local->door, deadline, start_ms, err);
     if (st == RLOCK_OK)
         snprintf(local->url, sizeof local->url, "unix:///proc/self/fd/%d/" LOCALDIR_SOCKET,
                  local->door);
@@ -274,7 +274,7 @@ static bool has_failed(struct local *local)
  */
 void local_reopen(struct local *local, int stop_fd, int64_t start_ms)
 {
-    struct rlock_until now = {rlock_clock_ms(), stop_fd};
+    struct rlock_deadline now = {rlock_clock_ms(), stop_fd};
     struct rlock_error err = {.status = RLOCK_OK};
     struct local next;
     int nothing;

@@ -33,7 +33,7 @@ struct local {
  *          RLOCK_E_UNREACHABLE (no server is installed, or it doesn't start),
  *          RLOCK_E_CONFIG (no safe place for its socket) or RLOCK_E_SYSTEM.
  */
-enum rlock_status local_open(struct local *local, struct rlock_until until, int64_t start_ms,
+enum rlock_status local_open(struct local *local, struct rlock_deadline deadline, int64_t start_ms,
                              struct rlock_error *err);
 
 /*

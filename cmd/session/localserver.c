@@ -333,11 +333,11 @@ static bool answers(int dir)
 }
 
 /* Wait until it answers; `renewer` is readable once the renewer, and so the server, has ended. */
-static enum rlock_status await(int dir, int keeper, int log, struct rlock_until until,
+static enum rlock_status await(int dir, int keeper, int log, struct rlock_deadline deadline,
                                struct rlock_error *err)
 {
     struct pollfd watch[] = {{.fd = keeper, .events = POLLIN},
-                             {.fd = until.stop_fd, .events = POLLIN}};
+                             {.fd = deadline.stop_fd, .events = POLLIN}};
     char line[160];
 
     while (!answers(dir)) {
@@ -352,7 +352,7 @@ static enum rlock_status await(int dir, int keeper, int log, struct rlock_until 
                     "local: neither valkey-server nor redis-server can be run; install one");
             return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
         }
-        if (rlock_clock_ms() >= until.at_ms)
+        if (rlock_clock_ms() >= deadline.at_ms)
             return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server doesn't answer");
     }
     return RLOCK_OK;
@@ -369,7 +369,8 @@ int64_t localserver_clients(int connection)
     return limit.rlim_cur > FILES_RESERVED ? (int64_t)limit.rlim_cur - FILES_RESERVED : 1;
 }
 
-enum rlock_status localserver_start(int dir, struct rlock_until until, struct rlock_error *err)
+enum rlock_status localserver_start(int dir, struct rlock_deadline deadline,
+                                    struct rlock_error *err)
 {
     enum rlock_status st;
     int alive[2] = {-1, -1}; /* the renewer holds one end: its end shows at the other */
@@ -386,7 +387,7 @@ enum rlock_status localserver_start(int dir, struct rlock_until until, struct rl
     if (between > 0) {
         waitpid(between, NULL, 0);
         close(alive[1]);
-        st = await(dir, alive[0], log, until, err);
+        st = await(dir, alive[0], log, deadline, err);
     } else {
         st = localdir_fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s",
                            strerror(errno));

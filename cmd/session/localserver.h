@@ -29,6 +29,7 @@ int64_t localserver_clients(int connection);
  * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_UNREACHABLE (no server is
  *          installed, or it doesn't start) or RLOCK_E_SYSTEM.
  */
-enum rlock_status localserver_start(int dir, struct rlock_until until, struct rlock_error *err);
+enum rlock_status localserver_start(int dir, struct rlock_deadline deadline,
+                                    struct rlock_error *err);
 
 #endif

@@ -114,7 +114,7 @@ static int ms_until(int64_t at_ms)
  * Until it has ended, which is what counts: what it leaves behind may keep its
  * output open. False: it was killed, as time was over or nobody is there to ask.
  */
-static bool await_command(const struct helping *h, pid_t command, int out, int64_t until_ms,
+static bool await_command(const struct helping *h, pid_t command, int out, int64_t deadline_ms,
                           char line[ANSWER_BYTES], int *status)
 {
     struct pollfd watch[] = {
@@ -129,12 +129,12 @@ static bool await_command(const struct helping *h, pid_t command, int out, int64
     int patience;
 
     do {
-        patience = ms_until(until_ms);
+        patience = ms_until(deadline_ms);
         poll(watch, 3, has_pidfd || patience < LOOK_AGAIN_MS ? patience : LOOK_AGAIN_MS);
         if (watch[1].fd >= 0 && watch[1].revents != 0 && !take_output(out, line, &used, &is_whole))
             watch[1].fd = -1;
         has_ended = waitpid(command, status, WNOHANG) == command;
-    } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < until_ms);
+    } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < deadline_ms);
     if (!has_ended) {
         kill(-command, SIGKILL);
         kill(command, SIGKILL); /* it may not have a group of its own yet */
@@ -161,7 +161,7 @@ static void wait_for_turn(struct helping *h)
     h->next_ms = (h->next_ms > now ? h->next_ms : now) + BETWEEN_MS;
 }
 
-static void run_command(struct helping *h, int64_t until_ms)
+static void run_command(struct helping *h, int64_t deadline_ms)
 {
     pid_t helper = getpid();
     char line[ANSWER_BYTES];
@@ -182,7 +182,7 @@ static void run_command(struct helping *h, int64_t until_ms)
     close(out[1]);
     if (command < 0)
         find_nothing(h, strerror(errno));
-    else if (!await_command(h, command, out[0], until_ms, line, &status))
+    else if (!await_command(h, command, out[0], deadline_ms, line, &status))
         find_nothing(h, "it did not end within the connect time-out, and was killed");
     else if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
         snprintf(why, sizeof why, WIFSIGNALED(status) ? "signal %d ended it" : "it ended with %d",
@@ -224,11 +224,11 @@ static void settle(struct helping *h)
 
 static _Noreturn void help(struct helping *h)
 {
-    int64_t until_ms;
+    int64_t deadline_ms;
 
     settle(h);
-    while (recv(h->fd, &until_ms, sizeof until_ms, 0) == (ssize_t)sizeof until_ms) {
-        if (until_ms == DETACH) {
+    while (recv(h->fd, &deadline_ms, sizeof deadline_ms, 0) == (ssize_t)sizeof deadline_ms) {
+        if (deadline_ms == DETACH) {
             detach();
             continue;
         }
@@ -236,7 +236,7 @@ static _Noreturn void help(struct helping *h)
         if (h->place->file != NULL)
             read_file(h);
         else
-            run_command(h, until_ms);
+            run_command(h, deadline_ms);
         (void)!send(h->fd, h->answer, strlen(h->answer), MSG_NOSIGNAL);
         explicit_bzero(h->answer, sizeof h->answer);
         secret_is_known(false);
@@ -278,11 +278,11 @@ static enum rlock_status gone(struct rlock_error *err)
     return RLOCK_E_SYSTEM;
 }
 
-static int ask(void *context, int64_t until_ms, struct rlock_error *err)
+static int ask(void *context, int64_t deadline_ms, struct rlock_error *err)
 {
     const struct password_helper *helper = context;
 
-    if (send(helper->fd, &until_ms, sizeof until_ms, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+    if (send(helper->fd, &deadline_ms, sizeof deadline_ms, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         return helper->fd;
     (void)!gone(err);
     return -1;

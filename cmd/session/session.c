@@ -104,8 +104,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     bool is_local = session->local.fd >= 0;
     struct utsname host;
     const char *local = session->local.url;
-    struct outer outer =
-        session->token == NULL ? environment_outer(environ) : (struct outer){.n = 0};
+    struct parent parent =
+        session->token == NULL ? environment_parent(environ) : (struct parent){.n = 0};
     enum rlock_status st;
     struct rlock_config config = {
         .urls = is_local ? &local : (const char *const *)credentials->url,
@@ -127,9 +127,9 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .mode = options->mode,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,
-        .outer = outer.token,
-        .n_outer = outer.n,
-        .only_outer = options->nested != 0 && session->token == NULL,
+        .parent = parent.token,
+        .n_parents = parent.n,
+        .only_parents = options->nested != 0 && session->token == NULL,
         .token = session->token,
         .timing = session->timing,
         .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,
@@ -137,7 +137,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                    .command = program,
                    .label = options->label,
                    .pid = session->pid,
-                   .is_kept = session->is_kept},
+                   .has_renewer = session->has_renewer},
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
@@ -149,7 +149,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         config.mode = RLOCK_EXCLUSIVE;
     }
     st = rlock_open(&session->lock, &config, err);
-    outer_fini(&outer);
+    parent_fini(&parent);
     return st;
 }
 
@@ -211,14 +211,14 @@ static bool has_password(const struct credentials *credentials)
 }
 
 /* A signal that doesn't end us only cuts the wait short. */
-static enum rlock_status open_local_by(struct session *session, int64_t until_ms,
+static enum rlock_status open_local_by(struct session *session, int64_t expires_ms,
                                        struct rlock_error *err)
 {
-    struct rlock_until until = {until_ms, session->signals.stop_fd};
+    struct rlock_deadline deadline = {expires_ms, session->signals.stop_fd};
     enum rlock_status st;
 
     do
-        st = local_open(&session->local, until, session->options->connect_ms, err);
+        st = local_open(&session->local, deadline, session->options->connect_ms, err);
     while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
     return st;
 }
@@ -233,14 +233,14 @@ static enum rlock_status open_local(struct session *session, struct rlock_error 
 {
     const struct options *options = session->options;
     bool waits = session->token == NULL && !verb_table[options->verb].only_looks;
-    int64_t until_ms = session->report.start_ms + options->connect_ms;
+    int64_t expires_ms = session->report.start_ms + options->connect_ms;
     int64_t wait_ms = RLOCK_NEVER;
-    enum rlock_status st = open_local_by(session, until_ms, err);
+    enum rlock_status st = open_local_by(session, expires_ms, err);
     char why[160];
 
     if (options->wait_ms >= 0)
         wait_ms = session->report.start_ms + options->wait_ms;
-    if (st == RLOCK_BUSY && waits && wait_ms > until_ms) {
+    if (st == RLOCK_BUSY && waits && wait_ms > expires_ms) {
         say(session, REPORT_NOTICE, err->text);
         st = open_local_by(session, wait_ms, err);
     }

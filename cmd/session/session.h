@@ -25,7 +25,7 @@ struct session {
     struct rlock *lock; /* NULL: not open */
     const char *token;  /* of the lease that it is about; NULL: of one that is to be granted */
     pid_t pid;          /* of who holds it, as others see it; ours where nobody says else */
-    bool is_kept;       /* others may give it back by its token, and somebody wants to know */
+    bool has_renewer;   /* others may give it back by its token, and somebody wants to know */
     char *keys_shown;   /* of several keys; NULL: there is one, or no memory */
 };
 

@@ -62,9 +62,9 @@ void token_close(struct token *token)
     token->text = NULL;
 }
 
-struct rlock_until token_until(const struct token *token)
+struct rlock_deadline token_until(const struct token *token)
 {
-    return (struct rlock_until){rlock_clock_ms() + token->session.options->connect_ms, -1};
+    return (struct rlock_deadline){rlock_clock_ms() + token->session.options->connect_ms, -1};
 }
 
 enum exit_reason token_not_yours(const struct token *token, const char *why)

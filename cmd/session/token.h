@@ -15,7 +15,7 @@ enum exit_reason token_open(struct token *token, const struct options *options);
 void token_close(struct token *token);
 
 /* token_until: for how long to ask the server. */
-struct rlock_until token_until(const struct token *token);
+struct rlock_deadline token_until(const struct token *token);
 
 /* token_not_yours: say so, and why; how that is called. */
 enum exit_reason token_not_yours(const struct token *token, const char *why);

@@ -61,13 +61,13 @@ struct guard {
     int64_t killed_ms; /* since when; 0: it isn't */
     bool is_termed;
     bool by_lease;
-    bool is_alone;     /* the program is gone */
-    bool is_deaf;      /* the socket failed last time, and the program isn't gone */
-    bool is_frozen;    /* or is being frozen */
-    int64_t still_ms;  /* since when all of it is, as the program is told; 0: it isn't */
-    bool is_in_doubt;  /* one of it has ended since it was looked at */
-    int refused;       /* the errno of one that can't be frozen; 0: none */
-    pid_t refused_pid; /* one that can't be ended, as was told; 0: none */
+    bool is_alone;           /* the program is gone */
+    bool is_deaf;            /* the socket failed last time, and the program isn't gone */
+    bool is_frozen;          /* or is being frozen */
+    int64_t frozen_since_ms; /* since when all of it is, as the program is told; 0: it isn't */
+    bool is_in_doubt;        /* one of it has ended since it was looked at */
+    int refused;             /* the errno of one that can't be frozen; 0: none */
+    pid_t refused_pid;       /* one that can't be ended, as was told; 0: none */
     bool refused_kill;
 };
 
@@ -190,7 +190,7 @@ static void freeze(struct guard *guard)
     int refused;
 
     guard->is_frozen = true;
-    if (guard->still_ms != 0 && !guard->is_in_doubt)
+    if (guard->frozen_since_ms != 0 && !guard->is_in_doubt)
         return;
     if (!freeze_tree(guard->tree, &refused)) {
         if (refused != 0)
@@ -198,12 +198,13 @@ static void freeze(struct guard *guard)
         return;
     }
     guard->is_in_doubt = false;
-    if (guard->still_ms != 0)
+    if (guard->frozen_since_ms != 0)
         return;
     if (rlock_clock_ms() >= guard->lease.kill_ms)
         return; /* too late to be believed: we may have been stopped meanwhile */
-    guard->still_ms = rlock_clock_ms();
-    tell(guard, (struct guard_news){.says = GUARD_PAUSED, .still_ms = guard->still_ms});
+    guard->frozen_since_ms = rlock_clock_ms();
+    tell(guard,
+         (struct guard_news){.says = GUARD_PAUSED, .frozen_since_ms = guard->frozen_since_ms});
 }
 
 /* The lease's end is near. What was to end anyway isn't frozen any more. */
@@ -220,7 +221,7 @@ static void lapse(struct guard *guard)
 /* Nothing of a frozen tree runs, so no end of a lease can be too late for it. */
 static bool is_overdue(const struct guard *guard)
 {
-    return guard->still_ms == 0 && rlock_clock_ms() >= guard->lease.kill_ms;
+    return guard->frozen_since_ms == 0 && rlock_clock_ms() >= guard->lease.kill_ms;
 }
 
 static void end_tree(struct guard *guard)
@@ -256,12 +257,14 @@ static void extend(struct guard *guard, struct deadlines lease)
 {
     if (guard->by_lease)
         return; /* too late: the tree is ending */
-    if (guard->still_ms != 0 && (guard->is_termed || rlock_clock_ms() >= lease.term_ms)) {
-        tell(guard, (struct guard_news){.says = GUARD_PAUSED, .still_ms = guard->still_ms});
+    if (guard->frozen_since_ms != 0 && (guard->is_termed || rlock_clock_ms() >= lease.term_ms)) {
+        tell(guard,
+             (struct guard_news){.says = GUARD_PAUSED, .frozen_since_ms = guard->frozen_since_ms});
         return;
     }
     guard->lease = lease;
-    guard->still_ms = 0; /* it goes on soon, and once we agree the program counts with that */
+    guard->frozen_since_ms =
+        0; /* it goes on soon, and once we agree the program counts with that */
     tell(guard, (struct guard_news){.says = GUARD_AGREES, .lease = lease});
 }
 
@@ -325,14 +328,14 @@ static void listen_to_program(struct guard *guard)
 
 static bool is_unsettled(const struct guard *guard)
 {
-    return guard->is_frozen && (guard->still_ms == 0 || guard->is_in_doubt);
+    return guard->is_frozen && (guard->frozen_since_ms == 0 || guard->is_in_doubt);
 }
 
 static int64_t earliest(const struct guard *guard)
 {
     int64_t at = guard->is_termed || guard->is_frozen ? RLOCK_NEVER : guard->lease.term_ms;
 
-    if (guard->still_ms == 0 && guard->lease.kill_ms < at)
+    if (guard->frozen_since_ms == 0 && guard->lease.kill_ms < at)
         at = guard->lease.kill_ms;
     if (guard->kill_ms < at)
         at = guard->kill_ms;
@@ -486,12 +489,14 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     }
     if (guard.is_frozen)
         freeze_end(tree); /* what the command left behind on purpose */
-    tell(&guard, (struct guard_news){.says = GUARD_DONE,
-                                     .status = guard.status,
-                                     .still_ms = guard.still_ms ? guard.still_ms : rlock_clock_ms(),
-                                     .by_lease = guard.by_lease,
-                                     .is_alone = guard.is_alone,
-                                     .refused = guard.refused});
+    tell(&guard,
+         (struct guard_news){.says = GUARD_DONE,
+                             .status = guard.status,
+                             .frozen_since_ms =
+                                 guard.frozen_since_ms ? guard.frozen_since_ms : rlock_clock_ms(),
+                             .by_lease = guard.by_lease,
+                             .is_alone = guard.is_alone,
+                             .refused = guard.refused});
     speak(&guard);
     wait_for_dismissal(&guard);
     _exit(0);

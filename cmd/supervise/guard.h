@@ -52,12 +52,12 @@ enum guard_says {
 
 struct guard_news {
     enum guard_says says;
-    int failed;             /* GUARD_FAILED: an errno, or SPAWN_TOO_LATE */
-    bool forked;            /* GUARD_FAILED: it was exec that failed */
-    struct deadlines lease; /* GUARD_AGREES */
-    int64_t still_ms;       /* GUARD_PAUSED, GUARD_DONE: since when nothing runs */
-    int status;             /* GUARD_DONE: the command's, as wait(2) gives it */
-    bool by_lease;          /* GUARD_DONE: the lease's end came first */
+    int failed;              /* GUARD_FAILED: an errno, or SPAWN_TOO_LATE */
+    bool forked;             /* GUARD_FAILED: it was exec that failed */
+    struct deadlines lease;  /* GUARD_AGREES */
+    int64_t frozen_since_ms; /* GUARD_PAUSED, GUARD_DONE: since when nothing runs */
+    int status;              /* GUARD_DONE: the command's, as wait(2) gives it */
+    bool by_lease;           /* GUARD_DONE: the lease's end came first */
     bool is_alone; /* GUARD_DONE: the guard lost its socket to rlock, and so killed the tree */
     int refused;   /* GUARD_DONE: an errno, why the tree could not be frozen */
     pid_t pid;     /* GUARD_REFUSED: who */

@@ -687,7 +687,8 @@ static void end_children(struct proctree *tree, struct killing *killing)
     each_child(tree, end_child, killing);
 }
 
-bool proctree_kill(struct proctree *tree, int64_t until_ms, proctree_reaped *reaped, void *context)
+bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
+                   void *context)
 {
     const struct timespec moment = {.tv_nsec = MOMENT_NS};
     const struct sched_param lowest = {.sched_priority = 1};
@@ -707,7 +708,7 @@ bool proctree_kill(struct proctree *tree, int64_t until_ms, proctree_reaped *rea
         if (killing.is_any && !killing.is_new)
             ppoll(NULL, 0, &moment, NULL); /* those that have got KILL need a processor to end */
         round++;
-    } while (killing.is_any && rlock_clock_ms() < until_ms);
+    } while (killing.is_any && rlock_clock_ms() < deadline_ms);
     if (is_real_time)
         sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){.sched_priority = 0});
     return killing.is_any;

@@ -71,12 +71,13 @@ size_t proctree_signal(struct proctree *tree, int number);
 size_t proctree_look(struct proctree *tree);
 
 /*
- * proctree_kill: KILL to all, again and again until nothing is left or it is `until_ms`. Reaps the
- * children of this process, if that is the root, and tells of each. True: something is left. It is
- * `refused` where we may not signal it.
+ * proctree_kill: KILL to all, again and again until nothing is left or it is `deadline_ms`. Reaps
+ * the children of this process, if that is the root, and tells of each. True: something is left. It
+ * is `refused` where we may not signal it.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
-bool proctree_kill(struct proctree *tree, int64_t until_ms, proctree_reaped *reaped, void *context);
+bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
+                   void *context);
 
 /*
  * proctree_each_thread: show each thread of each descendant of the root. It comes before its

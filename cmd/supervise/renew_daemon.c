@@ -41,7 +41,7 @@ struct renewing {
     struct deadline_killer killer;
     int events; /* of the renewals; -1: there are none */
     int timer;
-    int64_t end_ms;          /* of the lease */
+    int64_t expires_ms;      /* of the lease */
     int64_t killer_again_ms; /* when to start a deadline killer again, after its fork failed */
     bool kills;
     bool is_over;
@@ -59,7 +59,7 @@ static void say(const struct renewing *a, enum report_level level, const char *w
 
 static struct deadline_killer_times times_of(const struct renewing *a)
 {
-    int64_t kill_ms = a->end_ms - a->grant->timing.margin_ms;
+    int64_t kill_ms = a->expires_ms - a->grant->timing.kill_margin_ms;
 
     return (struct deadline_killer_times){.term_ms = kill_ms - a->grant->timing.grace_ms,
                                           .kill_ms = kill_ms};
@@ -111,7 +111,7 @@ static void lose(struct renewing *a, const char *why)
     a->is_over = true;
     if (is_ending || !a->kills)
         say_lost(a, why);
-    patience = times.kill_ms + a->grant->timing.margin_ms / 2 - rlock_clock_ms();
+    patience = times.kill_ms + a->grant->timing.kill_margin_ms / 2 - rlock_clock_ms();
     if (is_ending && patience > 0)
         poll(&ended, 1, (int)patience);
     if (a->kills)
@@ -131,15 +131,15 @@ static void lose_by_time(struct renewing *a)
 
 static void give_back(struct renewing *a)
 {
-    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
 
     rlock_unkeep(a->session->lock);
-    if (a->end_ms < until.at_ms)
-        until.at_ms = a->end_ms;
+    if (a->expires_ms < deadline.at_ms)
+        deadline.at_ms = a->expires_ms;
     if (a->is_lost)
-        until.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
+        deadline.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
     if (!a->is_released && !a->is_bereft)
-        (void)!rlock_release(a->session->lock, until, RLOCK_ENDS_FREE, 0, NULL);
+        (void)!rlock_release(a->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
 }
 
 /* ---- while it lasts ---- */
@@ -158,7 +158,7 @@ static void take_events(struct renewing *a)
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
-            a->end_ms = event.until_ms;
+            a->expires_ms = event.expires_ms;
             deadline_killer_set(&a->killer, times_of(a));
             if (event.kind == RLOCK_KEPT_RESTORED)
                 say(a, REPORT_NOTICE, "restored",
@@ -343,7 +343,7 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                          .bound = *bound,
                          .killer = {.fd = -1},
                          .events = -1,
-                         .end_ms = grant->until_ms,
+                         .expires_ms = grant->expires_ms,
                          .kills = session->options->on_lost != ON_LOST_IGNORE};
     int failed = 0;
     int pair[2];

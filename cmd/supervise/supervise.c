@@ -40,7 +40,7 @@ struct supervisor {
     struct guard_client *guard;
     int events; /* the renewer's; -1: there is none */
     int timer;
-    int64_t end_ms;          /* of the lease, as the renewer last saw it */
+    int64_t expires_ms;      /* of the lease, as the renewer last saw it */
     struct deadlines agreed; /* what the guard acts by */
     int64_t keep_ms;         /* when the renewer is started; RLOCK_NEVER: it was */
     int64_t max_hold_ms;     /* when --max-hold ends the command; RLOCK_NEVER */
@@ -76,16 +76,16 @@ static int64_t notice_ms(const struct supervisor *h)
 
     if (!pauses(h))
         return timing->grace_ms;
-    return timing->reply_ms > timing->margin_ms ? timing->reply_ms : timing->margin_ms;
+    return timing->reply_ms > timing->kill_margin_ms ? timing->reply_ms : timing->kill_margin_ms;
 }
 
-static struct deadlines deadlines_of(const struct supervisor *h, int64_t end_ms)
+static struct deadlines deadlines_of(const struct supervisor *h, int64_t expires_ms)
 {
     struct deadlines lease = {RLOCK_NEVER, RLOCK_NEVER};
 
     if (h->plan->options->on_lost == ON_LOST_IGNORE)
         return lease;
-    lease.kill_ms = end_ms - h->plan->grant->timing.margin_ms;
+    lease.kill_ms = expires_ms - h->plan->grant->timing.kill_margin_ms;
     lease.term_ms = lease.kill_ms - notice_ms(h);
     return lease;
 }
@@ -96,7 +96,8 @@ static void expect_answer(struct supervisor *h, int64_t in_time_ms)
     int64_t now = rlock_clock_ms();
 
     if (h->paused_ms != 0 && h->answer_ms == RLOCK_NEVER)
-        h->answer_ms = (in_time_ms > now ? in_time_ms : now) + h->plan->grant->timing.margin_ms;
+        h->answer_ms =
+            (in_time_ms > now ? in_time_ms : now) + h->plan->grant->timing.kill_margin_ms;
 }
 
 static void end_command(struct supervisor *h, int64_t kill_ms)
@@ -138,7 +139,7 @@ static void lose_by_time(struct supervisor *h)
         snprintf(what, sizeof what, ", and the command could not be frozen%s%.60s",
                  h->last.refused ? ": " : "", h->last.refused ? strerror(h->last.refused) : "");
     say_why(h, why, sizeof why, what);
-    if (h->end_ms - h->plan->grant->timing.margin_ms > h->agreed.kill_ms)
+    if (h->expires_ms - h->plan->grant->timing.kill_margin_ms > h->agreed.kill_ms)
         snprintf(why, sizeof why, "the guard of the command doesn't answer");
     lose(h, why);
 }
@@ -211,11 +212,11 @@ static void replace_refused(void *context, pid_t pid)
 /* ---- what the others say ---- */
 
 /* An end that comes late is told, too: the guard decides whether it still serves. */
-static void extend(struct supervisor *h, int64_t end_ms)
+static void extend(struct supervisor *h, int64_t expires_ms)
 {
-    struct deadlines lease = deadlines_of(h, end_ms);
+    struct deadlines lease = deadlines_of(h, expires_ms);
 
-    h->end_ms = end_ms;
+    h->expires_ms = expires_ms;
     guard_client_extend(h->guard, lease);
     expect_answer(h, lease.kill_ms);
 }
@@ -226,7 +227,7 @@ static void take_event(struct supervisor *h, const struct rlock_event *event)
     case RLOCK_KEPT_RENEWED:
     case RLOCK_KEPT_RESTORED:
         h->result->renewals++;
-        extend(h, event->until_ms);
+        extend(h, event->expires_ms);
         if (event->kind == RLOCK_KEPT_RESTORED)
             say(h, REPORT_NOTICE, "restored",
                 "the key had vanished and was put back: it was granted to no other rlock since");
@@ -275,7 +276,7 @@ static void take_news(struct supervisor *h)
         } else if (news.says == GUARD_AGREES) {
             note_agreement(h, news.lease);
         } else if (news.says == GUARD_PAUSED) {
-            note_pause(h, news.still_ms);
+            note_pause(h, news.frozen_since_ms);
         } else if (news.says == GUARD_REFUSED) {
             h->is_unending = h->is_unending || news.was_kill;
             note_refused(h, news.pid);
@@ -329,7 +330,7 @@ static int64_t guard_limit_ms(const struct supervisor *h)
         return h->answer_ms;
     return h->agreed.kill_ms == RLOCK_NEVER
                ? RLOCK_NEVER
-               : h->agreed.kill_ms + h->plan->grant->timing.margin_ms / 2;
+               : h->agreed.kill_ms + h->plan->grant->timing.kill_margin_ms / 2;
 }
 
 /*
@@ -340,7 +341,7 @@ static int64_t keep_late_ms(const struct supervisor *h)
 {
     const struct rlock_grant *grant = h->plan->grant;
 
-    return grant->until_ms - grant->timing.ttl_ms + grant->timing.renew_ms / KEEP_PART;
+    return grant->expires_ms - grant->timing.ttl_ms + grant->timing.renew_ms / KEEP_PART;
 }
 
 /* Most commands have ended before that, and need no thread at all. */
@@ -365,7 +366,7 @@ static void judge(struct supervisor *h)
 
     if (now >= h->keep_ms)
         keep(h);
-    if (!pauses(h) && (now >= h->agreed.term_ms || now >= h->end_ms))
+    if (!pauses(h) && (now >= h->agreed.term_ms || now >= h->expires_ms))
         lose_by_time(h);
     if (now >= h->max_hold_ms) {
         h->max_hold_ms = RLOCK_NEVER;
@@ -390,8 +391,8 @@ static int64_t earliest(const struct supervisor *h)
 
     if (!pauses(h) && !h->is_lost && h->agreed.term_ms < at)
         at = h->agreed.term_ms;
-    if (!pauses(h) && !h->is_lost && h->end_ms < at)
-        at = h->end_ms;
+    if (!pauses(h) && !h->is_lost && h->expires_ms < at)
+        at = h->expires_ms;
     if (h->max_hold_ms < at)
         at = h->max_hold_ms;
     return h->keep_ms < at ? h->keep_ms : at;
@@ -453,10 +454,10 @@ static enum exit_reason start(struct supervisor *h)
     struct guard_word word = {.order = GUARD_START, .grant = *plan->grant};
     int failed;
 
-    h->end_ms = plan->grant->until_ms;
-    h->agreed = word.lease = deadlines_of(h, h->end_ms);
+    h->expires_ms = plan->grant->expires_ms;
+    h->agreed = word.lease = deadlines_of(h, h->expires_ms);
     /* however the loss of a lease is taken, a command is never started after its end */
-    word.not_after_ms = h->agreed.term_ms < h->end_ms ? h->agreed.term_ms : h->end_ms;
+    word.not_after_ms = h->agreed.term_ms < h->expires_ms ? h->agreed.term_ms : h->expires_ms;
     h->keep_ms = plan->granted_ms + KEEP_AFTER_MS;
     if (h->keep_ms > keep_late_ms(h))
         h->keep_ms = keep_late_ms(h);
@@ -493,7 +494,8 @@ static enum exit_reason not_started(const struct supervisor *h)
 /* Was the lease proven until after the end? Then the command's status is worth something. */
 static enum exit_reason judge_end(struct supervisor *h)
 {
-    if (h->last.says == GUARD_DONE && (h->last.by_lease || h->last.still_ms >= h->end_ms))
+    if (h->last.says == GUARD_DONE &&
+        (h->last.by_lease || h->last.frozen_since_ms >= h->expires_ms))
         lose_by_time(h);
     if (h->last.says == GUARD_DONE && h->last.is_alone)
         lose(h, "the guard took rlock for dead, and ended the command");
@@ -531,7 +533,7 @@ static enum rlock_ending ending_of(const struct supervisor *h, enum exit_reason 
  * being resolved is given up with its thread.
  */
 static bool release_later(const struct supervisor *h, enum rlock_ending ending, int64_t stay_ms,
-                          int64_t until_ms)
+                          int64_t expires_ms)
 {
     pid_t pid = fork();
     int fd;
@@ -549,7 +551,8 @@ static bool release_later(const struct supervisor *h, enum rlock_ending ending, 
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int each = 0; each <= 2 && fd >= 0; each++)
         dup2(fd, each);
-    (void)!rlock_release(h->plan->lock, (struct rlock_until){until_ms, -1}, ending, stay_ms, NULL);
+    (void)!rlock_release(h->plan->lock, (struct rlock_deadline){expires_ms, -1}, ending, stay_ms,
+                         NULL);
     _exit(0);
 }
 
@@ -558,17 +561,17 @@ static void say_not_released(const struct supervisor *h, enum rlock_ending endin
                              const struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
-    int64_t until = now + LATER_MS < h->end_ms ? now + LATER_MS : h->end_ms;
+    int64_t deadline = now + LATER_MS < h->expires_ms ? now + LATER_MS : h->expires_ms;
     bool may_pass = err->status == RLOCK_E_UNREACHABLE || err->status == RLOCK_E_SERVER ||
                     err->status == RLOCK_E_NO_QUORUM;
     char hint[120] = "the lock is free when its ttl ends";
 
     h->result->is_releasing =
-        !h->is_lost && may_pass && until > now && release_later(h, ending, stay_ms, until);
+        !h->is_lost && may_pass && deadline > now && release_later(h, ending, stay_ms, deadline);
     if (h->result->is_releasing)
         snprintf(hint, sizeof hint,
                  "the lock is free when its ttl ends, or sooner: rlock tries on for %d s",
-                 (int)((until - now + 999) / 1000));
+                 (int)((deadline - now + 999) / 1000));
     report_say(h->plan->report, REPORT_NOTICE,
                (struct message){.what = "not-released", .why = err->text, .hint = hint});
 }
@@ -576,7 +579,7 @@ static void say_not_released(const struct supervisor *h, enum rlock_ending endin
 /* Last, when nothing runs any more. A lock that turns out not to be ours was not proven. */
 static enum exit_reason release(struct supervisor *h, enum exit_reason reason)
 {
-    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t stay_ms;
     enum rlock_ending ending = ending_of(h, reason, &stay_ms);
@@ -588,11 +591,11 @@ static enum exit_reason release(struct supervisor *h, enum exit_reason reason)
     if (h->is_bereft)
         return reason; /* there is nothing to give it back to */
     if (h->is_lost)
-        until.at_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
-    st = rlock_release(h->plan->lock, until, ending, stay_ms, &err);
+        deadline.at_ms = rlock_clock_ms() + h->plan->grant->timing.reply_ms;
+    st = rlock_release(h->plan->lock, deadline, ending, stay_ms, &err);
     /* gone after its end is as it should be: by then the command had ended */
     is_gone = st == RLOCK_LOST || st == RLOCK_GONE;
-    if (is_gone && !h->is_lost && rlock_clock_ms() < h->end_ms)
+    if (is_gone && !h->is_lost && rlock_clock_ms() < h->expires_ms)
         return report_fault(h->plan->report, REASON_LOST,
                             "at the end the lock was gone from the server, or another's", 0);
     if (st != RLOCK_OK && !is_gone && local_has_ended(h->plan->local))

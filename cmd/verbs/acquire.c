@@ -47,7 +47,7 @@ static enum exit_reason wait_for_room(struct acquire *a)
     while (watch[0].revents == 0) {
         if (signals_end(&a->session.signals, &a->session.number))
             return REASON_INTERRUPTED;
-        left_ms = a->grant.until_ms - a->grant.timing.margin_ms - rlock_clock_ms();
+        left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
         if (left_ms <= 0)
             return fault(a, REASON_LOST, "the token could not be written before its ttl was over",
                          0);
@@ -68,7 +68,7 @@ static enum exit_reason tell(struct acquire *a)
         json_begin(&json, text, sizeof text);
         json_string(&json, "token", a->grant.token);
         json_unsigned(&json, "fence", a->grant.fence);
-        json_number(&json, "expires_ms", a->grant.until_ms - rlock_clock_ms());
+        json_number(&json, "expires_ms", a->grant.expires_ms - rlock_clock_ms());
         if (a->session.options->mode == RLOCK_SLOTS)
             json_number(&json, "slot", a->grant.slot);
         json_end(&json);
@@ -114,7 +114,7 @@ static enum exit_reason bind(struct acquire *a)
     a->session.pid = pid > 0 ? pid : getppid();
     if (pid == 0)
         return REASON_GRANTED;
-    a->session.is_kept = true;
+    a->session.has_renewer = true;
     refusal = bound_refusal(pid);
     snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
              refusal != NULL ? refusal : "");
@@ -146,7 +146,7 @@ static enum exit_reason tell_and_stay(struct acquire *a)
 
 static enum exit_reason hand_out(struct acquire *a)
 {
-    if (a->grant.has_outer)
+    if (a->grant.has_parent)
         return fault(a, REASON_USAGE,
                      "it is held already by what RLOCK_TOKEN stands for, and ends with that", 0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
@@ -155,9 +155,9 @@ static enum exit_reason hand_out(struct acquire *a)
 
 static void give_back(const struct acquire *a)
 {
-    struct rlock_until until = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = rlock_release(a->session.lock, until, RLOCK_ENDS_FREE, 0, &err);
+    enum rlock_status st = rlock_release(a->session.lock, deadline, RLOCK_ENDS_FREE, 0, &err);
 
     if (st >= RLOCK_E_USAGE)
         report_say(&a->session.report, REPORT_NOTICE,

@@ -60,11 +60,11 @@ static bool may_break(const struct session *session, const struct target *target
 /* REASON_GRANTED: nobody of those that were seen has it any more. */
 static enum exit_reason hit(struct session *session, const struct target *target)
 {
-    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    st = rlock_break(session->lock, session->report.key, target->name, until, &err);
+    st = rlock_break(session->lock, session->report.key, target->name, deadline, &err);
     if (st == RLOCK_OK) {
         say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
         return REASON_GRANTED;
@@ -85,14 +85,14 @@ static enum exit_reason hit(struct session *session, const struct target *target
 
 static enum exit_reason break_one(struct session *session)
 {
-    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct target target = {.seen = RLOCK_SEEN_FREE};
     struct rlock_visitor visitor = {.lock = aim, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st = session_open(session, "rlock", &err);
 
     if (st == RLOCK_OK)
-        st = rlock_inspect(session->lock, session->report.key, until, &visitor, &err);
+        st = rlock_inspect(session->lock, session->report.key, deadline, &visitor, &err);
     if (st != RLOCK_OK)
         return session_give_up(session, &err);
     if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {

@@ -103,13 +103,13 @@ static enum exit_reason examine(struct visit *visit)
     const struct options *options = visit->session.options;
     const char *key = options->n_keys > 0 ? options->keys[0] : NULL;
     struct rlock_examiner examiner = {.see = see, .context = visit};
-    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st = session_open(&visit->session, "rlock", &err);
     char why[260];
 
     if (st == RLOCK_OK)
-        st = rlock_examine(visit->session.lock, key, until, &examiner, &err);
+        st = rlock_examine(visit->session.lock, key, deadline, &examiner, &err);
     if (!page_write(&visit->page)) /* also what was found until it failed */
         return report_fault(&visit->session.report, REASON_SYSTEM, "standard output", 0);
     if (st != RLOCK_OK)

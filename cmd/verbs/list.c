@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rlock_until whenever = {RLOCK_NEVER, -1};
+static const struct rlock_deadline whenever = {RLOCK_NEVER, -1};
 
 struct listing {
     const struct options *options;

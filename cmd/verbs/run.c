@@ -171,17 +171,17 @@ static void get_ready(struct run *run)
 static void warn_of_stale(struct run *run, size_t key)
 {
     const struct options *options = run->options;
-    enum outer_says says = environment_says(environ, options->keys[key]);
+    enum parent_says says = environment_says(environ, options->keys[key]);
     char name[100];
     char why[200];
 
-    if (says == OUTER_SAYS_NO || run->has_warned || options->is_time)
+    if (says == PARENT_SAYS_NO || run->has_warned || options->is_time)
         return;
     run->has_warned = true;
     report_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
-             says == OUTER_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
-                                    : "RLOCK_TOKEN holds no lock on %s, or none any more",
+             says == PARENT_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
+                                     : "RLOCK_TOKEN holds no lock on %s, or none any more",
              name);
     report_say(&run->session.report, REPORT_NOTICE,
                (struct message){.what = "warning",
@@ -194,7 +194,7 @@ static void warn_of_grant(struct run *run)
     size_t i;
 
     for (i = 0; i < run->options->n_keys; i++)
-        if ((run->grant.outer_keys >> i & 1) == 0)
+        if ((run->grant.parent_keys >> i & 1) == 0)
             warn_of_stale(run, i);
 }
 
@@ -248,10 +248,10 @@ static void end_alike(const struct run *run, enum exit_reason reason)
 
 static bool is_under_any(void)
 {
-    struct outer outer = environment_outer(environ);
-    bool is_under = outer.n > 0;
+    struct parent parent = environment_parent(environ);
+    bool is_under = parent.n > 0;
 
-    outer_fini(&outer);
+    parent_fini(&parent);
     return is_under;
 }
 

@@ -23,7 +23,7 @@ struct looking {
     bool any_taken;  /* one of all is not */
 };
 
-static const struct rlock_until whenever = {RLOCK_NEVER, -1};
+static const struct rlock_deadline whenever = {RLOCK_NEVER, -1};
 
 static void see_lock(void *context, const struct rlock_view *view)
 {

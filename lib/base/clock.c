@@ -32,45 +32,45 @@ int64_t clock_wall_us(void)
     return read_us(CLOCK_REALTIME);
 }
 
-struct rlock_until until_at(struct rlock_until until, int64_t at_ms)
+struct rlock_deadline until_at(struct rlock_deadline deadline, int64_t at_ms)
 {
-    if (at_ms < until.at_ms)
-        until.at_ms = at_ms;
-    return until;
+    if (at_ms < deadline.at_ms)
+        deadline.at_ms = at_ms;
+    return deadline;
 }
 
-struct rlock_until until_in(struct rlock_until until, int64_t ms)
+struct rlock_deadline until_in(struct rlock_deadline deadline, int64_t ms)
 {
     int64_t now = rlock_clock_ms();
 
-    return until_at(until, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
+    return until_at(deadline, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
 }
 
-bool until_over(struct rlock_until until)
+bool until_over(struct rlock_deadline deadline)
 {
-    return until.at_ms != RLOCK_NEVER && rlock_clock_ms() >= until.at_ms;
+    return deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms;
 }
 
-int until_poll_ms(struct rlock_until until)
+int until_poll_ms(struct rlock_deadline deadline)
 {
     int64_t now = rlock_clock_ms();
     int64_t left;
 
-    if (until.at_ms == RLOCK_NEVER)
+    if (deadline.at_ms == RLOCK_NEVER)
         return -1;
-    if (until.at_ms <= now)
+    if (deadline.at_ms <= now)
         return 0;
-    left = until.at_ms - now;
+    left = deadline.at_ms - now;
     return left < INT_MAX ? (int)left : INT_MAX;
 }
 
-enum rlock_status clock_sleep(struct rlock_until until)
+enum rlock_status clock_sleep(struct rlock_deadline deadline)
 {
-    struct pollfd stop = {.fd = until.stop_fd, .events = POLLIN};
+    struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
     /* poll counts on a clock that stands still in suspend: look again after each return */
-    while (!until_over(until))
-        if (poll(&stop, 1, until_poll_ms(until)) > 0)
+    while (!until_over(deadline))
+        if (poll(&stop, 1, until_poll_ms(deadline)) > 0)
             return RLOCK_STOPPED;
     return RLOCK_TIMEOUT;
 }

@@ -12,21 +12,21 @@ int64_t clock_us(void);
 int64_t clock_wall_us(void);
 
 /* until_at: the earlier of `until` and a moment; the stop descriptor is kept. */
-struct rlock_until until_at(struct rlock_until until, int64_t at_ms);
+struct rlock_deadline until_at(struct rlock_deadline deadline, int64_t at_ms);
 
 /* until_in: the earlier of `until` and so long from now. */
-struct rlock_until until_in(struct rlock_until until, int64_t ms);
+struct rlock_deadline until_in(struct rlock_deadline deadline, int64_t ms);
 
 /* until_over: has the time come? */
-bool until_over(struct rlock_until until);
+bool until_over(struct rlock_deadline deadline);
 
 /* until_poll_ms: a timeout for poll(2), rounded up; -1 for RLOCK_NEVER. */
-int until_poll_ms(struct rlock_until until);
+int until_poll_ms(struct rlock_deadline deadline);
 
 /*
  * clock_sleep: wait until the time has come (RLOCK_TIMEOUT) or the stop
  * descriptor is readable (RLOCK_STOPPED).
  */
-enum rlock_status clock_sleep(struct rlock_until until);
+enum rlock_status clock_sleep(struct rlock_deadline deadline);
 
 #endif

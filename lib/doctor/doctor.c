@@ -134,7 +134,7 @@ static enum rlock_status measure(struct probe *probe)
     for (i = 0; st == RLOCK_OK && i < SAMPLES; i++) {
         st = take_sample(probe, &samples[i]);
         if (st == RLOCK_OK && i < SAMPLES - 1 &&
-            clock_sleep(until_in(probe->until, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
+            clock_sleep(until_in(probe->deadline, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
             st = RLOCK_STOPPED;
     }
     if (st != RLOCK_OK)
@@ -160,7 +160,7 @@ static enum rlock_status try_alone(struct probe *probe, const struct request *re
 {
     const struct reply *reply = NULL;
     enum rlock_status st =
-        quorum_ask_slowly(&probe->one, request, block_ms, probe->until, &reply, &probe->err);
+        quorum_ask_slowly(&probe->one, request, block_ms, probe->deadline, &reply, &probe->err);
 
     if (st == RLOCK_E_SERVER) /* it can't be told now, and a lock would say so */
         return RLOCK_OK;
@@ -338,7 +338,7 @@ struct odd_locks {
 
 static void look_at_lock(void *context, const struct rlock_view *view)
 {
-    struct odd_locks *odd = context;
+    struct odd_locks *inconsistent = context;
     bool is_late = false;
     size_t i;
 
@@ -348,22 +348,22 @@ static void look_at_lock(void *context, const struct rlock_view *view)
 
         is_late = is_late || (holder->ttl_ms > 0 && left_ms > holder->ttl_ms + TTL_SLACK_MS);
     }
-    odd->n++;
-    if (is_late && odd->n_late++ == 0)
-        snprintf(odd->late, sizeof odd->late, "%s", view->key);
-    if (view->left_ms < 0 && odd->n_endless++ == 0)
-        snprintf(odd->endless, sizeof odd->endless, "%s", view->key);
-    if (*view->wrong != '\0' && odd->n_wrong++ == 0)
-        snprintf(odd->wrong, sizeof odd->wrong, "%s", view->wrong);
+    inconsistent->n++;
+    if (is_late && inconsistent->n_late++ == 0)
+        snprintf(inconsistent->late, sizeof inconsistent->late, "%s", view->key);
+    if (view->left_ms < 0 && inconsistent->n_endless++ == 0)
+        snprintf(inconsistent->endless, sizeof inconsistent->endless, "%s", view->key);
+    if (*view->wrong != '\0' && inconsistent->n_wrong++ == 0)
+        snprintf(inconsistent->wrong, sizeof inconsistent->wrong, "%s", view->wrong);
 }
 
 static enum rlock_status tell_locks(struct probe *probe)
 {
-    struct rlock_until until = until_in(probe->until, LIST_MS);
-    struct odd_locks odd = {.n = 0};
-    struct rlock_visitor visitor = {.lock = look_at_lock, .context = &odd};
-    enum rlock_status st = inspect_list(&probe->one, NULL, until, &visitor, &probe->err);
-    bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && until_over(until);
+    struct rlock_deadline deadline = until_in(probe->deadline, LIST_MS);
+    struct odd_locks inconsistent = {.n = 0};
+    struct rlock_visitor visitor = {.lock = look_at_lock, .context = &inconsistent};
+    enum rlock_status st = inspect_list(&probe->one, NULL, deadline, &visitor, &probe->err);
+    bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && until_over(deadline);
 
     if (probe_is_denied(probe, st)) {
         probe_tell(probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
@@ -372,24 +372,25 @@ static enum rlock_status tell_locks(struct probe *probe)
     }
     if (st != RLOCK_OK && !is_cut)
         return st;
-    if (odd.n_wrong > 0)
+    if (inconsistent.n_wrong > 0)
         probe_tell(probe, "locks", RLOCK_GRADE_UNSAFE,
                    "look at that key, and DEL it if no other program needs it",
                    "%zu of %zu can't be granted, as helper keys hold something else: %s",
-                   odd.n_wrong, odd.n, odd.wrong);
-    else if (odd.n_late > 0)
+                   inconsistent.n_wrong, inconsistent.n, inconsistent.wrong);
+    else if (inconsistent.n_late > 0)
         probe_tell(probe, "locks", RLOCK_GRADE_UNSAFE,
                    "if its holder is gone, take it away by rlock break -k KEY",
                    "%zu of %zu last longer than their ttl, as after the server's clock was set "
                    "back; one is %s",
-                   odd.n_late, odd.n, odd.late);
-    else if (odd.n_endless > 0)
+                   inconsistent.n_late, inconsistent.n, inconsistent.late);
+    else if (inconsistent.n_endless > 0)
         probe_tell(probe, "locks", RLOCK_GRADE_WEAK,
                    "if its holder is gone, take it away by rlock break -k KEY",
-                   "%zu of %zu never expire; one is %s", odd.n_endless, odd.n, odd.endless);
+                   "%zu of %zu never expire; one is %s", inconsistent.n_endless, inconsistent.n,
+                   inconsistent.endless);
     else
-        probe_tell(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time", odd.n,
-                   is_cut ? " in the first 3 seconds" : "");
+        probe_tell(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time",
+                   inconsistent.n, is_cut ? " in the first 3 seconds" : "");
     return RLOCK_OK;
 }
 
@@ -470,11 +471,12 @@ static enum rlock_status tell_quorum(struct probe *probe, struct quorum *quorum,
     return members_check(quorum, &probe->err);
 }
 
-enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
+                                 struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
     struct probe probe = {
-        .examiner = examiner, .key = key, .until = until, .timing = quorum->timing};
+        .examiner = examiner, .key = key, .deadline = deadline, .timing = quorum->timing};
     enum rlock_status st = RLOCK_OK;
     size_t n_there = 0;
     size_t i;

@@ -6,7 +6,8 @@
 #include "quorum/quorum.h"
 
 /* doctor_examine: rlock_examine(). */
-enum rlock_status doctor_examine(struct quorum *quorum, const char *key, struct rlock_until until,
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
+                                 struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err);
 
 #endif

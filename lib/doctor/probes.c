@@ -34,14 +34,14 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && conn_stands(&probe->one.member->home->conn) &&
+           (st == RLOCK_E_REFUSED && conn_stands(&probe->one.member->primary->conn) &&
             strstr(probe->err.text, "NOAUTH") == NULL);
 }
 
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
                             const struct reply **reply)
 {
-    return quorum_ask(&probe->one, request, probe->until, reply, &probe->err);
+    return quorum_ask(&probe->one, request, probe->deadline, reply, &probe->err);
 }
 
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room)

@@ -8,7 +8,7 @@
 struct probe {
     const struct rlock_examiner *examiner;
     const char *key;
-    struct rlock_until until;
+    struct rlock_deadline deadline;
     struct quorum one; /* a view of one member, so that it is asked alone */
     struct pollfd watch[1 + MEMBER_WATCH_MAX];
     struct rlock_timing timing; /* that it is measured by */

@@ -22,12 +22,12 @@
 static void tell_connection(struct probe *probe)
 {
     const struct member *member = probe->one.member;
-    const struct url *url = &member->home->url;
+    const struct url *url = &member->primary->url;
     bool is_near = url->kind == URL_UNIX || url->host == NULL ||
                    strncmp(url->host, "127.", 4) == 0 || strcmp(url->host, "::1") == 0 ||
                    strcmp(url->host, "localhost") == 0;
     const char *how = url->kind == URL_UNIX ? "a Unix socket" : "TCP without TLS";
-    const char *who = conn_has_password(&member->home->conn) ? "a password" : "no password";
+    const char *who = conn_has_password(&member->primary->conn) ? "a password" : "no password";
 
     if (url->is_tls)
         how = "TLS, the server's name verified";
@@ -35,7 +35,7 @@ static void tell_connection(struct probe *probe)
         probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
                    "use rediss://: others on the way can read the password, and change locks",
                    "%s, %s", how, who);
-    else if (!is_near && !conn_has_password(&member->home->conn))
+    else if (!is_near && !conn_has_password(&member->primary->conn))
         probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
                    "give the server a password: whoever reaches it can delete locks", "%s, %s", how,
                    who);
@@ -78,7 +78,7 @@ static enum rlock_status find_node(struct probe *probe, char **info)
     enum rlock_status st = RLOCK_OK;
 
     if (*info == NULL)
-        st = inspect_mode(&probe->one, probe->until, mode, sizeof mode, &probe->err);
+        st = inspect_mode(&probe->one, probe->deadline, mode, sizeof mode, &probe->err);
     else
         read_mode(*info, mode, sizeof mode);
     if (st != RLOCK_OK)

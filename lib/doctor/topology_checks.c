@@ -78,7 +78,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
 {
     const struct sentinel *sentinel = &probe->one.member->sentinel;
     const struct url *url = &sentinel->url->sentinel[nth];
-    const struct url *home = &probe->one.member->home->url;
+    const struct url *home = &probe->one.member->primary->url;
     const struct reply *reply = NULL;
     struct quorum one = probe->one;
     struct request request;
@@ -88,7 +88,8 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
 
     snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
     st = member_open(&member, text, sentinel->password, sentinel->login, NULL);
-    if (st == RLOCK_OK && url->user != NULL && (member.home->url.user = strdup(url->user)) == NULL)
+    if (st == RLOCK_OK && url->user != NULL &&
+        (member.primary->url.user = strdup(url->user)) == NULL)
         st = RLOCK_E_MEMORY;
     member.tls = probe->one.member->tls;
     one.member = &member;
@@ -98,7 +99,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
     request_add(&request, "MASTER");
     request_add(&request, probe->one.member->url.service);
     if (st == RLOCK_OK)
-        st = quorum_ask(&one, &request, probe->until, &reply, NULL);
+        st = quorum_ask(&one, &request, probe->deadline, &reply, NULL);
     if (st == RLOCK_OK && reply_count(reply) > 0)
         hear(heard, reply, home);
     else if (heard->silent[0] == '\0')

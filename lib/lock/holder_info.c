@@ -49,7 +49,7 @@ void holder_info_write(char card[HOLDER_INFO_BYTES], const struct rlock_holder *
     at += put_word(at, "user", holder->user);
     at += put_word(at, "command", holder->command);
     at += put_word(at, "label", holder->label);
-    put_word(at, "kept", holder->is_kept ? "1" : NULL);
+    put_word(at, "kept", holder->has_renewer ? "1" : NULL);
     if (card[0] == ' ')
         memmove(card, card + 1, strlen(card));
 }

@@ -98,7 +98,7 @@ static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
 static enum rlock_status read_holdings(const struct reply *reply, struct answer *answer,
                                        struct rlock_error *err)
 {
-    uint64_t outer;
+    uint64_t parent;
     uint64_t ttl;
     size_t bytes;
     const char *at = reply_text(reply, &bytes);
@@ -106,17 +106,17 @@ static enum rlock_status read_holdings(const struct reply *reply, struct answer 
 
     while (at != NULL && answer->n_holdings < RLOCK_KEYS_MAX) {
         struct holding *holding = &answer->holding[answer->n_holdings++];
-        const char *fence = read_digits(at, ':', &outer);
+        const char *fence = read_digits(at, ':', &parent);
         const char *length = fence == NULL ? NULL : read_digits(fence + 1, ':', &holding->fence);
 
-        if (length == NULL || outer > RLOCK_OUTER_MAX)
+        if (length == NULL || parent > RLOCK_PARENTS_MAX)
             return unexpected(err);
         at = read_digits(length + 1, ' ', &ttl);
         if (at == NULL && read_digits(length + 1, '\0', &ttl) != text + bytes)
             return unexpected(err);
         if (ttl < RLOCK_TTL_MIN_MS || ttl > RLOCK_TTL_MAX_MS)
             return unexpected(err);
-        holding->outer = (size_t)outer;
+        holding->parent = (size_t)parent;
         holding->ttl_ms = (int64_t)ttl;
         if (at == NULL)
             return RLOCK_OK;

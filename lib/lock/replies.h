@@ -17,12 +17,12 @@ enum answer_kind {
     ANSWER_LATE, /* not executed: it came too late */
     ANSWER_SUPERSEDED,
     ANSWER_RELEASED,  /* by its token, from elsewhere */
-    ANSWER_OTHER_MODE /* an outer lock is held in a way that doesn't cover this one */
+    ANSWER_OTHER_MODE /* an parent lock is held in a way that doesn't cover this one */
 };
 
 /* How one of the locks of a grant is held. */
 struct holding {
-    size_t outer; /* which of the outer tokens holds it, from 1; 0: ours does */
+    size_t parent; /* which of the parent tokens holds it, from 1; 0: ours does */
     uint64_t fence;
     int64_t ttl_ms;
 };

@@ -94,19 +94,19 @@ static enum rlock_status set_token(struct lease *lease, const struct rlock_confi
     return RLOCK_OK;
 }
 
-static enum rlock_status keep_outer(struct lease *lease, const struct rlock_config *config,
-                                    struct rlock_error *err)
+static enum rlock_status keep_parent(struct lease *lease, const struct rlock_config *config,
+                                     struct rlock_error *err)
 {
     size_t i;
 
-    if (config->n_outer == 0)
+    if (config->n_parents == 0)
         return RLOCK_OK;
-    lease->outer = calloc(config->n_outer, sizeof *lease->outer);
-    if (lease->outer == NULL)
+    lease->parent = calloc(config->n_parents, sizeof *lease->parent);
+    if (lease->parent == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    for (i = 0; i < config->n_outer && i < RLOCK_OUTER_MAX; i++)
-        if (is_token(config->outer[i]))
-            memcpy(lease->outer[lease->n_outer++], config->outer[i], sizeof *lease->outer);
+    for (i = 0; i < config->n_parents && i < RLOCK_PARENTS_MAX; i++)
+        if (is_token(config->parent[i]))
+            memcpy(lease->parent[lease->n_parents++], config->parent[i], sizeof *lease->parent);
     return RLOCK_OK;
 }
 
@@ -154,14 +154,14 @@ enum rlock_status lease_open(struct lease *lease, const struct rlock_config *con
 
     *lease = (struct lease){.ttl_ms = config->timing.ttl_ms,
                             .queue = config->queue,
-                            .is_kept = config->holder.is_kept,
-                            .only_outer = config->only_outer,
+                            .has_renewer = config->holder.has_renewer,
+                            .only_parents = config->only_parents,
                             .unless_done = config->unless_done};
     st = set_mode(lease, config, err);
     if (st == RLOCK_OK)
         st = set_token(lease, config, err);
     if (st == RLOCK_OK)
-        st = keep_outer(lease, config, err);
+        st = keep_parent(lease, config, err);
     if (st == RLOCK_OK)
         st = open_locks(lease, config, err);
     holder_info_write(lease->card, &config->holder);
@@ -179,9 +179,9 @@ void lease_close(struct lease *lease)
         free(lease->lock[lock].wake_key);
     }
     free(lease->lock);
-    if (lease->outer != NULL)
-        explicit_bzero(lease->outer, lease->n_outer * sizeof *lease->outer);
-    free(lease->outer);
+    if (lease->parent != NULL)
+        explicit_bzero(lease->parent, lease->n_parents * sizeof *lease->parent);
+    free(lease->parent);
     explicit_bzero(lease, sizeof *lease);
 }
 
@@ -202,11 +202,11 @@ void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence
     lease->slot = answer->slot;
     for (i = 0; i < lease->n; i++) {
         struct lease_lock *lock = &lease->lock[i];
-        bool is_told = i < answer->n_holdings && answer->holding[i].outer <= lease->n_outer;
+        bool is_told = i < answer->n_holdings && answer->holding[i].parent <= lease->n_parents;
 
-        lock->outer = is_told ? answer->holding[i].outer : 0;
-        lock->fence = lock->outer > 0 ? 0 : fence; /* what is not ours we never put back */
-        lock->ttl_ms = lock->outer > 0 ? answer->holding[i].ttl_ms : lease->ttl_ms;
+        lock->parent = is_told ? answer->holding[i].parent : 0;
+        lock->fence = lock->parent > 0 ? 0 : fence; /* what is not ours we never put back */
+        lock->ttl_ms = lock->parent > 0 ? answer->holding[i].ttl_ms : lease->ttl_ms;
     }
 }
 
@@ -215,34 +215,34 @@ bool lease_is_ours(const struct lease *lease)
     size_t i;
 
     for (i = 0; i < lease->n; i++)
-        if (lease->lock[i].outer == 0)
+        if (lease->lock[i].parent == 0)
             return true;
     return false;
 }
 
-bool lease_has_outer(const struct lease *lease)
+bool lease_has_parent(const struct lease *lease)
 {
     size_t i;
 
     for (i = 0; i < lease->n; i++)
-        if (lease->lock[i].outer > 0)
+        if (lease->lock[i].parent > 0)
             return true;
     return false;
 }
 
-uint32_t lease_outer_keys(const struct lease *lease)
+uint32_t lease_parent_keys(const struct lease *lease)
 {
     uint32_t keys = 0;
     size_t i;
 
     for (i = 0; i < lease->n && i < RLOCK_KEYS_MAX; i++)
-        keys |= (uint32_t)(lease->lock[i].outer > 0) << i;
+        keys |= (uint32_t)(lease->lock[i].parent > 0) << i;
     return keys;
 }
 
 const char *lease_token(const struct lease *lease)
 {
-    return lease_is_ours(lease) ? lease->token : lease->outer[lease->lock[0].outer - 1];
+    return lease_is_ours(lease) ? lease->token : lease->parent[lease->lock[0].parent - 1];
 }
 
 int64_t lease_ttl_ms(const struct lease *lease)
@@ -261,9 +261,10 @@ static const char *way_to_wait(const struct lease *lease)
     static const char *const ways[] = {
         [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
 
-    if (lease->only_outer)
+    if (lease->only_parents)
         return "outer";
-    return lease->is_once && lease->queue != RLOCK_QUEUE_NONE ? "try" : ways[lease->queue];
+    return lease->is_single_attempt && lease->queue != RLOCK_QUEUE_NONE ? "try"
+                                                                        : ways[lease->queue];
 }
 
 /* A script over all locks, or over those alone that are ours. */
@@ -278,11 +279,11 @@ static void begin(const struct lease *lease, struct request *request, enum scrip
     int i;
 
     for (lock = 0; lock < lease->n; lock++)
-        n += !only_ours || lease->lock[lock].outer == 0;
+        n += !only_ours || lease->lock[lock].parent == 0;
     script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS,
                    lease->attempt > 1 || lease->is_voted);
     for (lock = 0; lock < lease->n; lock++)
-        for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].outer == 0); i++)
+        for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].parent == 0); i++)
             request_add(request, lease->lock[lock].key[i]);
 }
 
@@ -304,8 +305,8 @@ void lease_ask_acquire(const struct lease *lease, struct request *request,
         request_add(request, "");
     request_add(request, lease->wanted);
     request_add(request, lease->unless_done ? "1" : "");
-    for (i = 0; i < lease->n_outer; i++)
-        request_add(request, lease->outer[i]);
+    for (i = 0; i < lease->n_parents; i++)
+        request_add(request, lease->parent[i]);
 }
 
 void lease_ask_confirm(const struct lease *lease, struct request *request,
@@ -330,7 +331,7 @@ void lease_ask_renew(const struct lease *lease, struct request *request,
     for (i = 0; i < lease->n; i++) {
         const struct lease_lock *lock = &lease->lock[i];
 
-        request_add(request, lock->outer > 0 ? lease->outer[lock->outer - 1] : lease->token);
+        request_add(request, lock->parent > 0 ? lease->parent[lock->parent - 1] : lease->token);
         request_add_format(request, "%" PRId64, lock->ttl_ms);
         request_add_format(request, "%" PRIu64, lock->fence);
     }
@@ -367,7 +368,7 @@ void lease_ask_release(const struct lease *lease, struct request *request,
     add_prefix(request, lease, false);
     request_add_format(request, "%" PRIu64, fence_of(lease));
     request_add(request,
-                lease->is_kept || (lease->is_voted && !lease->is_adopted) ? lease->token : "");
+                lease->has_renewer || (lease->is_voted && !lease->is_adopted) ? lease->token : "");
     request_add(request, endings[lease->ending]);
     request_add_format(request, "%" PRId64, lease->stay_ms);
     request_add(request, lease->card);

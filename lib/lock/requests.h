@@ -13,7 +13,7 @@
 struct lease_lock {
     char *key[SCRIPT_KEYS];
     char *wake_key; /* of the list by which we are woken when it is our turn */
-    size_t outer;   /* which of the outer tokens holds it, from 1; 0: ours does */
+    size_t parent;  /* which of the parent tokens holds it, from 1; 0: ours does */
     int64_t ttl_ms; /* as it was granted */
     uint64_t fence; /* of the grant; 0: none */
 };
@@ -23,12 +23,12 @@ struct lease {
     struct lease_lock *lock;
     size_t n;
     char token[RLOCK_TOKEN_BYTES + 1];
-    bool is_adopted; /* it came from elsewhere, and so no fence with it */
-    bool is_kept;    /* who releases it by its token leaves word of that */
-    bool is_voted;   /* a majority of several servers decides on it */
-    char (*outer)[RLOCK_TOKEN_BYTES + 1];
-    size_t n_outer;
-    bool only_outer; /* it is had under these alone */
+    bool is_adopted;  /* it came from elsewhere, and so no fence with it */
+    bool has_renewer; /* who releases it by its token leaves word of that */
+    bool is_voted;    /* a majority of several servers decides on it */
+    char (*parent)[RLOCK_TOKEN_BYTES + 1];
+    size_t n_parents;
+    bool only_parents; /* it is had under these alone */
     char card[HOLDER_INFO_BYTES];
     char wanted
         [8];      /* how, in the words of the scripts: x, s, a number of slots; or s, ms: of time */
@@ -38,9 +38,9 @@ struct lease {
     int64_t attempt; /* number of the last acquire sent; one token serves them all */
     int64_t slot;    /* of the grant */
     enum rlock_queue queue;
-    bool is_once;       /* the lock is asked for once: no place in line is wanted */
-    int64_t ticket;     /* our place in line, which we bring along; 0: none yet */
-    bool whole_seconds; /* the server blocks for whole seconds only (Redis 5) */
+    bool is_single_attempt; /* the lock is asked for once: no place in line is wanted */
+    int64_t ticket;         /* our place in line, which we bring along; 0: none yet */
+    bool whole_seconds;     /* the server blocks for whole seconds only (Redis 5) */
     enum rlock_ending ending;
     int64_t stay_ms;
 };
@@ -58,13 +58,13 @@ void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence
 /* lease_is_ours: is any of it ours, and to be given back? */
 bool lease_is_ours(const struct lease *lease);
 
-/* lease_has_outer: is any of it the lease of a lock that we are under? */
-bool lease_has_outer(const struct lease *lease);
+/* lease_has_parent: is any of it the lease of a lock that we are under? */
+bool lease_has_parent(const struct lease *lease);
 
-/* lease_outer_keys: which of the keys are: bit i is that of the i-th. */
-uint32_t lease_outer_keys(const struct lease *lease);
+/* lease_parent_keys: which of the keys are: bit i is that of the i-th. */
+uint32_t lease_parent_keys(const struct lease *lease);
 
-/* lease_token: that under which it is held: ours, or the outer one that holds all of it. */
+/* lease_token: that under which it is held: ours, or the parent one that holds all of it. */
 const char *lease_token(const struct lease *lease);
 
 /* lease_ttl_ms: the shortest of those that were granted. */

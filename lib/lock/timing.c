@@ -42,9 +42,9 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     t.renew_ms = ttl_ms / 3;
     t.reply_ms = at_most(ttl_ms / 10, REPLY_MAX_MS);
-    t.margin_ms = at_least(ttl_ms / 100, MARGIN_MIN_MS);
+    t.kill_margin_ms = at_least(ttl_ms / 100, MARGIN_MIN_MS);
     t.grace_ms = kill_after_ms < 0 ? at_most(ttl_ms / 6, GRACE_MAX_MS) : kill_after_ms;
-    most = timing_end(&t, 0) - t.renew_ms - 2 * t.reply_ms - t.margin_ms;
+    most = timing_end(&t, 0) - t.renew_ms - 2 * t.reply_ms - t.kill_margin_ms;
     if (t.grace_ms > most)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "kill-after of %lld ms doesn't fit into a ttl of %lld ms beside its "

@@ -12,9 +12,9 @@ static enum rlock_status unexpected(struct rlock_error *err)
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
 }
 
-static enum rlock_seen seen_in(const char *value, bool is_kept)
+static enum rlock_seen seen_in(const char *value, bool has_renewer)
 {
-    if (is_kept)
+    if (has_renewer)
         return RLOCK_SEEN_KEPT;
     if (!holder_info_is_ours(value))
         return RLOCK_SEEN_FOREIGN;

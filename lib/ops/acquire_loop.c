@@ -31,8 +31,8 @@
 struct asking {
     struct quorum *quorum;
     struct lease *lease;
-    struct rlock_until until; /* as the caller wants it */
-    struct rlock_until ends;  /* as it is while no server has answered */
+    struct rlock_deadline deadline; /* as the caller wants it */
+    struct rlock_deadline ends;     /* as it is while no server has answered */
     struct rlock_obstacle *obstacle;
     struct rlock_error
         cut;        /* why the last wait in line failed; its status is RLOCK_OK: it didn't */
@@ -44,7 +44,7 @@ struct asking {
 
 static bool has_line(const struct asking *asking)
 {
-    return !asking->lease->is_once && asking->lease->queue != RLOCK_QUEUE_NONE;
+    return !asking->lease->is_single_attempt && asking->lease->queue != RLOCK_QUEUE_NONE;
 }
 
 static bool has_any_answered(const struct quorum *quorum)
@@ -52,7 +52,7 @@ static bool has_any_answered(const struct quorum *quorum)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].home->conn.has_heard || quorum->member[i].aside->conn.has_heard)
+        if (quorum->member[i].primary->conn.has_heard || quorum->member[i].redirect->conn.has_heard)
             return true;
     return false;
 }
@@ -121,11 +121,11 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 }
 
 /* A server ends a wait up to a tenth of a second late: that is no reason to give up on it. */
-static struct rlock_until until_later(struct rlock_until until, int64_t ms)
+static struct rlock_deadline until_later(struct rlock_deadline deadline, int64_t ms)
 {
-    if (until.at_ms != RLOCK_NEVER)
-        until.at_ms += ms;
-    return until;
+    if (deadline.at_ms != RLOCK_NEVER)
+        deadline.at_ms += ms;
+    return deadline;
 }
 
 /* Whose turn it is has more need of the processor now than we have. */
@@ -147,16 +147,16 @@ static enum rlock_status get_ready(struct asking *asking)
  */
 static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 {
-    struct rlock_until until = until_later(asking->ends, ANSWER_MS);
+    struct rlock_deadline deadline = until_later(asking->ends, ANSWER_MS);
     struct rlock_error *err = &asking->cut;
-    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
+    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, deadline, err);
     int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
 
     if (st == RLOCK_PENDING)
         st = get_ready(asking);
     while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
         block_ms = look_ms - rlock_clock_ms();
-        st = quorum_block(asking->quorum, asking->lease, &block_ms, until, err);
+        st = quorum_block(asking->quorum, asking->lease, &block_ms, deadline, err);
     }
     if (st <= RLOCK_PENDING)
         err->status = RLOCK_OK;
@@ -196,7 +196,7 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
         st = replicas_have(quorum, asking->ends, err);
         quorum->in_doubt = st != RLOCK_OK;
     }
-    if (st == RLOCK_E_REPLICAS && !asking->lease->is_once) {
+    if (st == RLOCK_E_REPLICAS && !asking->lease->is_single_attempt) {
         if (has_line(asking) && asking->lease->ticket == 0)
             asking->lease->ticket = (int64_t)grant->fence;
         quorum_requeue(quorum, asking->lease);
@@ -224,16 +224,16 @@ static void note_trouble(struct asking *asking, enum rlock_status st, const stru
                          int64_t began_ms)
 {
     struct rlock_obstacle *obstacle = asking->obstacle;
-    bool is_young = asking->quorum->is_young;
+    bool recently_restarted = asking->quorum->recently_restarted;
 
-    if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !is_young) {
+    if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !recently_restarted) {
         begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
         if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
             watch_see(asking->quorum->told, obstacle);
     } else if (asking->trouble_status != RLOCK_OK) {
         obstacle->trouble.status = RLOCK_OK;
         obstacle->is_next = st == RLOCK_OK;
-        if (st != RLOCK_BUSY && !is_young)
+        if (st != RLOCK_BUSY && !recently_restarted)
             watch_see(asking->quorum->told, obstacle);
     }
     asking->trouble_status = obstacle->trouble.status;
@@ -245,8 +245,9 @@ static enum rlock_status end_in_time(struct asking *asking, enum rlock_status st
 {
     if (asking->cut.status != RLOCK_OK)
         begin_trouble(asking, &asking->cut, asking->cut_ms);
-    return asking->was_there && !asking->quorum->is_young && st != RLOCK_E_REPLICAS ? RLOCK_TIMEOUT
-                                                                                    : st;
+    return asking->was_there && !asking->quorum->recently_restarted && st != RLOCK_E_REPLICAS
+               ? RLOCK_TIMEOUT
+               : st;
 }
 
 static void warn_of_login(struct asking *asking)
@@ -270,17 +271,17 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         st = attempt(asking, grant, &block_ms, err);
         note_trouble(asking, st, err, began_ms);
         if ((!may_pass_in_line(asking->quorum, st) && !may_relog(asking->quorum, st)) ||
-            (asking->lease->is_once && is_answered(asking, st)))
+            (asking->lease->is_single_attempt && is_answered(asking, st)))
             return st;
         if (!may_pass_in_line(asking->quorum, st))
             warn_of_login(asking);
         if (st == RLOCK_E_UNREACHABLE)
             watch_unreached(asking->quorum->told);
-        asking->was_there = asking->was_there || asking->quorum->is_young || st == RLOCK_BUSY ||
-                            st == RLOCK_PENDING;
-        if (asking->was_there && !asking->lease->is_once)
-            asking->ends = asking->until;
-        if (st == RLOCK_BUSY || asking->quorum->is_young)
+        asking->was_there = asking->was_there || asking->quorum->recently_restarted ||
+                            st == RLOCK_BUSY || st == RLOCK_PENDING;
+        if (asking->was_there && !asking->lease->is_single_attempt)
+            asking->ends = asking->deadline;
+        if (st == RLOCK_BUSY || asking->quorum->recently_restarted)
             watch_see(asking->quorum->told, asking->obstacle);
         watch_tick(asking->quorum->told);
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
@@ -294,11 +295,11 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
 static void take_back(struct quorum *quorum, const struct lease *lease, enum rlock_status st,
                       struct rlock_error *err)
 {
-    struct rlock_until until = {RLOCK_NEVER, -1};
+    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
 
     if (st == RLOCK_STOPPED)
-        until = until_in(until, STOPPED_MS);
-    if (quorum_leave(quorum, lease, until, NULL) < RLOCK_E_USAGE) {
+        deadline = until_in(deadline, STOPPED_MS);
+    if (quorum_leave(quorum, lease, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
             err_suffix(err, "it was given back");
     } else if (st >= RLOCK_E_USAGE && quorum->in_doubt) {
@@ -306,19 +307,23 @@ static void take_back(struct quorum *quorum, const struct lease *lease, enum rlo
     }
 }
 
-enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struct rlock_until until,
-                               struct rlock_grant *grant, struct rlock_obstacle *obstacle,
-                               struct rlock_watch watch, struct rlock_error *err)
+enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
+                               struct rlock_deadline deadline, struct rlock_grant *grant,
+                               struct rlock_obstacle *obstacle, struct rlock_watch watch,
+                               struct rlock_error *err)
 {
-    struct asking asking = {
-        .quorum = quorum, .lease = lease, .until = until, .ends = until, .obstacle = obstacle};
+    struct asking asking = {.quorum = quorum,
+                            .lease = lease,
+                            .deadline = deadline,
+                            .ends = deadline,
+                            .obstacle = obstacle};
     struct watch told = {.by = watch};
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
     quorum->told = &told;
-    lease->is_once = until_over(until);
-    if (lease->is_once || until.at_ms == RLOCK_NEVER)
+    lease->is_single_attempt = until_over(deadline);
+    if (lease->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
     err = err != NULL ? err : &own;
     st = ask_until(&asking, grant, err);
@@ -331,38 +336,39 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease, struc
 }
 
 enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
-                               struct rlock_until until, struct rlock_error *err)
+                               struct rlock_deadline deadline, struct rlock_error *err)
 {
     bool may_be_done = false; /* an earlier request of ours got no answer */
     int failures = 0;
     enum rlock_status st;
 
     do {
-        st = quorum_release(quorum, lease, until, err);
+        st = quorum_release(quorum, lease, deadline, err);
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || round_unanswered(quorum);
     } while ((may_pass(quorum, st) || may_relog(quorum, st)) &&
-             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
-             !until_over(until));
+             clock_sleep(until_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !until_over(deadline));
     if (st == RLOCK_OK && quorum->is_passed_on)
-        (void)!clock_sleep(until_in(until, PASSED_MS));
+        (void)!clock_sleep(until_in(deadline, PASSED_MS));
     return st;
 }
 
 enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
-                             struct rlock_until until, int64_t *end_ms, struct rlock_error *err)
+                             struct rlock_deadline deadline, int64_t *expires_ms,
+                             struct rlock_error *err)
 {
     int failures = 0;
     enum rlock_status st;
     bool restored;
 
     do {
-        st = quorum_renew(quorum, lease, until, end_ms, &restored, err);
+        st = quorum_renew(quorum, lease, deadline, expires_ms, &restored, err);
         if (st == RLOCK_OK)
-            st = replicas_have(quorum, until, err);
+            st = replicas_have(quorum, deadline, err);
     } while (may_pass(quorum, st) &&
-             clock_sleep(until_in(until, retry_ms(++failures))) != RLOCK_STOPPED &&
-             !until_over(until));
+             clock_sleep(until_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !until_over(deadline));
     return st;
 }

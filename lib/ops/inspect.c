@@ -141,8 +141,9 @@ static enum rlock_status show_lock(const struct reply *reply, const char *key, s
     return st;
 }
 
-enum rlock_status inspect_lock(struct quorum *quorum, const char *key, struct rlock_until until,
-                               const struct rlock_visitor *visitor, struct rlock_error *err)
+enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
+                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                               struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     const char *next = "";
@@ -159,7 +160,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key, struct rl
         begin(&request, SCRIPT_INSPECT, &lease);
         request_add(&request, after);
         request_add(&request, WAITERS_EACH);
-        st = quorum_ask(quorum, &request, until, &reply, err);
+        st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st != RLOCK_OK)
             break;
         if (first)
@@ -204,7 +205,7 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 }
 
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
-                                struct rlock_until until, struct rlock_error *err)
+                                struct rlock_deadline deadline, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     struct request request;
@@ -215,7 +216,7 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
     if (st == RLOCK_OK) {
         begin(&request, SCRIPT_BREAK, &lease);
         request_add(&request, name);
-        st = quorum_ask(quorum, &request, until, &reply, err);
+        st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
@@ -262,8 +263,8 @@ static int next_step(int step, size_t found)
 }
 
 static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
-                                  int step, struct rlock_until until, const struct reply **reply,
-                                  struct rlock_error *err)
+                                  int step, struct rlock_deadline deadline,
+                                  const struct reply **reply, struct rlock_error *err)
 {
     struct request request;
 
@@ -273,12 +274,12 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
     request_add_format(&request, "%d", step);
     request_add_format(&request, "%d", LOCKS_EACH);
     request_add_format(&request, "%zu", quorum->reply_bytes - ROOM_BESIDE);
-    return quorum_ask(quorum, &request, until, reply, err);
+    return quorum_ask(quorum, &request, deadline, reply, err);
 }
 
 static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
-                                  struct rlock_until until, const struct rlock_visitor *visitor,
-                                  struct rlock_error *err)
+                                  struct rlock_deadline deadline,
+                                  const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
     enum rlock_status st;
@@ -288,10 +289,10 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
     size_t n;
 
     do {
-        st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+        st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
         while (st == RLOCK_OK && reply_count(reply) == 1 && step > 1) { /* more than fits */
             step /= 2;
-            st = ask_page(quorum, cursor, pattern, step, until, &reply, err);
+            st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
         }
         if (st != RLOCK_OK)
             return st;
@@ -307,14 +308,14 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
 
 /* What kind of server is it? Denied or unknown is no fault here: then `*reply` is NULL. */
 static enum rlock_status ask_kind(struct quorum *quorum, const struct request *request,
-                                  struct rlock_until until, const struct reply **reply,
+                                  struct rlock_deadline deadline, const struct reply **reply,
                                   struct rlock_error *err)
 {
     struct rlock_error fault;
-    enum rlock_status st = quorum_ask(quorum, request, until, reply, &fault);
+    enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && conn_stands(&quorum->member[0].home->conn))) {
+        (st == RLOCK_E_REFUSED && conn_stands(&quorum->member[0].primary->conn))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -323,7 +324,7 @@ static enum rlock_status ask_kind(struct quorum *quorum, const struct request *r
     return st;
 }
 
-enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_until until, char *mode,
+enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline deadline, char *mode,
                                size_t room, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
@@ -336,7 +337,7 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_until until, 
 
     mode[0] = '\0';
     request_begin(&request, "HELLO");
-    st = ask_kind(quorum, &request, until, &reply, err);
+    st = ask_kind(quorum, &request, deadline, &reply, err);
     for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < reply_count(reply); i += 2) {
         name = reply_text(reply_at(reply, i), &n);
         value = reply_text(reply_at(reply, i + 1), &n);
@@ -350,7 +351,7 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_until until, 
  * By what its nodes are to be called. Who may not ask, or has them serve too
  * many ranges of slots for one answer, tries all that CLUSTER NODES tells.
  */
-static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_until until,
+static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_deadline deadline,
                                           enum cluster_endpoint *endpoint, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
@@ -359,14 +360,14 @@ static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_un
 
     request_begin(&request, "CLUSTER");
     request_add(&request, "SLOTS");
-    st = ask_kind(quorum, &request, until, &reply, err);
+    st = ask_kind(quorum, &request, deadline, &reply, err);
     if (st == RLOCK_OK && reply != NULL)
         *endpoint = cluster_endpoint(reply);
     return st == RLOCK_E_PROTOCOL ? RLOCK_OK : st;
 }
 
 /* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
-static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until until,
+static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadline deadline,
                                        char **nodes, struct rlock_error *err)
 {
     const struct reply *reply = NULL;
@@ -378,12 +379,12 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until
 
     if (quorum->n != 1 || quorum->member[0].url.kind == URL_SENTINEL)
         return RLOCK_OK;
-    st = inspect_mode(quorum, until, mode, sizeof mode, err);
+    st = inspect_mode(quorum, deadline, mode, sizeof mode, err);
     if (st != RLOCK_OK || (*mode != '\0' && strcmp(mode, "cluster") != 0))
         return st;
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
-    st = ask_kind(quorum, &request, until, &reply, err);
+    st = ask_kind(quorum, &request, deadline, &reply, err);
     text = st == RLOCK_OK && reply != NULL ? reply_text(reply, &n) : NULL;
     *nodes = text != NULL ? strdup(text) : NULL;
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
@@ -391,8 +392,8 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_until
 
 /* All of one member: of a Cluster all primaries. */
 static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
-                                     struct rlock_until until, const struct rlock_visitor *visitor,
-                                     struct rlock_error *err)
+                                     struct rlock_deadline deadline,
+                                     const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     enum cluster_endpoint endpoint = CLUSTER_BY_ANY;
     struct url by = {.host = NULL};
@@ -400,27 +401,28 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     char *nodes = NULL;
     const char *rest;
     size_t n = 0;
-    enum rlock_status st = ask_for_nodes(quorum, until, &nodes, err);
+    enum rlock_status st = ask_for_nodes(quorum, deadline, &nodes, err);
 
     if (st == RLOCK_OK && nodes != NULL)
-        st = ask_for_endpoint(quorum, until, &endpoint, err);
+        st = ask_for_endpoint(quorum, deadline, &endpoint, err);
     if (st == RLOCK_OK && nodes != NULL)
-        st = url_copy(&by, &quorum->member[0].home->url, err);
+        st = url_copy(&by, &quorum->member[0].primary->url, err);
     rest = nodes != NULL ? nodes : "";
     for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
         member_visit(&quorum->member[0], &primary);
-        st = list_one(quorum, pattern, until, visitor, err);
+        st = list_one(quorum, pattern, deadline, visitor, err);
     }
     if (st == RLOCK_OK && n == 0)
-        st = list_one(quorum, pattern, until, visitor, err);
+        st = list_one(quorum, pattern, deadline, visitor, err);
     url_fini(&by);
     free(nodes);
     return st;
 }
 
 /* Each has its own order, so one after the other. */
-enum rlock_status inspect_list(struct quorum *quorum, const char *pattern, struct rlock_until until,
-                               const struct rlock_visitor *visitor, struct rlock_error *err)
+enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
+                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                               struct rlock_error *err)
 {
     struct pollfd watch[1 + MEMBER_WATCH_MAX];
     size_t listed = 0;
@@ -430,7 +432,7 @@ enum rlock_status inspect_list(struct quorum *quorum, const char *pattern, struc
         struct quorum one = members_alone(quorum, i, watch);
         struct member *member = &quorum->member[i];
 
-        member->state = list_member(&one, pattern, until, visitor, &member->err);
+        member->state = list_member(&one, pattern, deadline, visitor, &member->err);
         if (member->state == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         listed += member->state == RLOCK_OK;

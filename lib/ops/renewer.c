@@ -28,10 +28,10 @@
 #define RETRY_HIGH_MS 500
 #define JITTER_PERCENT 10 /* so that many holders don't renew in step */
 
-static void tell(const struct renewer *renewer, enum rlock_kept kind, int64_t end_ms,
+static void tell(const struct renewer *renewer, enum rlock_kept kind, int64_t expires_ms,
                  const char *text)
 {
-    struct rlock_event event = {.kind = kind, .until_ms = end_ms};
+    struct rlock_event event = {.kind = kind, .expires_ms = expires_ms};
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
@@ -61,22 +61,22 @@ static int64_t next_renewal(const struct renewer *renewer)
 
 static void *keep(void *arg)
 {
-    struct rlock_until stop;
+    struct rlock_deadline stop;
     struct renewer *renewer = arg;
-    struct rlock_until next;
+    struct rlock_deadline next;
     int failures = 0;
     bool told = false;
 
-    stop = (struct rlock_until){RLOCK_NEVER, renewer->stop[0]};
+    stop = (struct rlock_deadline){RLOCK_NEVER, renewer->stop[0]};
     quorum_learn(renewer->quorum, stop); /* the first renewal may be too late to ask this server */
     next = until_at(stop, next_renewal(renewer));
     while (clock_sleep(next) != RLOCK_STOPPED) {
         struct rlock_error err = {.status = RLOCK_OK};
         int64_t sent_ms = rlock_clock_ms();
         bool restored = false;
-        int64_t end_ms = 0;
+        int64_t expires_ms = 0;
         enum rlock_status st =
-            quorum_renew(renewer->quorum, renewer->lease, stop, &end_ms, &restored, &err);
+            quorum_renew(renewer->quorum, renewer->lease, stop, &expires_ms, &restored, &err);
 
         if (st == RLOCK_OK)
             st = replicas_have(renewer->quorum, stop, &err);
@@ -86,7 +86,7 @@ static void *keep(void *arg)
             failures = 0;
             told = false;
             renewer->renewed_ms = sent_ms;
-            tell(renewer, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, end_ms, "");
+            tell(renewer, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, expires_ms, "");
             next = until_at(stop, next_renewal(renewer));
             continue;
         }
@@ -110,7 +110,7 @@ static void close_pipes(struct renewer *renewer)
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct lease *lease, int64_t end_ms, int *events,
+                                const struct lease *lease, int64_t expires_ms, int *events,
                                 struct rlock_error *err)
 {
     int failed;
@@ -118,7 +118,7 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
     renewer->quorum = quorum;
     renewer->lease = lease;
     /* the moment the grant was sent, as far as its end tells */
-    renewer->renewed_ms = end_ms - timing_end(&quorum->timing, 0);
+    renewer->renewed_ms = expires_ms - timing_end(&quorum->timing, 0);
     if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0)
         return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
     if (pipe2(renewer->stop, O_CLOEXEC) != 0) {

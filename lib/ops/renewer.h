@@ -21,9 +21,9 @@ struct renewer {
         .is_running = false \
     }
 
-/* renewer_start: rlock_keep(); the lease was granted until `end_ms`. */
+/* renewer_start: rlock_keep(); the lease was granted until `expires_ms`. */
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct lease *lease, int64_t end_ms, int *events,
+                                const struct lease *lease, int64_t expires_ms, int *events,
                                 struct rlock_error *err);
 
 /* renewer_stop: rlock_unkeep(). */

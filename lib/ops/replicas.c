@@ -55,7 +55,7 @@ static enum rlock_status too_few(const struct quorum *quorum, const struct stand
     return RLOCK_E_REPLICAS;
 }
 
-enum rlock_status replicas_have(struct quorum *quorum, struct rlock_until until,
+enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline deadline,
                                 struct rlock_error *err)
 {
     int64_t wait_ms = quorum->timing.reply_ms;
@@ -71,14 +71,14 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_until until,
     request_begin(&request, "WAIT");
     request_add_format(&request, "%" PRId64, quorum->replicas);
     request_add_format(&request, "%" PRId64, wait_ms);
-    st = quorum_ask_slowly(quorum, &request, wait_ms, until, &reply, err);
+    st = quorum_ask_slowly(quorum, &request, wait_ms, deadline, &reply, err);
     took_ms = rlock_clock_ms() - began_ms;
     if (st == RLOCK_OK)
         standing = look_at_all(quorum);
     if (standing.n_good >= quorum->need) /* were we stopped meanwhile? Then too little is left */
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (standing.poor != NULL ||
-        (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || until_over(until))))
+        (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || until_over(deadline))))
         return too_few(quorum, &standing, err);
     if (st != RLOCK_OK)
         return st;

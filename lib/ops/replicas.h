@@ -10,7 +10,7 @@
  * wanted), RLOCK_E_REPLICAS (too few of them, for as long as a reply may take),
  * RLOCK_STOPPED, RLOCK_PENDING (ask for it all again, at once) or a fault.
  */
-enum rlock_status replicas_have(struct quorum *quorum, struct rlock_until until,
+enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline deadline,
                                 struct rlock_error *err);
 
 #endif

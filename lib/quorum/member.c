@@ -39,30 +39,30 @@ static bool has_sentinels(const struct member *member)
 /* ---- where ---- */
 
 /* Another server at a place. Takes `url`. */
-static void settle_at(struct member *member, struct place *place, struct url *url)
+static void settle_at(struct member *member, struct endpoint *endpoint, struct url *url)
 {
-    conn_fini(&place->conn);
-    url_fini(&place->url);
-    place->url = *url;
+    conn_fini(&endpoint->conn);
+    url_fini(&endpoint->url);
+    endpoint->url = *url;
     *url = (struct url){.host = NULL};
-    conn_init(&place->conn, &place->url, member->password);
-    place->nth = ++member->n_places;
-    place->conn.is_primary = has_sentinels(member);
-    place->conn.tls = member->tls;
-    place->conn.reply_bytes = member->reply_bytes;
+    conn_init(&endpoint->conn, &endpoint->url, member->password);
+    endpoint->nth = ++member->n_endpoints;
+    endpoint->conn.is_primary = has_sentinels(member);
+    endpoint->conn.tls = member->tls;
+    endpoint->conn.reply_bytes = member->reply_bytes;
 }
 
 /* Home is there from now on. Takes `url`. */
 static void move_home(struct member *member, struct url *url)
 {
-    struct place *left = member->home;
+    struct endpoint *left = member->primary;
 
     conn_abandon(&left->conn, NULL);
-    if (!url_is_same(&member->aside->url, url))
-        settle_at(member, member->aside, url);
+    if (!url_is_same(&member->redirect->url, url))
+        settle_at(member, member->redirect, url);
     url_fini(url);
-    member->home = member->aside;
-    member->aside = left;
+    member->primary = member->redirect;
+    member->redirect = left;
     member->knows_clock = false; /* it is another one */
     member->has_looked = false;  /* and may know of newer nodes */
     member->n_moves++;
@@ -74,17 +74,17 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     enum rlock_status st;
 
     *member = (struct member){.state = RLOCK_OK, .password = password, .login = login};
-    member->home = member->at = &member->place[0];
-    member->aside = &member->place[1];
-    conn_init(&member->home->conn, &member->home->url, NULL);
-    conn_init(&member->aside->conn, &member->aside->url, NULL);
+    member->primary = member->at = &member->endpoint[0];
+    member->redirect = &member->endpoint[1];
+    conn_init(&member->primary->conn, &member->primary->url, NULL);
+    conn_init(&member->redirect->conn, &member->redirect->url, NULL);
     cluster_open(&member->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_open(&member->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
-        st = url_copy(&member->home->url, &member->url, err);
-    conn_init(&member->home->conn, &member->home->url, password);
+        st = url_copy(&member->primary->url, &member->url, err);
+    conn_init(&member->primary->conn, &member->primary->url, password);
     return st;
 }
 
@@ -112,7 +112,7 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
 void member_visit(struct member *member, struct url *url)
 {
     cluster_close(&member->cluster);
-    if (url_is_same(&member->home->url, url))
+    if (url_is_same(&member->primary->url, url))
         url_fini(url);
     else
         move_home(member, url);
@@ -139,8 +139,8 @@ void member_forget_password(struct member *member)
 
     clear(member->url.password);
     for (i = 0; i < 2; i++) {
-        clear(member->place[i].url.password);
-        conn_clear_password(&member->place[i].conn);
+        clear(member->endpoint[i].url.password);
+        conn_clear_password(&member->endpoint[i].conn);
     }
     for (i = 0; i < member->cluster.n; i++)
         clear(member->cluster.node[i].password);
@@ -156,8 +156,8 @@ void member_close(struct member *member)
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        conn_fini(&member->place[i].conn);
-        url_fini(&member->place[i].url);
+        conn_fini(&member->endpoint[i].conn);
+        url_fini(&member->endpoint[i].url);
     }
     if (has_sentinels(member))
         sentinel_close(&member->sentinel);
@@ -173,9 +173,9 @@ static void turn_away(struct member *member)
 
     if (has_sentinels(member)) {
         member->n_tries += member->n_tries < TRIES_MAX;
-        conn_abandon(&member->home->conn, NULL);
-        sentinel_redirect(&member->sentinel, &member->home->url);
-    } else if (member->at == member->home && cluster_is_known(&member->cluster) &&
+        conn_abandon(&member->primary->conn, NULL);
+        sentinel_redirect(&member->sentinel, &member->primary->url);
+    } else if (member->at == member->primary && cluster_is_known(&member->cluster) &&
                cluster_locate(&member->cluster, &member->at->url, &other, NULL) == RLOCK_OK) {
         move_home(member, &other);
     }
@@ -195,31 +195,31 @@ bool member_may_look(const struct member *member)
  */
 static bool is_to_look(const struct member *member)
 {
-    return member->limits.goes_on && member_may_look(member) &&
-           (!member->is_to_tell || conn_stands(&member->home->conn)) &&
+    return member->limits.may_learn_topology && member_may_look(member) &&
+           (!member->is_to_tell || conn_stands(&member->primary->conn)) &&
            (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
 
-static enum rlock_status ask_at(struct member *member, struct place *place,
-                                enum conn_preamble first)
+static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint,
+                                enum conn_preamble preamble)
 {
-    int64_t until = member->limits.connect_until_ms;
+    int64_t deadline = member->limits.connect_deadline_ms;
     int64_t soon = rlock_clock_ms() + ((int64_t)TRY_MS << member->n_tries);
 
     member->reply = NULL;
     member->phase = MEMBER_ASKING;
-    member->at = place;
-    place->conn.tls = member->tls;
-    place->conn.login = member->login;
-    place->conn.reply_bytes = member->reply_bytes;
-    place->conn.is_to_tell = member->is_to_tell;
-    member->try_ms = has_sentinels(member) && soon < until ? soon : until;
-    if (member->is_looking || (first == CONN_NOTHING && is_to_look(member))) {
-        first = CONN_LOOK;
+    member->at = endpoint;
+    endpoint->conn.tls = member->tls;
+    endpoint->conn.login = member->login;
+    endpoint->conn.reply_bytes = member->reply_bytes;
+    endpoint->conn.is_to_tell = member->is_to_tell;
+    member->try_ms = has_sentinels(member) && soon < deadline ? soon : deadline;
+    if (member->is_looking || (preamble == CONN_NOTHING && is_to_look(member))) {
+        preamble = CONN_LOOK;
         member->has_looked = true;
     }
-    return conn_ask(&place->conn, first, member->request, member->request_bytes, until,
+    return conn_ask(&endpoint->conn, preamble, member->request, member->request_bytes, deadline,
                     &member->err);
 }
 
@@ -227,7 +227,7 @@ static enum rlock_status ask_at(struct member *member, struct place *place,
 static enum rlock_status rest(struct member *member, enum rlock_status st)
 {
     member->again_ms = rlock_clock_ms() + random_between(REST_LOW_MS, REST_HIGH_MS);
-    if (member->limits.block_ms > 0 || member->again_ms >= member->limits.connect_until_ms)
+    if (member->limits.block_ms > 0 || member->again_ms >= member->limits.connect_deadline_ms)
         return st;
     err_prefix(&member->err, member->at->url.shown);
     member->phase = MEMBER_RESTING;
@@ -247,8 +247,8 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     }
     if (way == CLUSTER_MOVED)
         move_home(member, to);
-    else if (!url_is_same(&member->aside->url, to))
-        settle_at(member, member->aside, to);
+    else if (!url_is_same(&member->redirect->url, to))
+        settle_at(member, member->redirect, to);
     url_fini(to);
     if (++member->n_hops > HOPS_MAX) {
         member->n_hops = 0;
@@ -256,21 +256,22 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     }
     if (way == CLUSTER_MOVED && is_wait)
         return st;
-    return ask_at(member, way == CLUSTER_MOVED ? member->home : member->aside,
+    return ask_at(member, way == CLUSTER_MOVED ? member->primary : member->redirect,
                   way == CLUSTER_ASK ? CONN_ASKING : CONN_NOTHING);
 }
 
 /* This server doesn't know the script by its SHA1, or its user may not name it so. */
 static enum rlock_status spell_out(struct member *member)
 {
-    enum conn_preamble first = member->at->conn.first;
+    enum conn_preamble preamble = member->at->conn.preamble;
     const char *script = member->script;
     enum rlock_status st;
 
     member->script = NULL;
     st = resp_use_eval(script, &member->request, &member->request_bytes, &member->err);
-    return st != RLOCK_OK ? st
-                          : ask_at(member, member->at, first == CONN_ASKING ? first : CONN_NOTHING);
+    return st != RLOCK_OK
+               ? st
+               : ask_at(member, member->at, preamble == CONN_ASKING ? preamble : CONN_NOTHING);
 }
 
 /* ---- a password that was refused ---- */
@@ -291,12 +292,12 @@ bool member_may_relog(const struct member *member)
 /* It may have been changed since it was looked up: once more, by a new connection. */
 static bool is_to_relog(struct member *member, enum rlock_status st)
 {
-    bool is_first = !member->has_relogged;
+    bool expects_preamble_reply = !member->has_relogged;
 
     if (st != RLOCK_E_REFUSED || !has_source(member))
         return false;
     member->has_relogged = true;
-    return is_first;
+    return expects_preamble_reply;
 }
 
 /* An error reply. RLOCK_PENDING: it is no answer, and another is on its way. */
@@ -307,19 +308,19 @@ static enum rlock_status refused(struct member *member)
     struct url to = {.host = NULL};
     enum cluster_way way;
     enum rlock_status st;
-    char said[1024]; /* so much more than is shown that no password is shown in part */
+    char preamble_reply[1024]; /* so much more than is shown that no password is shown in part */
 
-    snprintf(said, sizeof said, "%s", reply);
-    err_hide(said, conn_password(conn));
+    snprintf(preamble_reply, sizeof preamble_reply, "%s", reply);
+    err_hide(preamble_reply, conn_password(conn));
     if (strstr(reply, "non local key") == NULL)
-        member->asked_ms = 0; /* it was answered: nothing of it was executed */
+        member->sent_ms = 0; /* it was answered: nothing of it was executed */
     if (member->script != NULL &&
         (strncmp(reply, "NOSCRIPT", strlen("NOSCRIPT")) == 0 || strcasestr(reply, "evalsha")))
         return spell_out(member);
     st = cluster_redirect(&member->cluster, reply, &member->at->url, &way, &to, &member->err);
     if (st != RLOCK_OK)
         return st;
-    st = error_reply_meaning(reply, said, &member->err);
+    st = error_reply_meaning(reply, preamble_reply, &member->err);
     if (member->err.reason == RLOCK_REASON_LOGIN && conn->url->user != NULL &&
         conn_password(conn) == NULL)
         err_suffix(&member->err, "no password was given for this user");
@@ -359,12 +360,12 @@ static void leave_demoted(struct member *member)
 
 static void see(struct member *member, struct conn *conn)
 {
-    if (conn->first == CONN_LOOK)
-        cluster_see(&member->cluster, conn->said, conn->url);
+    if (conn->preamble == CONN_LOOK)
+        cluster_see(&member->cluster, conn->preamble_reply, conn->url);
     else
-        identity_read(&member->identity, conn->said);
-    free(conn->said);
-    conn->said = NULL;
+        identity_read(&member->identity, conn->preamble_reply);
+    free(conn->preamble_reply);
+    conn->preamble_reply = NULL;
 }
 
 /* Is it a password that could not be looked up? Then the server has no part in it. */
@@ -381,8 +382,8 @@ static bool has_seen(const struct member *member)
 
 static void settle(struct member *member, enum rlock_status st)
 {
-    member->asked_ms = member->at->conn.asked_ms;
-    if (member->at->conn.said != NULL)
+    member->sent_ms = member->at->conn.sent_ms;
+    if (member->at->conn.preamble_reply != NULL)
         see(member, &member->at->conn);
     if (st == RLOCK_OK && reply_error(member->reply) != NULL && !has_seen(member))
         st = refused(member);
@@ -396,7 +397,7 @@ static void settle(struct member *member, enum rlock_status st)
             leave_demoted(member);
         if (is_elsewhere(member, st)) {
             turn_away(member);
-            st = member->asked_ms == 0 ? rest(member, st) : st;
+            st = member->sent_ms == 0 ? rest(member, st) : st;
         }
     }
     if (st > RLOCK_PENDING && !is_ours(member, st))
@@ -410,21 +411,21 @@ static void settle(struct member *member, enum rlock_status st)
 static void start(struct member *member)
 {
     int64_t now = rlock_clock_ms();
-    int64_t until = member->limits.connect_until_ms;
-    bool stands = conn_stands(&member->home->conn);
+    int64_t deadline = member->limits.connect_deadline_ms;
+    bool stands = conn_stands(&member->primary->conn);
     int64_t confirm = member->limits.reply_ms / CONFIRM_PART;
 
     if (!has_sentinels(member) || (stands && now < member->located_ms + FRESH_MS) ||
         (stands && member->limits.block_ms > 0)) {
-        settle(member, ask_at(member, member->home, CONN_NOTHING));
+        settle(member, ask_at(member, member->primary, CONN_NOTHING));
         return;
     }
-    if (stands && now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS) < until)
-        until = now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS);
+    if (stands && now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS) < deadline)
+        deadline = now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS);
     member->phase = MEMBER_LOCATING;
     member->state = RLOCK_PENDING;
     member->sentinel.tls = member->tls;
-    sentinel_ask(&member->sentinel, until);
+    sentinel_ask(&member->sentinel, deadline);
 }
 
 static void begin(struct member *member, struct member_limits limits)
@@ -436,8 +437,8 @@ static void begin(struct member *member, struct member_limits limits)
     member->is_looking = false;
     if (member->first_ms == 0)
         member->first_ms = rlock_clock_ms();
-    member->at = member->home;
-    member->asked_ms = member->at->conn.asked_ms = 0;
+    member->at = member->primary;
+    member->sent_ms = member->at->conn.sent_ms = 0;
     forget_request(member);
     member->script = NULL;
 }
@@ -469,18 +470,18 @@ static void step_locating(struct member *member)
 
     if (st == RLOCK_PENDING)
         return;
-    if (st == RLOCK_OK || conn_stands(&member->home->conn))
+    if (st == RLOCK_OK || conn_stands(&member->primary->conn))
         member->located_ms = rlock_clock_ms();
-    if (st == RLOCK_OK && !url_is_same(&member->home->url, &to))
+    if (st == RLOCK_OK && !url_is_same(&member->primary->url, &to))
         move_home(member, &to);
     url_fini(&to);
-    if (st == RLOCK_OK || conn_stands(&member->home->conn)) {
-        settle(member, ask_at(member, member->home, CONN_NOTHING));
+    if (st == RLOCK_OK || conn_stands(&member->primary->conn)) {
+        settle(member, ask_at(member, member->primary, CONN_NOTHING));
         return;
     }
     err_prefix(&member->err, member->url.shown);
     member->again_ms = rlock_clock_ms() + random_between(REST_LOW_MS, REST_HIGH_MS);
-    if (is_to_relog(member, st) && member->again_ms < member->limits.connect_until_ms)
+    if (is_to_relog(member, st) && member->again_ms < member->limits.connect_deadline_ms)
         member->phase = MEMBER_RESTING;
     else
         member->state = st;
@@ -501,8 +502,8 @@ void member_step(struct member *member)
     case MEMBER_ASKING:
         settle(member, conn_step(conn, &member->reply, &member->err));
         if (member->state == RLOCK_PENDING && member->phase == MEMBER_ASKING &&
-            member->asked_ms == 0 && rlock_clock_ms() >= member->try_ms &&
-            member->try_ms < member->limits.connect_until_ms) {
+            member->sent_ms == 0 && rlock_clock_ms() >= member->try_ms &&
+            member->try_ms < member->limits.connect_deadline_ms) {
             err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "no answer in time");
             conn_abandon(&member->at->conn, NULL);
             settle(member, RLOCK_E_UNREACHABLE);
@@ -531,7 +532,7 @@ void member_abandon(struct member *member, const struct request *undo)
     }
     err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_late(&member->at->conn));
     err_prefix(&member->err, member->at->url.shown);
-    member->asked_ms = member->at->conn.asked_ms;
+    member->sent_ms = member->at->conn.sent_ms;
     conn_abandon(&member->at->conn, undo);
     member->knows_clock = false;
     member->state = RLOCK_E_UNREACHABLE;
@@ -580,21 +581,21 @@ int64_t member_wake_ms(const struct member *member)
     case MEMBER_ASKING:
         break;
     }
-    if (member->asked_ms == 0)
+    if (member->sent_ms == 0)
         deadline = earlier(deadline, member->try_ms);
     return earlier(deadline, conn_wake_ms(&member->at->conn));
 }
 
 int64_t member_deadline_ms(const struct member *member)
 {
-    if (member->phase != MEMBER_ASKING || member->asked_ms == 0)
-        return member->limits.connect_until_ms;
-    return member->asked_ms + member->limits.block_ms + member->limits.reply_ms;
+    if (member->phase != MEMBER_ASKING || member->sent_ms == 0)
+        return member->limits.connect_deadline_ms;
+    return member->sent_ms + member->limits.block_ms + member->limits.reply_ms;
 }
 
-int64_t member_asked_ms(const struct member *member)
+int64_t member_sent_ms(const struct member *member)
 {
-    return member->asked_ms;
+    return member->sent_ms;
 }
 
 uint64_t member_connection(const struct member *member)
@@ -607,7 +608,7 @@ void member_saw_clock(struct member *member, int64_t server_ms)
     /* what is no time of this age is no time to reckon with */
     member->knows_clock = server_ms > 0 && server_ms < CLOCK_MAX_MS;
     if (member->knows_clock)
-        member->ahead_ms = server_ms - member->asked_ms;
+        member->ahead_ms = server_ms - member->sent_ms;
 }
 
 int64_t member_server_ms(const struct member *member, int64_t local_ms)

@@ -11,7 +11,7 @@
 #define MEMBER_WATCH_MAX URL_SENTINELS_MAX /* descriptors that one member can wait for */
 
 /* A server that can be asked. */
-struct place {
+struct endpoint {
     struct url url;
     struct conn conn;
     unsigned nth; /* of all places of a member */
@@ -26,10 +26,10 @@ enum member_phase {
 
 /* How long a request may take. */
 struct member_limits {
-    int64_t connect_until_ms;
-    int64_t block_ms; /* the server may wait so long with its answer; 0: it doesn't */
-    int64_t reply_ms; /* longest wait for the answer beside that, once it was asked */
-    bool goes_on;     /* this isn't the last: it is worth while to look for a Cluster */
+    int64_t connect_deadline_ms;
+    int64_t block_ms;        /* the server may wait so long with its answer; 0: it doesn't */
+    int64_t reply_ms;        /* longest wait for the answer beside that, once it was asked */
+    bool may_learn_topology; /* this isn't the last: it is worth while to look for a Cluster */
 };
 
 struct member {
@@ -38,11 +38,11 @@ struct member {
     struct login *login; /* borrowed; where `password` is NULL; NULL: nothing is looked up */
     struct tls *tls;     /* borrowed; for rediss:// */
     size_t reply_bytes;  /* as in struct conn */
-    struct place place[2];
-    unsigned n_places;   /* that there have been */
-    struct place *home;  /* the one that has the lock, as far as is known */
-    struct place *aside; /* where ASK has sent us, or one that was home before */
-    struct place *at;    /* the one of them that is asked */
+    struct endpoint endpoint[2];
+    unsigned n_endpoints;      /* that there have been */
+    struct endpoint *primary;  /* the one that has the lock, as far as is known */
+    struct endpoint *redirect; /* where ASK has sent us, or one that was home before */
+    struct endpoint *at;       /* the one of them that is asked */
     struct cluster cluster;
     int64_t first_ms;          /* when it was asked first; 0: not yet */
     bool has_looked;           /* has home been asked for its Cluster? */
@@ -59,7 +59,7 @@ struct member {
     size_t request_bytes;
     const char *script; /* what its EVALSHA stands for; NULL: it has none */
     struct member_limits limits;
-    int64_t asked_ms; /* just before it was sent; 0: nothing of it can have been executed */
+    int64_t sent_ms;  /* just before it was sent; 0: nothing of it can have been executed */
     int n_hops;       /* of this request */
     int n_tries;      /* since a server answered */
     int64_t again_ms; /* MEMBER_RESTING: until when */
@@ -136,8 +136,8 @@ void member_abandon(struct member *member, const struct request *undo);
  */
 bool member_may_relog(const struct member *member);
 
-/* member_asked_ms: when was the request sent, at the earliest? 0: not at all. */
-int64_t member_asked_ms(const struct member *member);
+/* member_sent_ms: when was the request sent, at the earliest? 0: not at all. */
+int64_t member_sent_ms(const struct member *member);
 
 /* member_connection: by which of all its connections the last request went. */
 uint64_t member_connection(const struct member *member);

@@ -20,13 +20,13 @@ struct quorum {
     size_t need; /* a majority; of one it is one */
     struct rlock_timing timing;
     int64_t connect_ms;
-    size_t reply_bytes; /* the longest reply */
-    int64_t replicas;   /* of a member, that must have what it granted; 0: none */
-    bool in_doubt;      /* an acquire may have been executed though no answer came */
-    bool is_young;      /* enough members would have granted it, but too few of them count yet */
-    bool is_passed_on;  /* what was released last: a waiter has its turn */
-    struct watch *told; /* who hears from us while a round waits; NULL: nobody */
-    int64_t longest_ms; /* the longest lease that is known of, ours or another's */
+    size_t reply_bytes;      /* the longest reply */
+    int64_t replicas;        /* of a member, that must have what it granted; 0: none */
+    bool in_doubt;           /* an acquire may have been executed though no answer came */
+    bool recently_restarted; /* enough members would grant it, but too few of them count yet */
+    bool is_passed_on;       /* what was released last: a waiter has its turn */
+    struct watch *told;      /* who hears from us while a round waits; NULL: nobody */
+    int64_t longest_ms;      /* the longest lease that is known of, ours or another's */
     char list[MEMBERS_LIST_BYTES]; /* what its members are known by; "": it has one */
 };
 

@@ -50,21 +50,21 @@ static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
 {
     lease_take(lease, &tally->granted, tally->fence);
     timing_shorten(&quorum->timing, lease_ttl_ms(lease));
-    *grant = (struct rlock_grant){.until_ms = timing_end(&quorum->timing, tally->asked_ms),
+    *grant = (struct rlock_grant){.expires_ms = timing_end(&quorum->timing, tally->sent_ms),
                                   .fence = tally->fence,
                                   .slot = lease->slot,
-                                  .is_outer = !lease_is_ours(lease),
-                                  .has_outer = lease_has_outer(lease),
-                                  .outer_keys = lease_outer_keys(lease),
+                                  .is_parent = !lease_is_ours(lease),
+                                  .has_parent = lease_has_parent(lease),
+                                  .parent_keys = lease_parent_keys(lease),
                                   .timing = quorum->timing};
     memcpy(grant->token, lease_token(lease), sizeof grant->token);
     /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
-    return rlock_clock_ms() > tally->asked_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
+    return rlock_clock_ms() > tally->sent_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
 }
 
 /* The second round. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
 static enum rlock_status confirm(struct quorum *quorum, const struct lease *lease,
-                                 struct tally *tally, struct rlock_until until)
+                                 struct tally *tally, struct rlock_deadline deadline)
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_confirm,
@@ -79,10 +79,10 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
         return RLOCK_OK;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
         round.fence = tally->fence;
-        round.reply_ms = tally->asked_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
+        round.reply_ms = tally->sent_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
         if (round.reply_ms <= 0)
             return RLOCK_PENDING;
-        st = round_run(quorum, &round, until_in(until, round.reply_ms));
+        st = round_run(quorum, &round, until_in(deadline, round.reply_ms));
         if (st != RLOCK_OK)
             return st;
         st = tally_count(&noted, quorum, answer_read_confirmation, NULL);
@@ -105,7 +105,8 @@ static void undo(struct quorum *quorum, const struct lease *lease, unsigned gran
                           .reply_ms = quorum->timing.reply_ms};
 
     if (granted_by != 0)
-        round_run(quorum, &round, until_in((struct rlock_until){RLOCK_NEVER, -1}, round.reply_ms));
+        round_run(quorum, &round,
+                  until_in((struct rlock_deadline){RLOCK_NEVER, -1}, round.reply_ms));
 }
 
 /* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
@@ -120,7 +121,7 @@ static void take_back(struct quorum *quorum, const struct lease *lease, const st
 static enum rlock_status too_young(struct quorum *quorum, const struct tally *tally,
                                    struct rlock_obstacle *obstacle, struct rlock_error *err)
 {
-    quorum->is_young = true;
+    quorum->recently_restarted = true;
     *obstacle = (struct rlock_obstacle){.left_ms = tally->young_ms, .seen_ms = rlock_clock_ms()};
     snprintf(obstacle->holder, sizeof obstacle->holder,
              "%zu of %zu servers that were restarted, and may have forgotten who holds it",
@@ -144,7 +145,7 @@ static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
     if (tally->other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
-    if (lease->only_outer && tally->gone > quorum->n - quorum->need)
+    if (lease->only_parents && tally->gone > quorum->n - quorum->need)
         return RLOCK_LOST;
     if (tally->done > 0) {
         *obstacle = tally->held_by.obstacle;
@@ -180,7 +181,7 @@ static void warn_of(const struct quorum *quorum, const struct answer *stranger)
 }
 
 enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
-                                 struct rlock_until until, struct rlock_grant *grant,
+                                 struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err)
 {
@@ -196,18 +197,18 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     struct tally tally;
 
     lease->attempt++;
-    quorum->is_young = false;
-    stopped = round_run(quorum, &round, until);
+    quorum->recently_restarted = false;
+    stopped = round_run(quorum, &round, deadline);
     st = tally_count(&tally, quorum, answer_read_grant, err);
     warn_of(quorum, &tally.stranger);
     quorum->in_doubt = quorum->in_doubt || round_unanswered(quorum) || st != RLOCK_OK;
     if (st == RLOCK_OK && is_reached(&tally, quorum)) {
         lease_take(lease, &tally.granted, tally.fence);
-        st = stopped == RLOCK_OK ? confirm(quorum, lease, &tally, until) : stopped;
+        st = stopped == RLOCK_OK ? confirm(quorum, lease, &tally, deadline) : stopped;
         if (st == RLOCK_PENDING)
             take_back(quorum, lease, &round, tally.granted_by);
         if (st == RLOCK_OK)
-            undo(quorum, lease, tally.odd, lease_ask_undo);
+            undo(quorum, lease, tally.inconsistent, lease_ask_undo);
         if (st == RLOCK_OK)
             st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
@@ -258,7 +259,7 @@ static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
 }
 
 enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
-                               struct rlock_until until, struct rlock_error *err)
+                               struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_wake,
@@ -270,7 +271,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
     size_t i;
 
     note_clocks(&before, quorum);
-    st = round_run(quorum, &round, until);
+    st = round_run(quorum, &round, deadline);
     round_drop(quorum, &round);
     keep_clocks(&before, quorum);
     if (st == RLOCK_STOPPED)
@@ -295,7 +296,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
  * long as the lease certainly lasts. After the grant that does its fence no harm.
  */
 static void repair(struct quorum *quorum, const struct lease *lease, unsigned gone_from,
-                   struct rlock_until until)
+                   struct rlock_deadline deadline)
 {
     struct lease again = *lease;
     struct round round = {.lease = &again,
@@ -307,7 +308,7 @@ static void repair(struct quorum *quorum, const struct lease *lease, unsigned go
                           .undo = true};
     size_t i;
 
-    if (gone_from == 0 || lease->is_adopted || lease_has_outer(lease))
+    if (gone_from == 0 || lease->is_adopted || lease_has_parent(lease))
         return;
     for (i = 0; i < quorum->n; i++)
         if (!quorum->member[i].knows_clock)
@@ -316,7 +317,7 @@ static void repair(struct quorum *quorum, const struct lease *lease, unsigned go
     again.queue = RLOCK_QUEUE_NONE;
     again.unless_done = false;
     again.ticket = 0;
-    round_run(quorum, &round, until_in(until, quorum->timing.ttl_ms / REPAIR_SPARE));
+    round_run(quorum, &round, until_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
     round_drop(quorum, &round);
 }
 
@@ -335,14 +336,15 @@ static enum rlock_status not_renewed(const struct quorum *quorum, const struct t
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
-                               struct rlock_until until, int64_t *end_ms, bool *restored,
+                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err)
 {
     struct round round = {.lease = lease,
                           .ask = lease_ask_renew,
                           .read = answer_read_renewal,
                           .reply_ms = quorum->timing.reply_ms};
-    enum rlock_status stopped = round_run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+    enum rlock_status stopped =
+        round_run(quorum, &round, until_in(deadline, quorum->timing.reply_ms));
     struct rlock_timing timing = quorum->timing;
     struct tally tally;
     enum rlock_status st = tally_count(&tally, quorum, answer_read_renewal, err);
@@ -352,16 +354,16 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
     if (is_reached(&tally, quorum)) {
         if (lease->is_adopted && tally.left_ms > 0)
             timing.ttl_ms = tally.left_ms;
-        *end_ms = timing_end(&timing, tally.asked_ms);
+        *expires_ms = timing_end(&timing, tally.sent_ms);
         *restored = tally.restored > 0;
         if (stopped == RLOCK_OK)
-            repair(quorum, lease, tally.gone_from, until);
+            repair(quorum, lease, tally.gone_from, deadline);
         return RLOCK_OK;
     }
     return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &tally, err);
 }
 
-void quorum_learn(struct quorum *quorum, struct rlock_until until)
+void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline)
 {
     struct round round = {
         .looks = true, .enough = quorum->n, .reply_ms = quorum->timing.reply_ms, .skip = ~0U};
@@ -372,21 +374,22 @@ void quorum_learn(struct quorum *quorum, struct rlock_until until)
             round.skip &= ~(1U << i);
     if (round.skip == ~0U)
         return;
-    (void)!round_run(quorum, &round, until_in(until, round.reply_ms));
+    (void)!round_run(quorum, &round, until_in(deadline, round.reply_ms));
     round_drop(quorum, &round);
 }
 
 /* ---- release ---- */
 
 static enum rlock_status give_back(struct quorum *quorum, const struct lease *lease, lease_ask *ask,
-                                   struct rlock_until until, struct rlock_error *err)
+                                   struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct round round = {.lease = lease,
                           .ask = ask,
                           .read = answer_read_release,
                           .reply_ms = quorum->timing.reply_ms,
-                          .is_last = true};
-    enum rlock_status stopped = round_run(quorum, &round, until_in(until, quorum->timing.reply_ms));
+                          .supersedes_pending = true};
+    enum rlock_status stopped =
+        round_run(quorum, &round, until_in(deadline, quorum->timing.reply_ms));
     struct tally tally;
     enum rlock_status st = tally_count(&tally, quorum, answer_read_release, err);
 
@@ -403,35 +406,35 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
 }
 
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
-                                 struct rlock_until until, struct rlock_error *err)
+                                 struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, lease, lease_ask_release, until, err);
+    return give_back(quorum, lease, lease_ask_release, deadline, err);
 }
 
 enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
-                               struct rlock_until until, struct rlock_error *err)
+                               struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, lease, lease_ask_leave, until, err);
+    return give_back(quorum, lease, lease_ask_leave, deadline, err);
 }
 
 /* ---- anything else ---- */
 
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
-                             struct rlock_until until, const struct reply **reply,
+                             struct rlock_deadline deadline, const struct reply **reply,
                              struct rlock_error *err)
 {
-    return quorum_ask_slowly(quorum, request, 0, until, reply, err);
+    return quorum_ask_slowly(quorum, request, 0, deadline, reply, err);
 }
 
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
-                                    int64_t block_ms, struct rlock_until until,
+                                    int64_t block_ms, struct rlock_deadline deadline,
                                     const struct reply **reply, struct rlock_error *err)
 {
     struct round round = {.request = request,
                           .enough = block_ms > 0 ? quorum->n : 0,
                           .block_ms = block_ms,
                           .reply_ms = quorum->timing.reply_ms};
-    enum rlock_status st = round_run(quorum, &round, until);
+    enum rlock_status st = round_run(quorum, &round, deadline);
     size_t answered = 0;
     size_t i;
 

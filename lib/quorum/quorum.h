@@ -12,7 +12,7 @@
  * RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
 enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
-                                 struct rlock_until until, struct rlock_grant *grant,
+                                 struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err);
 
@@ -22,7 +22,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
  * woken since our turn comes near; that is to be waited for, for `*block_ms`.
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
-                               struct rlock_until until, struct rlock_error *err);
+                               struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_requeue: take back what was granted last and isn't to count. Who has a ticket is in line
@@ -32,32 +32,32 @@ void quorum_requeue(struct quorum *quorum, const struct lease *lease);
 
 /* quorum_leave: take back all of this token, and leave the line. As quorum_release. */
 enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
-                               struct rlock_until until, struct rlock_error *err);
+                               struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_renew: ask once. RLOCK_OK (`*end_ms`, `*restored`), RLOCK_LOST (err
+ * quorum_renew: ask once. RLOCK_OK (`*expires_ms`, `*restored`), RLOCK_LOST (err
  * says to whom), RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
-                               struct rlock_until until, int64_t *end_ms, bool *restored,
+                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err);
 
 /*
  * quorum_learn: ask those members that were not asked before which nodes their Cluster has, as each
  * may be the only one of it that is known. What comes of it shows when that one fails.
  */
-void quorum_learn(struct quorum *quorum, struct rlock_until until);
+void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline);
 
 /* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault. */
 enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
-                                 struct rlock_until until, struct rlock_error *err);
+                                 struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_ask: any request, to each member. RLOCK_OK with the answer of one of
  * them (the quorum's, until its next request), RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
-                             struct rlock_until until, const struct reply **reply,
+                             struct rlock_deadline deadline, const struct reply **reply,
                              struct rlock_error *err);
 
 /*
@@ -65,7 +65,7 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
  * `block_ms`; what else the members answered is in their `reply`.
  */
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
-                                    int64_t block_ms, struct rlock_until until,
+                                    int64_t block_ms, struct rlock_deadline deadline,
                                     const struct reply **reply, struct rlock_error *err);
 
 #endif

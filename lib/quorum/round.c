@@ -26,14 +26,14 @@ static bool is_skipped(const struct round *round, size_t i)
 }
 
 static void ask_one(struct quorum *quorum, const struct round *round, size_t i,
-                    struct rlock_until until)
+                    struct rlock_deadline deadline)
 {
-    struct rlock_until connect = until_in(until, quorum->connect_ms);
-    struct rlock_until answer = until_in(until, quorum->connect_ms + round->reply_ms);
-    struct member_limits limits = {.connect_until_ms = connect.at_ms,
+    struct rlock_deadline connect = until_in(deadline, quorum->connect_ms);
+    struct rlock_deadline answer = until_in(deadline, quorum->connect_ms + round->reply_ms);
+    struct member_limits limits = {.connect_deadline_ms = connect.at_ms,
                                    .block_ms = round->block_ms,
                                    .reply_ms = round->reply_ms,
-                                   .goes_on = !round->is_last};
+                                   .may_learn_topology = !round->supersedes_pending};
     struct member *member = &quorum->member[i];
     struct lease_when when = {.block_ms = round->block_ms, .fence = round->fence};
     struct request request;
@@ -58,7 +58,7 @@ static bool is_through(const struct round *round, struct member *member)
     member_step(member);
     if (member->state != RLOCK_PENDING)
         return true;
-    if (round->is_last) {
+    if (round->supersedes_pending) {
         round->ask(round->lease, &request, &(struct lease_when){.block_ms = 0});
         request_use_eval(&request); /* as that of an undo */
         member_abandon(member, &request);
@@ -73,7 +73,7 @@ static bool is_through(const struct round *round, struct member *member)
     return false;
 }
 
-static void begin(struct quorum *quorum, const struct round *round, struct rlock_until until)
+static void begin(struct quorum *quorum, const struct round *round, struct rlock_deadline deadline)
 {
     size_t i;
 
@@ -84,7 +84,7 @@ static void begin(struct quorum *quorum, const struct round *round, struct rlock
             continue;
         member->is_repeated = false;
         if (member->state != RLOCK_PENDING || is_through(round, member))
-            ask_one(quorum, round, i, until);
+            ask_one(quorum, round, i, deadline);
     }
 }
 
@@ -117,7 +117,7 @@ static int64_t watch_pending(struct quorum *quorum, const struct round *round, s
 }
 
 static void step_pending(struct quorum *quorum, const struct round *round, bool over,
-                         struct rlock_until until)
+                         struct rlock_deadline deadline)
 {
     int64_t now = rlock_clock_ms();
     size_t i;
@@ -131,7 +131,7 @@ static void step_pending(struct quorum *quorum, const struct round *round, bool 
         if (member->state != RLOCK_PENDING && member->is_behind && over)
             member_discard(member); /* its grant of the first round is no noted fence */
         else if (member->state != RLOCK_PENDING && member->is_behind)
-            ask_one(quorum, round, i, until);
+            ask_one(quorum, round, i, deadline);
         else if (member->state == RLOCK_PENDING && member->is_behind &&
                  now >= member_deadline_ms(member))
             member_abandon(member, NULL);
@@ -148,7 +148,7 @@ static bool is_on_its_way(const struct quorum *quorum)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        asked += member_asked_ms(&quorum->member[i]) != 0;
+        asked += member_sent_ms(&quorum->member[i]) != 0;
     return asked >= quorum->need;
 }
 
@@ -202,7 +202,7 @@ static int64_t linger_ms(const struct round *round, int64_t took_ms)
 }
 
 enum rlock_status round_run(struct quorum *quorum, const struct round *round,
-                            struct rlock_until until)
+                            struct rlock_deadline deadline)
 {
     struct pollfd *stop = &quorum->watch[0];
     int64_t began_ms = rlock_clock_ms();
@@ -213,13 +213,13 @@ enum rlock_status round_run(struct quorum *quorum, const struct round *round,
     bool over;
 
     stop->revents = 0;
-    begin(quorum, round, until);
+    begin(quorum, round, deadline);
     while ((wake = watch_pending(quorum, round, &n_watched)) != 0) {
         if (linger_until == RLOCK_NEVER && is_decided(quorum, round))
             linger_until = rlock_clock_ms() + linger_ms(round, rlock_clock_ms() - began_ms);
         if (rlock_clock_ms() >= linger_until)
             break;
-        stop->fd = until.stop_fd;
+        stop->fd = deadline.stop_fd;
         stop->events = POLLIN;
         stop->revents = 0;
         wake = watch_wake_ms(quorum->told, wake < linger_until ? wake : linger_until);
@@ -227,10 +227,10 @@ enum rlock_status round_run(struct quorum *quorum, const struct round *round,
             watch_asked(quorum->told);
             is_to_tell = false;
         }
-        poll(quorum->watch, n_watched, until_poll_ms(until_at(until, wake)));
+        poll(quorum->watch, n_watched, until_poll_ms(until_at(deadline, wake)));
         watch_tick(quorum->told);
-        over = stop->revents != 0 || until_over(until);
-        step_pending(quorum, round, over, until);
+        over = stop->revents != 0 || until_over(deadline);
+        step_pending(quorum, round, over, deadline);
         if (over)
             break;
     }
@@ -251,7 +251,7 @@ bool round_unanswered(const struct quorum *quorum)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state != RLOCK_OK && member_asked_ms(&quorum->member[i]) != 0)
+        if (quorum->member[i].state != RLOCK_OK && member_sent_ms(&quorum->member[i]) != 0)
             return true;
     return false;
 }

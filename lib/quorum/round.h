@@ -17,11 +17,11 @@ struct round {
     int64_t block_ms;              /* how long the server may wait with its answer */
     int64_t reply_ms;              /* how long the answer may take beside that */
     bool undo;                     /* a request given up is to be undone */
-    bool is_last;      /* no request follows: send it even behind one that is under way */
-    bool looks;        /* instead of a request: which nodes does the member's Cluster have? */
-    bool needs_memory; /* one that may have forgotten who has the lock says no yes */
-    bool is_quick;     /* the rest isn't worth a moment when it is decided */
-    bool is_told;      /* whoever watches is to know when it is on its way */
+    bool supersedes_pending; /* no request follows: send it even behind one that is under way */
+    bool looks;              /* instead of a request: which nodes does the member's Cluster have? */
+    bool needs_memory;       /* one that may have forgotten who has the lock says no yes */
+    bool is_quick;           /* the rest isn't worth a moment when it is decided */
+    bool is_told;            /* whoever watches is to know when it is on its way */
 };
 
 /*
@@ -30,7 +30,7 @@ struct round {
  * may be executed yet, and the next round asks them when they have answered.
  */
 enum rlock_status round_run(struct quorum *quorum, const struct round *round,
-                            struct rlock_until until);
+                            struct rlock_deadline deadline);
 
 /* round_drop: give up on those that weren't waited for, with the undo that the round has. */
 void round_drop(struct quorum *quorum, const struct round *round);

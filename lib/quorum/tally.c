@@ -4,7 +4,7 @@
  *
  * Everything is read before anything is counted: an answer may tell of a lease
  * that is longer than ours, and so how long a member must have been up to count.
- * Only those count that granted the same: where an outer rlock holds the lock,
+ * Only those count that granted the same: where an parent rlock holds the lock,
  * a member that has lost it grants it anew.
  */
 #include "quorum/tally.h"
@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-/* Are the same of the locks ours, and the others the same outer one's? */
+/* Are the same of the locks ours, and the others the same parent one's? */
 static bool is_alike(const struct answer *one, const struct answer *other)
 {
     size_t i;
 
     for (i = 0; i < RLOCK_KEYS_MAX; i++)
-        if (one->holding[i].outer != other->holding[i].outer)
+        if (one->holding[i].parent != other->holding[i].parent)
             return false;
     return true;
 }
@@ -46,8 +46,8 @@ static size_t count_alike(const struct quorum *quorum, const struct answer *answ
 
 static void add_grant(struct tally *tally, const struct member *member, const struct answer *answer)
 {
-    if (tally->n_granted++ == 0 || member_asked_ms(member) < tally->asked_ms)
-        tally->asked_ms = member_asked_ms(member);
+    if (tally->n_granted++ == 0 || member_sent_ms(member) < tally->sent_ms)
+        tally->sent_ms = member_sent_ms(member);
     if (answer->fence > tally->fence)
         tally->fence = answer->fence;
     if (tally->left_ms == 0 || answer->left_ms < tally->left_ms)
@@ -194,7 +194,7 @@ enum rlock_status tally_count(struct tally *tally, struct quorum *quorum, answer
         }
         tally->gone_from |= (answers[i].kind == ANSWER_GONE ? 1U : 0) << i;
         if (is_granted(&answers[i]) && !is_alike(&answers[i], &tally->granted)) {
-            tally->odd |= 1U << i;
+            tally->inconsistent |= 1U << i;
             continue;
         }
         if ((read == answer_read_grant || read == answer_read_confirmation) &&

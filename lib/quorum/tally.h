@@ -21,9 +21,9 @@ struct tally {
     size_t same_fence;      /* of those who granted: with the greatest */
     size_t same_owner;      /* of those where somebody is in the way: who is in most of them */
     unsigned granted_by;    /* a bit for each member that granted, counted or not */
-    unsigned odd;           /* likewise that granted something else than most: it doesn't count */
+    unsigned inconsistent;  /* likewise that granted something else than most: it doesn't count */
     unsigned gone_from;     /* likewise where nobody has it */
-    int64_t asked_ms;       /* the earliest of those who granted */
+    int64_t sent_ms;        /* the earliest of those who granted */
     uint64_t fence;         /* the greatest, of those who granted or came too late */
     int64_t left_ms;        /* the least; 0: not told */
     int64_t young_ms;       /* until the last of the young ones counts */

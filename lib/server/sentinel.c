@@ -84,11 +84,11 @@ void sentinel_stop(struct sentinel *sentinel)
     sentinel->is_asking = false;
 }
 
-void sentinel_ask(struct sentinel *sentinel, int64_t until_ms)
+void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms)
 {
     size_t i;
 
-    sentinel->until_ms = until_ms;
+    sentinel->deadline_ms = deadline_ms;
     sentinel->patience_ms = rlock_clock_ms() + PATIENCE_MS;
     sentinel->is_asking = true;
     url_fini(&sentinel->named);
@@ -97,7 +97,7 @@ void sentinel_ask(struct sentinel *sentinel, int64_t until_ms)
 
         watcher->conn.tls = sentinel->tls;
         watcher->state = conn_ask(&watcher->conn, CONN_NOTHING, sentinel->question,
-                                  sentinel->question_bytes, until_ms, &watcher->err);
+                                  sentinel->question_bytes, deadline_ms, &watcher->err);
     }
 }
 
@@ -116,7 +116,7 @@ size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch)
 
 int64_t sentinel_wake_ms(const struct sentinel *sentinel)
 {
-    int64_t wake = sentinel->until_ms;
+    int64_t wake = sentinel->deadline_ms;
     size_t i;
 
     if (sentinel->named.host != NULL && sentinel->patience_ms < wake)
@@ -248,7 +248,7 @@ enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
         sentinel_stop(sentinel);
         return RLOCK_OK;
     }
-    if (is_waiting && now < sentinel->until_ms)
+    if (is_waiting && now < sentinel->deadline_ms)
         return RLOCK_PENDING;
     st = fault(sentinel, err);
     sentinel_stop(sentinel);

@@ -18,7 +18,7 @@ struct sentinel {
     size_t question_bytes;
     struct url wrong; /* the address that was found to be no primary; host NULL: none */
     struct url named; /* the same, named again: believed when nobody names another */
-    int64_t until_ms;
+    int64_t deadline_ms;
     int64_t patience_ms; /* when `named` is believed */
     bool is_asking;
 };
@@ -34,7 +34,7 @@ void sentinel_log_in(struct sentinel *sentinel, const char *password, struct log
 void sentinel_clear_password(struct sentinel *sentinel);
 
 /* sentinel_ask: begin to ask all of them, until a moment at the latest. */
-void sentinel_ask(struct sentinel *sentinel, int64_t until_ms);
+void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms);
 
 /* What the answers wait for: descriptors (returns how many), and a time to look again. */
 size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch);

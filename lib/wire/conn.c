@@ -77,8 +77,8 @@ static void conn_reset(struct conn *conn)
 void conn_fini(struct conn *conn)
 {
     conn_reset(conn);
-    free(conn->said);
-    conn->said = NULL;
+    free(conn->preamble_reply);
+    conn->preamble_reply = NULL;
     dial_fini(&conn->dial);
 }
 
@@ -135,7 +135,7 @@ static enum rlock_status write_greeting(struct conn *conn, struct rlock_error *e
     return st;
 }
 
-static enum rlock_status start_call(struct conn *conn, int64_t until_ms, struct rlock_error *err)
+static enum rlock_status start_call(struct conn *conn, int64_t deadline_ms, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_PENDING;
 
@@ -146,13 +146,13 @@ static enum rlock_status start_call(struct conn *conn, int64_t until_ms, struct 
     else if (conn->reply_bytes > 0)
         resp_allow(conn->resp, conn->reply_bytes);
     if (st == RLOCK_PENDING)
-        st = dial_start(&conn->dial, until_ms, err);
+        st = dial_start(&conn->dial, deadline_ms, err);
     if (st == RLOCK_PENDING)
         conn->phase = CONN_DIALING;
     return st;
 }
 
-static enum rlock_status say_first(enum conn_preamble first, char **out, size_t *out_bytes,
+static enum rlock_status say_first(enum conn_preamble preamble, char **out, size_t *out_bytes,
                                    struct rlock_error *err)
 {
     static const char *const words[][2] = {[CONN_ASKING] = {"ASKING"},
@@ -160,23 +160,23 @@ static enum rlock_status say_first(enum conn_preamble first, char **out, size_t 
                                            [CONN_TELL] = {"INFO", "server"}};
     struct request request;
 
-    if (first == CONN_NOTHING)
+    if (preamble == CONN_NOTHING)
         return RLOCK_OK;
-    request_begin(&request, words[first][0]);
-    if (words[first][1] != NULL)
-        request_add(&request, words[first][1]);
+    request_begin(&request, words[preamble][0]);
+    if (words[preamble][1] != NULL)
+        request_add(&request, words[preamble][1]);
     return resp_encode(&request, out, out_bytes, err);
 }
 
 /* The request behind what must be said first. */
-static enum rlock_status load(struct conn *conn, enum conn_preamble first, const char *bytes,
+static enum rlock_status load(struct conn *conn, enum conn_preamble preamble, const char *bytes,
                               size_t n, struct rlock_error *err)
 {
-    enum rlock_status st = say_first(first, &conn->out, &conn->out_bytes, err);
+    enum rlock_status st = say_first(preamble, &conn->out, &conn->out_bytes, err);
     char *whole = st == RLOCK_OK ? realloc(conn->out, conn->out_bytes + n) : NULL;
 
-    conn->first = first;
-    conn->is_first = first != CONN_NOTHING;
+    conn->preamble = preamble;
+    conn->expects_preamble_reply = preamble != CONN_NOTHING;
     if (whole == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     if (n > 0)
@@ -187,24 +187,24 @@ static enum rlock_status load(struct conn *conn, enum conn_preamble first, const
     return RLOCK_OK;
 }
 
-enum rlock_status conn_ask(struct conn *conn, enum conn_preamble first, const char *bytes, size_t n,
-                           int64_t connect_until_ms, struct rlock_error *err)
+enum rlock_status conn_ask(struct conn *conn, enum conn_preamble preamble, const char *bytes,
+                           size_t n, int64_t connect_deadline_ms, struct rlock_error *err)
 {
     enum rlock_status st;
 
     if (conn->phase == CONN_READY && !is_quiet(conn))
         conn_reset(conn);
-    if (conn->phase == CONN_CLOSED && conn->is_to_tell && first != CONN_ASKING)
-        first = CONN_TELL;
+    if (conn->phase == CONN_CLOSED && conn->is_to_tell && preamble != CONN_ASKING)
+        preamble = CONN_TELL;
     forget(&conn->out, &conn->out_bytes);
     conn->sent = 0;
-    conn->asked_ms = 0;
-    st = load(conn, first, bytes, n, err);
+    conn->sent_ms = 0;
+    st = load(conn, preamble, bytes, n, err);
     if (st == RLOCK_OK && conn->phase == CONN_CLOSED)
-        st = start_call(conn, connect_until_ms, err);
+        st = start_call(conn, connect_deadline_ms, err);
     else if (st == RLOCK_OK)
         st = RLOCK_PENDING;
-    if (st == RLOCK_PENDING && first == CONN_LOOK)
+    if (st == RLOCK_PENDING && preamble == CONN_LOOK)
         resp_allow(conn->resp, NODES_BYTES);
     if (st != RLOCK_PENDING)
         conn_reset(conn);
@@ -372,7 +372,8 @@ static enum rlock_status step_greeting(struct conn *conn, const struct reply **r
  */
 static bool is_kept_out(struct conn *conn, const struct reply *reply)
 {
-    if (!conn->is_first || conn->first != CONN_ASKING || reply_error(reply) == NULL)
+    if (!conn->expects_preamble_reply || conn->preamble != CONN_ASKING ||
+        reply_error(reply) == NULL)
         return false;
     conn->phase = CONN_GREETING; /* with an answer still to come it is of no more use */
     return true;
@@ -383,13 +384,14 @@ static void hear_first(struct conn *conn, const struct reply *reply)
     size_t n;
     const char *text = reply_text(reply, &n);
 
-    conn->is_first = false;
+    conn->expects_preamble_reply = false;
     if (conn->reply_bytes > 0)
         resp_allow(conn->resp, conn->reply_bytes);
-    free(conn->said);
-    conn->said = NULL;
-    if (conn->first == CONN_TELL || (conn->first == CONN_LOOK && text != NULL))
-        conn->said = strdup(text != NULL ? text : ""); /* who may not ask it is told nothing */
+    free(conn->preamble_reply);
+    conn->preamble_reply = NULL;
+    if (conn->preamble == CONN_TELL || (conn->preamble == CONN_LOOK && text != NULL))
+        conn->preamble_reply =
+            strdup(text != NULL ? text : ""); /* who may not ask it is told nothing */
 }
 
 static enum rlock_status step_request(struct conn *conn, const struct reply **reply,
@@ -398,8 +400,8 @@ static enum rlock_status step_request(struct conn *conn, const struct reply **re
     bool was_sent = conn->sent == conn->out_bytes;
     enum rlock_status st;
 
-    if (conn->asked_ms == 0)
-        conn->asked_ms = rlock_clock_ms();
+    if (conn->sent_ms == 0)
+        conn->sent_ms = rlock_clock_ms();
     st = send_rest(conn, conn->out, conn->out_bytes, err);
     if (st == RLOCK_OK && !was_sent) /* no answer can be here yet: who polls will be told */
         return RLOCK_PENDING;
@@ -407,7 +409,7 @@ static enum rlock_status step_request(struct conn *conn, const struct reply **re
         st = next_reply(conn, reply, err);
     if (st == RLOCK_OK && is_kept_out(conn, *reply))
         return RLOCK_OK;
-    if (st == RLOCK_OK && conn->is_first) {
+    if (st == RLOCK_OK && conn->expects_preamble_reply) {
         hear_first(conn, *reply);
         st = conn->is_alone ? st : next_reply(conn, reply, err);
     }
@@ -487,7 +489,7 @@ enum rlock_status conn_step(struct conn *conn, const struct reply **reply, struc
     if (st == RLOCK_PENDING && conn->phase == CONN_READY)
         st = step_request(conn, reply, err);
     if (st == RLOCK_E_CONFIG)
-        conn->asked_ms = 0; /* our certificate was refused: nothing was listened to */
+        conn->sent_ms = 0; /* our certificate was refused: nothing was listened to */
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
@@ -501,7 +503,7 @@ void conn_abandon(struct conn *conn, const struct request *undo)
     size_t n = 0;
     size_t done;
 
-    if (undo != NULL && delivered && conn->first == CONN_ASKING)
+    if (undo != NULL && delivered && conn->preamble == CONN_ASKING)
         st = say_first(CONN_ASKING, &bytes, &n, NULL);
     if (undo != NULL && delivered && st == RLOCK_OK)
         st = resp_encode(undo, &bytes, &n, NULL);

@@ -43,15 +43,15 @@ struct conn {
     int greetings;   /* replies the greeting still waits for */
     char *greeting;  /* AUTH, SELECT and ROLE, on their way */
     size_t greeting_bytes;
-    enum conn_preamble first;
-    bool is_first; /* its reply comes next */
-    bool is_alone; /* no request follows it */
-    char *said;    /* what came of CONN_LOOK or CONN_TELL; NULL: nothing */
-    char *out;     /* the request, encoded */
+    enum conn_preamble preamble;
+    bool expects_preamble_reply; /* its reply comes next */
+    bool is_alone;               /* no request follows it */
+    char *preamble_reply;        /* what came of CONN_LOOK or CONN_TELL; NULL: nothing */
+    char *out;                   /* the request, encoded */
     size_t out_bytes;
     size_t sent;        /* of what is being sent, greeting or request */
     size_t reply_bytes; /* the longest reply; 0: what is usual */
-    int64_t asked_ms;   /* just before the request's first byte was sent; 0: not yet */
+    int64_t sent_ms;    /* just before the request's first byte was sent; 0: not yet */
 };
 
 /*
@@ -72,12 +72,12 @@ bool conn_has_password(const struct conn *conn);
 
 /*
  * conn_ask: begin a request, on the standing connection if there is one, else
- * on a new one that must stand by `connect_until_ms`. Nothing may be under way.
+ * on a new one that must stand by `connect_deadline_ms`. Nothing may be under way.
  * `bytes` are a request as it was encoded; borrowed for the call. Without any, CONN_LOOK is all
  * that is asked, and its reply is the reply.
  */
-enum rlock_status conn_ask(struct conn *conn, enum conn_preamble first, const char *bytes, size_t n,
-                           int64_t connect_until_ms, struct rlock_error *err);
+enum rlock_status conn_ask(struct conn *conn, enum conn_preamble preamble, const char *bytes,
+                           size_t n, int64_t connect_deadline_ms, struct rlock_error *err);
 
 /* conn_stands: is there a connection that a request could be sent on at once? */
 bool conn_stands(const struct conn *conn);

@@ -120,7 +120,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 int64_t dial_wake_ms(const struct dial *dial)
 {
-    return earlier(earlier(dial->turn_ms, dial->spare_ms), dial->until_ms);
+    return earlier(earlier(dial->turn_ms, dial->spare_ms), dial->deadline_ms);
 }
 
 bool dial_is_resolving(const struct dial *dial)
@@ -207,7 +207,7 @@ static enum rlock_status try_address(struct dial *dial, const struct address *to
     stream.fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (stream.fd < 0)
         return err_set(err, RLOCK_E_SYSTEM, errno, "socket");
-    set_options(stream.fd, at->sa_family, dial->until_ms - rlock_clock_ms());
+    set_options(stream.fd, at->sa_family, dial->deadline_ms - rlock_clock_ms());
     if (connect(stream.fd, at, to->bytes) != 0 && errno != EINPROGRESS) {
         enum rlock_status st = err_set(err, RLOCK_E_UNREACHABLE, errno, "connect");
 
@@ -265,16 +265,16 @@ static enum rlock_status start_by_name(struct dial *dial, struct rlock_error *er
         return try_next(dial, st, err);
     dial->next = dial->known.n;
     if (dial->known.n > 0)
-        dial->spare_ms = now + (dial->until_ms - now) / 2;
+        dial->spare_ms = now + (dial->deadline_ms - now) / 2;
     if (dial->has_alias)
         dial->turn_ms = now + ATTEMPT_MS;
     return RLOCK_PENDING;
 }
 
-enum rlock_status dial_start(struct dial *dial, int64_t until_ms, struct rlock_error *err)
+enum rlock_status dial_start(struct dial *dial, int64_t deadline_ms, struct rlock_error *err)
 {
     dial_stop(dial);
-    dial->until_ms = until_ms;
+    dial->deadline_ms = deadline_ms;
     dial->turn_ms = dial->spare_ms = RLOCK_NEVER;
     dial->next = 0;
     dial->has_alias = dial->url->alias != NULL;

@@ -21,7 +21,7 @@ struct dial {
     bool is_shunned;     /* or last: the server there takes no locks */
     bool has_alias;      /* the other name of the URL was not taken up yet */
     size_t next;         /* index of the address to try next */
-    int64_t until_ms;    /* of the whole call */
+    int64_t deadline_ms; /* of the whole call */
     int64_t turn_ms;     /* when the next address is tried beside the others */
     int64_t spare_ms;    /* when those found last time are tried if the resolver is silent */
     size_t n_trying;
@@ -35,8 +35,8 @@ struct dial {
 void dial_init(struct dial *dial, const struct url *url);
 void dial_fini(struct dial *dial);
 
-/* dial_start: begin a call that must stand by `until_ms`. RLOCK_PENDING or a fault. */
-enum rlock_status dial_start(struct dial *dial, int64_t until_ms, struct rlock_error *err);
+/* dial_start: begin a call that must stand by `deadline_ms`. RLOCK_PENDING or a fault. */
+enum rlock_status dial_start(struct dial *dial, int64_t deadline_ms, struct rlock_error *err);
 
 /* What a call waits for: a descriptor, its poll events, and a time to look again. */
 int dial_fd(const struct dial *dial);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define REQUEST_WORDS (9 * RLOCK_KEYS_MAX + RLOCK_OUTER_MAX + 16)
+#define REQUEST_WORDS (9 * RLOCK_KEYS_MAX + RLOCK_PARENTS_MAX + 16)
 #define REQUEST_MADE (48 * RLOCK_KEYS_MAX + 512)
 
 /* One command; the words are borrowed until it is encoded. Begins with request_begin(). */

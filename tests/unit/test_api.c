@@ -8,7 +8,7 @@
 
 static const char *const the_key = "k";
 
-static const struct rlock_until once = {0, -1};
+static const struct rlock_deadline once = {0, -1};
 
 static struct rlock_config config_for(const char *const *url)
 {
@@ -17,15 +17,15 @@ static struct rlock_config config_for(const char *const *url)
         .n_urls = 1,
         .keys = &the_key,
         .n_keys = 1,
-        .timing = {.ttl_ms = 1000, .renew_ms = 300, .reply_ms = 300, .margin_ms = 250},
+        .timing = {.ttl_ms = 1000, .renew_ms = 300, .reply_ms = 300, .kill_margin_ms = 250},
         .holder = {.host = "h"},
         .connect_ms = 300,
     };
 }
 
-static struct rlock_until in(int64_t ms)
+static struct rlock_deadline in(int64_t ms)
 {
-    return (struct rlock_until){rlock_clock_ms() + ms, -1};
+    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 static int open_descriptors(void)
@@ -117,14 +117,14 @@ static void test_whole(void)
     is_int(rlock_acquire(lock, in(10000), &grant, &obstacle, NULL), RLOCK_OK,
            "who waits has the lock when it is free");
     ok(strlen(grant.token) == 32 && grant.fence == 1700000000000000 &&
-           grant.until_ms > rlock_clock_ms() && grant.until_ms <= rlock_clock_ms() + 1000,
+           grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000,
        "with token, fence and end");
     is_str(obstacle.holder, "", "nothing is in the way");
     if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the keeper starts")) {
         ok(read(events, &event, 0) == 0 &&
                poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
                read(events, &event, sizeof event) == (ssize_t)sizeof event &&
-               event.kind == RLOCK_KEPT_RENEWED && event.until_ms > grant.until_ms,
+               event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > grant.expires_ms,
            "and renews");
         rlock_unkeep(lock);
         rlock_unkeep(lock);
@@ -164,7 +164,7 @@ static void test_not_had(void)
     is_int(server_count(&server, ASKED_LEAVE), 1, "but the place in line is");
     if (pipe(stop) == 0) {
         ok(write(stop[1], "", 1) == 1 &&
-               rlock_acquire(lock, (struct rlock_until){RLOCK_NEVER, stop[0]}, &grant, NULL,
+               rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &grant, NULL,
                              NULL) == RLOCK_STOPPED,
            "for ever: until a descriptor says stop");
         close(stop[0]);
@@ -177,7 +177,7 @@ static void test_not_had(void)
 /* An attempt whose reply was lost is asked for again with the same token. */
 static void test_lost_reply(void)
 {
-    static const struct rlock_until *const untils[] = {&once, NULL};
+    static const struct rlock_deadline *const untils[] = {&once, NULL};
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -268,16 +268,16 @@ static void test_renew(void)
         const char *url = server.url;
         struct rlock_config config = config_for(&url);
         struct rlock *lock = NULL;
-        int64_t end_ms = 0;
+        int64_t expires_ms = 0;
 
         config.token = "0123456789abcdef0123456789abcdef";
         if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK, "by token"))
             continue;
-        is_int(rlock_renew(lock, 500, in(300), &end_ms, NULL), RLOCK_E_USAGE, "half a second");
-        okf(rlock_renew(lock, 0, in(300), &end_ms, NULL) == rows[i].st, "renewal %zu", i);
-        okf(end_ms == 0 ? rows[i].left_ms == 0
-                        : end_ms - rlock_clock_ms() <= rows[i].left_ms &&
-                              end_ms - rlock_clock_ms() > rows[i].left_ms - 5000,
+        is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE, "half a second");
+        okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st, "renewal %zu", i);
+        okf(expires_ms == 0 ? rows[i].left_ms == 0
+                            : expires_ms - rlock_clock_ms() <= rows[i].left_ms &&
+                                  expires_ms - rlock_clock_ms() > rows[i].left_ms - 5000,
             "for as long as the server says, less what is not certain");
         close_at(&server, lock);
     }

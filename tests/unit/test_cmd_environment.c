@@ -140,28 +140,28 @@ static void test_nested(void)
     environment_fini(&environment);
 }
 
-/* The tokens of outer locks are handed on, the nearest first, each once. */
-static void test_outer(void)
+/* The tokens of parent locks are handed on, the nearest first, each once. */
+static void test_parent(void)
 {
     static const char *const inherited[] = {
         "RLOCK_OUTER_TOKENS=11111111111111111111111111111111 half "
         "0123456789abcdef0123456789abcdef",
         "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
-    struct outer outer = environment_outer((char *const *)inherited);
+    struct parent parent = environment_parent((char *const *)inherited);
     struct environment environment;
 
-    is_int((int64_t)outer.n, 4, "all that is told is taken for a token");
-    is_str(outer.token[0], "22222222222222222222222222222222", "the nearest first");
-    outer_fini(&outer);
+    is_int((int64_t)parent.n, 4, "all that is told is taken for a token");
+    is_str(parent.token[0], "22222222222222222222222222222222", "the nearest first");
+    parent_fini(&parent);
     ok(make(&environment, inherited, false, true), "more are made");
     is_int(count(&environment, "RLOCK_OUTER_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
            1, "what can be a token is handed on, but ours");
     is_int(count(&environment, "RLOCK_SLOT=0"), 1, "a slot is told");
     environment_fini(&environment);
-    outer = environment_outer((char *const *)&inherited[2]);
-    is_int((int64_t)outer.n, 0, "no environment, no outer lock");
-    outer_fini(&outer);
+    parent = environment_parent((char *const *)&inherited[2]);
+    is_int((int64_t)parent.n, 0, "no environment, no outer lock");
+    parent_fini(&parent);
 }
 
 int main(void)
@@ -169,6 +169,6 @@ int main(void)
     test_passed(false);
     test_passed(true);
     test_nested();
-    test_outer();
+    test_parent();
     return done_testing();
 }

@@ -84,7 +84,7 @@ static void examine(size_t i)
 {
     struct server server = {
         .answers = {[ASKED_OTHER] = rows[i].answers, [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
-    struct rlock_until until = {rlock_clock_ms() + 20000, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
     const char *url = server.url;
     struct rlock_config config = {.urls = &url,
@@ -97,7 +97,7 @@ static void examine(size_t i)
     struct rlock_examiner examiner = {see, seen};
 
     if (server_start(&server) && rlock_open(&lock, &config, &err) == RLOCK_OK)
-        st = rlock_examine(lock, NULL, until, &examiner, &err);
+        st = rlock_examine(lock, NULL, deadline, &examiner, &err);
     okf(st == rows[i].st && strstr(seen, rows[i].seen) != NULL, "a server that says %s: %d %s: %s",
         rows[i].what, (int)st, err.text, seen);
     rlock_close(lock);

@@ -44,7 +44,7 @@ static void test_write(void)
     holder_info_write(card, &holder);
     is_str(card, "label=a%20b=c%25d%1B%FF%0A",
            "what is not known is left out; what could end a word or reach a terminal is escaped");
-    holder_info_write(card, &(struct rlock_holder){.label = "x kept=1", .is_kept = true});
+    holder_info_write(card, &(struct rlock_holder){.label = "x kept=1", .has_renewer = true});
     is_str(card, "label=x%20kept=1 kept=1", "that somebody renews it is a word of its own");
     holder_info_write(card, &(struct rlock_holder){.host = NULL});
     is_str(card, "", "nothing known, nothing written");

@@ -52,7 +52,7 @@ static enum rlock_status survey(enum survey what, const char *const *answers, st
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
     struct rlock_visitor visitor = {see_lock, see_waiter, seen};
-    struct rlock_until until = {rlock_clock_ms() + 20000, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
     const char *url = server.url;
     struct rlock_config config = {
@@ -65,11 +65,11 @@ static enum rlock_status survey(enum survey what, const char *const *answers, st
         return st;
     if (rlock_open(&lock, &config, &err) == RLOCK_OK) {
         if (what == INSPECT)
-            st = rlock_inspect(lock, "k", until, &visitor, &err);
+            st = rlock_inspect(lock, "k", deadline, &visitor, &err);
         else if (what == LIST)
-            st = rlock_list(lock, NULL, until, &visitor, &err);
+            st = rlock_list(lock, NULL, deadline, &visitor, &err);
         else
-            st = rlock_break(lock, "k", "n", until, &err);
+            st = rlock_break(lock, "k", "n", deadline, &err);
     }
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'), "a fault has a text: %s", err.text);
     rlock_close(lock);

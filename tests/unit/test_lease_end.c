@@ -58,10 +58,10 @@ static int64_t length_of(int64_t ttl_ms)
 }
 
 /* Sent not before the one and not after the other of these moments. */
-static void is_end(int64_t end_ms, int64_t ttl_ms, int64_t from_ms, int64_t read_ms,
+static void is_end(int64_t expires_ms, int64_t ttl_ms, int64_t from_ms, int64_t read_ms,
                    const char *what)
 {
-    int64_t sent_ms = end_ms - length_of(ttl_ms);
+    int64_t sent_ms = expires_ms - length_of(ttl_ms);
 
     if (okf(from_ms >= 0 && sent_ms >= from_ms && sent_ms <= read_ms,
             "%s: the end is counted from before the request was sent", what))
@@ -70,9 +70,9 @@ static void is_end(int64_t end_ms, int64_t ttl_ms, int64_t from_ms, int64_t read
            (long long)(sent_ms - from_ms), (long long)(sent_ms - read_ms));
 }
 
-static struct rlock_until in(int64_t ms)
+static struct rlock_deadline in(int64_t ms)
 {
-    return (struct rlock_until){rlock_clock_ms() + ms, -1};
+    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 static struct rlock_config config_for(const char *const *urls, size_t n)
@@ -82,7 +82,10 @@ static struct rlock_config config_for(const char *const *urls, size_t n)
         .n_urls = n,
         .keys = &the_key,
         .n_keys = 1,
-        .timing = {.ttl_ms = TTL_MS, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS, .margin_ms = 250},
+        .timing = {.ttl_ms = TTL_MS,
+                   .renew_ms = RENEW_MS,
+                   .reply_ms = REPLY_MS,
+                   .kill_margin_ms = 250},
         .holder = {.host = "h"},
         .connect_ms = PATIENCE_MS,
     };
@@ -113,23 +116,24 @@ static void close_one(struct one *one)
     server_stop(&one->server);
 }
 
-static enum rlock_status acquire(struct quorum *quorum, struct lease *lease, int64_t *end_ms)
+static enum rlock_status acquire(struct quorum *quorum, struct lease *lease, int64_t *expires_ms)
 {
     struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant grant = {.until_ms = 0};
+    struct rlock_grant grant = {.expires_ms = 0};
     int64_t block_ms = 0;
     enum rlock_status st =
         quorum_acquire(quorum, lease, in(PATIENCE_MS), &grant, &obstacle, &block_ms, NULL);
 
-    *end_ms = grant.until_ms;
+    *expires_ms = grant.expires_ms;
     return st;
 }
 
-static enum rlock_status renew(struct quorum *quorum, const struct lease *lease, int64_t *end_ms)
+static enum rlock_status renew(struct quorum *quorum, const struct lease *lease,
+                               int64_t *expires_ms)
 {
     bool restored;
 
-    return quorum_renew(quorum, lease, in(PATIENCE_MS), end_ms, &restored, NULL);
+    return quorum_renew(quorum, lease, in(PATIENCE_MS), expires_ms, &restored, NULL);
 }
 
 /* What differs on the server is one lease for those who hold it. */
@@ -154,7 +158,7 @@ static void test_kind(const struct kind *kind)
                                [ASKED_OTHER] = ANSWERS(LATE_BY(GRANT), LATE_BY(RENEWED))}}};
     struct rlock_config config = config_for(NULL, 1);
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
     config.keys = some_keys;
     config.n_keys = kind->n_keys;
@@ -163,12 +167,12 @@ static void test_kind(const struct kind *kind)
     config.protocol = kind->protocol;
     if (!open_one(&one, config))
         return;
-    okf(acquire(&one.quorum, &one.lease, &end_ms) == RLOCK_OK, "%s: granted", kind->name);
-    is_end(end_ms, TTL_MS, before,
+    okf(acquire(&one.quorum, &one.lease, &expires_ms) == RLOCK_OK, "%s: granted", kind->name);
+    is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0), kind->name);
     before = rlock_clock_ms();
-    okf(renew(&one.quorum, &one.lease, &end_ms) == RLOCK_OK, "%s: renewed", kind->name);
-    is_end(end_ms, TTL_MS, before,
+    okf(renew(&one.quorum, &one.lease, &expires_ms) == RLOCK_OK, "%s: renewed", kind->name);
+    is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_RENEW : ASKED_OTHER, is_one ? 0 : 1),
            kind->name);
     close_one(&one);
@@ -182,21 +186,21 @@ static void test_kinds(void)
         test_kind(&kinds[i]);
 }
 
-/* The lease is that of the outer rlock, which the request has extended. */
+/* The lease is that of the parent rlock, which the request has extended. */
 static void test_nested(void)
 {
-    static const char *const outer = TOKEN;
+    static const char *const parent = TOKEN;
     struct one one = {.server = {.answers = {[ASKED_OTHER] = ANSWERS(LATE_BY(GRANT_OUTER))}}};
     struct rlock_config config = config_for(NULL, 1);
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
-    config.outer = &outer;
-    config.n_outer = 1;
+    config.parent = &parent;
+    config.n_parents = 1;
     if (!open_one(&one, config))
         return;
-    is_int(acquire(&one.quorum, &one.lease, &end_ms), RLOCK_OK, "under an outer rlock");
-    is_end(end_ms, 6000, before, server_read_ms(&one.server, ASKED_OTHER, 0), "nested");
+    is_int(acquire(&one.quorum, &one.lease, &expires_ms), RLOCK_OK, "under an outer rlock");
+    is_end(expires_ms, 6000, before, server_read_ms(&one.server, ASKED_OTHER, 0), "nested");
     close_one(&one);
 }
 
@@ -214,13 +218,13 @@ static void test_stopped(void)
     struct watch told = {.by = {.asked = stop, .context = &ms}};
     struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT)}}};
     struct rlock_config config = config_for(NULL, 1);
-    int64_t end_ms;
+    int64_t expires_ms;
 
     config.timing.renew_ms = LATE_MS; /* an answer may take so long */
     if (!open_one(&one, config))
         return;
     one.quorum.told = &told;
-    ok(acquire(&one.quorum, &one.lease, &end_ms) != RLOCK_OK,
+    ok(acquire(&one.quorum, &one.lease, &expires_ms) != RLOCK_OK,
        "a grant that is read too long after it was asked for is none");
     close_one(&one);
 }
@@ -229,14 +233,14 @@ static void test_stopped_behind_send(void)
 {
     struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT)}}};
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
     if (!open_one(&one, config_for(NULL, 1)))
         return;
     stopped_ms = LATE_MS;
-    is_int(acquire(&one.quorum, &one.lease, &end_ms), RLOCK_OK, "stopped right behind a send");
+    is_int(acquire(&one.quorum, &one.lease, &expires_ms), RLOCK_OK, "stopped right behind a send");
     stopped_ms = 0;
-    is_end(end_ms, TTL_MS, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
+    is_end(expires_ms, TTL_MS, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
            "stopped right behind a send");
     close_one(&one);
 }
@@ -263,10 +267,10 @@ static void close_lock(struct server *server, struct rlock *lock)
 /* The end of a grant; 0: it was none. */
 static int64_t acquire_end(struct rlock *lock, const char *what)
 {
-    struct rlock_grant grant = {.until_ms = 0};
+    struct rlock_grant grant = {.expires_ms = 0};
 
     okf(rlock_acquire(lock, in(PATIENCE_MS), &grant, NULL, NULL) == RLOCK_OK, "%s: granted", what);
-    return grant.until_ms;
+    return grant.expires_ms;
 }
 
 /* An acquire that is sent more than once: the last request is the one that was executed. */
@@ -284,15 +288,15 @@ static void test_asked_again(void)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = rows[i].acquire}};
         struct rlock *lock = open_lock(&server, config_for(NULL, 1));
-        int64_t end_ms;
+        int64_t expires_ms;
         int last;
 
         if (lock == NULL)
             continue;
-        end_ms = acquire_end(lock, rows[i].name);
+        expires_ms = acquire_end(lock, rows[i].name);
         last = server_count(&server, ASKED_ACQUIRE) - 1;
         okf(last > 0, "%s: asked again", rows[i].name);
-        is_end(end_ms, TTL_MS, server_read_ms(&server, ASKED_ACQUIRE, last - 1),
+        is_end(expires_ms, TTL_MS, server_read_ms(&server, ASKED_ACQUIRE, last - 1),
                server_read_ms(&server, ASKED_ACQUIRE, last), rows[i].name);
         close_lock(&server, lock);
     }
@@ -303,12 +307,12 @@ static void test_woken(void)
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LATE_BY(GRANT)),
                                         [ASKED_WAKE] = ANSWERS(LATE_BY(WOKEN))}};
     struct rlock *lock = open_lock(&server, config_for(NULL, 1));
-    int64_t end_ms;
+    int64_t expires_ms;
 
     if (lock == NULL)
         return;
-    end_ms = acquire_end(lock, "woken in line");
-    is_end(end_ms, TTL_MS, server_read_ms(&server, ASKED_WAKE, 0) + LATE_MS,
+    expires_ms = acquire_end(lock, "woken in line");
+    is_end(expires_ms, TTL_MS, server_read_ms(&server, ASKED_WAKE, 0) + LATE_MS,
            server_read_ms(&server, ASKED_ACQUIRE, 1), "woken in line");
     close_lock(&server, lock);
 }
@@ -322,7 +326,7 @@ static void test_redirected(const char *way)
     const char *answers[] = {redirect, NULL};
     struct server here = {.answers = {[ASKED_ACQUIRE] = answers}};
     struct rlock *lock;
-    int64_t end_ms;
+    int64_t expires_ms;
 
     if (!ok(server_start(&there), "another server"))
         return;
@@ -330,8 +334,8 @@ static void test_redirected(const char *way)
              there.url + strlen("redis://"));
     lock = open_lock(&here, config_for(NULL, 1));
     if (lock != NULL) {
-        end_ms = acquire_end(lock, way);
-        is_end(end_ms, TTL_MS, server_read_ms(&here, ASKED_ACQUIRE, 0) + LATE_MS,
+        expires_ms = acquire_end(lock, way);
+        is_end(expires_ms, TTL_MS, server_read_ms(&here, ASKED_ACQUIRE, 0) + LATE_MS,
                server_read_ms(&there, ASKED_ACQUIRE, 0), way);
         close_lock(&here, lock);
     }
@@ -359,7 +363,7 @@ static void test_replicas(void)
     struct rlock_config config = config_for(NULL, 1);
     int64_t before = rlock_clock_ms();
     struct rlock *lock;
-    int64_t end_ms;
+    int64_t expires_ms;
     int events;
 
     config.replicas = 1;
@@ -367,13 +371,13 @@ static void test_replicas(void)
     lock = open_lock(&server, config);
     if (lock == NULL)
         return;
-    end_ms = acquire_end(lock, "replicas");
-    is_end(end_ms, TTL_MS, before, server_read_ms(&server, ASKED_ACQUIRE, 0),
+    expires_ms = acquire_end(lock, "replicas");
+    is_end(expires_ms, TTL_MS, before, server_read_ms(&server, ASKED_ACQUIRE, 0),
            "granted, and replicas have it");
     before = rlock_clock_ms();
     if (ok(rlock_keep(lock, &events, NULL) == RLOCK_OK, "kept")) {
-        end_ms = next_event(events).until_ms;
-        is_end(end_ms, TTL_MS, before, server_read_ms(&server, ASKED_RENEW, 0),
+        expires_ms = next_event(events).expires_ms;
+        is_end(expires_ms, TTL_MS, before, server_read_ms(&server, ASKED_RENEW, 0),
                "renewed, and replicas have it");
     }
     close_lock(&server, lock);
@@ -398,17 +402,17 @@ static void test_renew_by_token(void)
         struct rlock_config config = config_for(NULL, 1);
         int64_t before = rlock_clock_ms();
         struct rlock *lock;
-        int64_t end_ms = 0;
+        int64_t expires_ms = 0;
         int last;
 
         config.token = TOKEN;
         lock = open_lock(&server, config);
         if (lock == NULL)
             continue;
-        okf(rlock_renew(lock, rows[i].asks_ms, in(PATIENCE_MS), &end_ms, NULL) == RLOCK_OK,
+        okf(rlock_renew(lock, rows[i].asks_ms, in(PATIENCE_MS), &expires_ms, NULL) == RLOCK_OK,
             "%s: renewed", rows[i].name);
         last = server_count(&server, ASKED_RENEW) - 1;
-        is_end(end_ms, rows[i].ttl_ms,
+        is_end(expires_ms, rows[i].ttl_ms,
                last > 0 ? server_read_ms(&server, ASKED_RENEW, last - 1) : before,
                server_read_ms(&server, ASKED_RENEW, last), rows[i].name);
         close_lock(&server, lock);
@@ -432,12 +436,12 @@ static void test_keeper(void)
             "a keeper"))
         return;
     event = next_event(events);
-    is_end(event.until_ms, TTL_MS, sent_ms, server_read_ms(&one.server, ASKED_RENEW, 0),
+    is_end(event.expires_ms, TTL_MS, sent_ms, server_read_ms(&one.server, ASKED_RENEW, 0),
            "a renewal");
     while (event.kind == RLOCK_KEPT_RENEWED || event.kind == RLOCK_KEPT_TROUBLE)
         event = next_event(events);
     is_int(event.kind, RLOCK_KEPT_RESTORED, "another one, sent again after a lost reply");
-    is_end(event.until_ms, TTL_MS, server_read_ms(&one.server, ASKED_RENEW, 1),
+    is_end(event.expires_ms, TTL_MS, server_read_ms(&one.server, ASKED_RENEW, 1),
            server_read_ms(&one.server, ASKED_RENEW, 2), "what was put back");
     renewer_stop(&renewer);
     ok(renewer.renewed_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
@@ -514,7 +518,7 @@ static void test_majority(void)
 {
     static struct several several;
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
     several =
         (struct several){.server = {{.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
@@ -525,11 +529,11 @@ static void test_majority(void)
                                                  [ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED))}}}};
     if (!open_several(&several, NULL))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &end_ms), RLOCK_OK, "one of two is late");
-    is_end(end_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE), "a grant of both");
+    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK, "one of two is late");
+    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE), "a grant of both");
     before = rlock_clock_ms();
-    is_int(renew(&several.quorum, &several.lease, &end_ms), RLOCK_OK, "and once more");
-    is_end(end_ms, TTL_MS, before, first_read_ms(&several, ASKED_RENEW), "a renewal of both");
+    is_int(renew(&several.quorum, &several.lease, &expires_ms), RLOCK_OK, "and once more");
+    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_RENEW), "a renewal of both");
     close_several(&several);
 }
 
@@ -542,7 +546,7 @@ static void test_asked_in_turn(int late)
     const char *const *let_in = ANSWERS("+OK\r\n");
     const char *const *let_in_late = ANSWERS(LATE_BY("+OK\r\n"));
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
     int i;
 
     several = (struct several){.lease = {.n = 0}};
@@ -553,8 +557,9 @@ static void test_asked_in_turn(int late)
     }
     if (!open_several(&several, "pw"))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &end_ms), RLOCK_OK, "one of two is asked late");
-    is_end(end_ms, TTL_MS, before, server_read_ms(&several.server[1 - late], ASKED_ACQUIRE, 0),
+    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK,
+           "one of two is asked late");
+    is_end(expires_ms, TTL_MS, before, server_read_ms(&several.server[1 - late], ASKED_ACQUIRE, 0),
            "a grant of both");
     close_several(&several);
 }
@@ -563,7 +568,7 @@ static void test_second_round(void)
 {
     static struct several several;
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
     several =
         (struct several){.server = {{.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT)),
@@ -572,8 +577,9 @@ static void test_second_round(void)
                                                  [ASKED_CONFIRM] = ANSWERS(LATE_BY(NOTED))}}}};
     if (!open_several(&several, NULL))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &end_ms), RLOCK_OK, "two rounds, both late");
-    is_end(end_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE),
+    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK,
+           "two rounds, both late");
+    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE),
            "a grant that was noted");
     close_several(&several);
 }
@@ -590,7 +596,7 @@ static bool is_taken_back(void)
     const char *const *noted = ANSWERS(AFTER(1200, NOTED));
     const char *const *undone = ANSWERS(RELEASED);
     bool is_back = false;
-    int64_t end_ms;
+    int64_t expires_ms;
     int i;
 
     several = (struct several){.lease = {.n = 0}};
@@ -602,7 +608,7 @@ static bool is_taken_back(void)
     if (!open_several(&several, NULL))
         return false;
     several.quorum.timing.renew_ms = 1300;
-    ok(acquire(&several.quorum, &several.lease, &end_ms) != RLOCK_OK,
+    ok(acquire(&several.quorum, &several.lease, &expires_ms) != RLOCK_OK,
        "two rounds that take longer than one answer may are no grant");
     close_several(&several);
     for (i = 0; i < MEMBERS; i++)
@@ -632,14 +638,14 @@ static void test_uptime(void)
     static const char late[] = LATE_BY("$35\r\nrun_id:young\r\nuptime_in_seconds:5\r\n\r\n");
     static struct several several;
     int64_t before = rlock_clock_ms();
-    int64_t end_ms;
+    int64_t expires_ms;
 
     several =
         (struct several){.server = {{.info = late, .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD)}},
                                     {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(HELD))}}}};
     if (!open_several(&several, NULL))
         return;
-    (void)acquire(&several.quorum, &several.lease, &end_ms);
+    (void)acquire(&several.quorum, &several.lease, &expires_ms);
     is_str(several.quorum.member[0].identity.run_id, "young", "a member tells since when it runs");
     ok(several.quorum.member[0].identity.born_ms >= before + LATE_MS - (5 - 1) * 1000,
        "that is counted from its answer, and not from the request");

@@ -7,15 +7,15 @@
 #define SECRET "s3cret"
 #define REPLY_MS 100
 
-static void ask_and(struct member *member, const char *word, bool goes_on)
+static void ask_and(struct member *member, const char *word, bool may_learn_topology)
 {
     struct request request = {.n = 0};
 
     request_add(&request, word);
     member_ask(member, &request,
-               (struct member_limits){.connect_until_ms = rlock_clock_ms() + PATIENCE_MS,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
-                                      .goes_on = goes_on});
+                                      .may_learn_topology = may_learn_topology});
 }
 
 static void ask(struct member *member, const char *word)
@@ -69,10 +69,10 @@ static void test_answers(void)
     int64_t before = rlock_clock_ms();
     int fd = asked(&member, peer_address, NULL);
 
-    ok(member.state == RLOCK_PENDING && member_asked_ms(&member) >= before &&
-           member_asked_ms(&member) <= rlock_clock_ms(),
+    ok(member.state == RLOCK_PENDING && member_sent_ms(&member) >= before &&
+           member_sent_ms(&member) <= rlock_clock_ms(),
        "it is known since when a request is on its way");
-    is_int(member_deadline_ms(&member), member_asked_ms(&member) + REPLY_MS,
+    is_int(member_deadline_ms(&member), member_sent_ms(&member) + REPLY_MS,
            "and when it has taken too long");
     ok(member_wake_ms(&member) <= member_deadline_ms(&member), "it is looked at by then");
     peer_say(fd, ":1\r\n");
@@ -83,13 +83,13 @@ static void test_answers(void)
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
     ok(is_told(&member, RLOCK_E_SERVER, "the server says: OOM no"), "an error names the server");
-    is_int(member_asked_ms(&member), 0, "it was answered: nothing of it is on its way");
+    is_int(member_sent_ms(&member), 0, "it was answered: nothing of it is on its way");
     ask(&member, "PING");
     step(&member, A_WHILE_MS);
     shutdown(fd, SHUT_RDWR);
     step(&member, PATIENCE_MS);
     ok(is_told(&member, RLOCK_E_UNREACHABLE, ""), "no answer: unreachable");
-    ok(member_asked_ms(&member) != 0, "and whether it was executed is not known");
+    ok(member_sent_ms(&member) != 0, "and whether it was executed is not known");
     finish(&member, fd);
 }
 
@@ -149,8 +149,8 @@ static void test_late(void)
     finish(&member, fd);
 
     fd = asked(&member, peer_address, "pw");
-    is_int(member_asked_ms(&member), 0, "one that doesn't let us in is asked nothing");
-    is_int(member_deadline_ms(&member), member.limits.connect_until_ms,
+    is_int(member_sent_ms(&member), 0, "one that doesn't let us in is asked nothing");
+    is_int(member_deadline_ms(&member), member.limits.connect_deadline_ms,
            "and has as long as a call has");
     finish(&member, fd);
 }
@@ -205,7 +205,7 @@ static void test_password(void)
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
                strstr(member.err.text, SECRET) == NULL,
            "a server can't make us tell the password");
-        ok(conn_fd(&member.home->conn) < 0,
+        ok(conn_fd(&member.primary->conn) < 0,
            "and one that didn't take it is not talked to any more");
         finish(&member, fd);
     }
@@ -231,7 +231,7 @@ static const char *echoed(struct member *member, const char *password, int pad)
 /* Nor a part of it: where the text is cut, and where bytes of it are shown as others. */
 static void test_password_in_part(void)
 {
-    static const char odd[] = "geh\xc3\xa4\x01m" SECRET;
+    static const char inconsistent[] = "geh\xc3\xa4\x01m" SECRET;
     struct member member;
     bool is_told = false;
     int pad;
@@ -239,7 +239,8 @@ static void test_password_in_part(void)
     for (pad = 1; pad < 200; pad++)
         is_told = is_told || strstr(echoed(&member, SECRET, pad), "s3c") != NULL;
     ok(!is_told, "a password that is cut isn't told in part");
-    ok(strstr(echoed(&member, odd, 1), "geh") == NULL && strstr(member.err.text, SECRET) == NULL,
+    ok(strstr(echoed(&member, inconsistent, 1), "geh") == NULL &&
+           strstr(member.err.text, SECRET) == NULL,
        "nor one of any bytes");
 }
 
@@ -247,7 +248,7 @@ static void test_clock(void)
 {
     struct member member;
     int fd = asked(&member, peer_address, NULL);
-    int64_t sent = member_asked_ms(&member);
+    int64_t sent = member_sent_ms(&member);
 
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
@@ -290,7 +291,7 @@ static void test_moved(void)
         fd = peer_accept();
         step(&member, A_WHILE_MS);
         ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "moved: there with the password");
-        is_int(member_asked_ms(&member), 0, "nothing was asked yet");
+        is_int(member_sent_ms(&member), 0, "nothing was asked yet");
         peer_say(fd, "+OK\r\n");
         step(&member, A_WHILE_MS);
         ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "and then the same request");
@@ -305,7 +306,7 @@ static void test_moved(void)
 }
 
 /* Another request, which isn't the last one: what comes in is this, and is answered so. */
-static void goes_on(struct member *member, int fd, const char *what, const char *answer)
+static void may_learn_topology(struct member *member, int fd, const char *what, const char *answer)
 {
     ask_and(member, "ON", true);
     step(member, A_WHILE_MS);
@@ -327,15 +328,16 @@ static void test_look(void)
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    goes_on(&member, fd, ON, ":1\r\n");
+    may_learn_topology(&member, fd, ON, ":1\r\n");
     member.first_ms -= 10000; /* so long ago */
     ask(&member, "LAST");
     step(&member, A_WHILE_MS);
     ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "who asks for the last time doesn't look around");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    goes_on(&member, fd, NODES ON, "-ERR This instance has cluster support disabled\r\n:1\r\n");
-    goes_on(&member, fd, ON, ":1\r\n");
+    may_learn_topology(&member, fd, NODES ON,
+                       "-ERR This instance has cluster support disabled\r\n:1\r\n");
+    may_learn_topology(&member, fd, ON, ":1\r\n");
     finish(&member, fd);
 
     fd = asked(&member, peer_address, NULL);
@@ -347,9 +349,10 @@ static void test_look(void)
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a Cluster");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    goes_on(&member, fd, NODES ON, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
+    may_learn_topology(&member, fd, NODES ON,
+                       "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
     is_int((int64_t)member.cluster.n, 1, "what it shows is known from then on");
-    goes_on(&member, fd, ON, ":1\r\n");
+    may_learn_topology(&member, fd, ON, ":1\r\n");
     ask(&member, "LAST");
     step(&member, A_WHILE_MS);
     redirect(fd, "MOVED");
@@ -360,7 +363,8 @@ static void test_look(void)
     ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "it has moved");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    goes_on(&member, fd, NODES ON, "-ERR no\r\n:1\r\n"); /* who is asked anew may know more */
+    may_learn_topology(&member, fd, NODES ON,
+                       "-ERR no\r\n:1\r\n"); /* who is asked anew may know more */
     is_int((int64_t)member.cluster.n, 1 + 1, "what was known stays, as nothing else is told");
     finish(&member, fd);
 }
@@ -376,9 +380,9 @@ static void test_moved_without_end(void)
     if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a Cluster"))
         return;
     request_add(&request, "PING");
-    member_ask(
-        &member, &request,
-        (struct member_limits){.connect_until_ms = rlock_clock_ms() + 300, .reply_ms = REPLY_MS});
+    member_ask(&member, &request,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 300,
+                                      .reply_ms = REPLY_MS});
     while (member.state == RLOCK_PENDING && rlock_clock_ms() < member_deadline_ms(&member)) {
         struct pollfd calls = {.fd = peer_listener, .events = POLLIN};
 
@@ -440,7 +444,7 @@ static void test_ask(void)
     step(&member, A_WHILE_MS);
     ok(is_told(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
        "who may not ask is told so, and isn't sent back and forth");
-    is_int(member_asked_ms(&member), 0, "nothing of it was executed");
+    is_int(member_sent_ms(&member), 0, "nothing of it was executed");
     close(aside);
     finish(&member, fd);
 }
@@ -465,7 +469,7 @@ static void test_try_again(void)
     member_abandon(&member, NULL);
     ok(is_told(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
        "and when there is no more time, it is why");
-    is_int(member_asked_ms(&member), 0, "nothing of it was executed");
+    is_int(member_sent_ms(&member), 0, "nothing of it was executed");
     finish(&member, fd);
 }
 
@@ -479,7 +483,7 @@ static void test_absurd_clock(void)
 
     for (i = 0; i < sizeof times / sizeof times[0]; i++) {
         member_saw_clock(&member, times[i]);
-        (void)member_server_ms(&member, member_asked_ms(&member) + 1000);
+        (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
         ok(member.state == RLOCK_PENDING, "a server may say any time");
     }
     finish(&member, fd);

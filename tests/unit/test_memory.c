@@ -99,9 +99,9 @@ int __wrap_asprintf(char **text, const char *format, ...)
     return n;
 }
 
-static struct rlock_until in(int64_t ms)
+static struct rlock_deadline in(int64_t ms)
 {
-    return (struct rlock_until){rlock_clock_ms() + ms, -1};
+    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 static bool is_fault(enum rlock_status st)

@@ -47,9 +47,9 @@ static void close_round(struct round_of *round)
     server_stop(&round->server);
 }
 
-static struct rlock_until in(int64_t ms)
+static struct rlock_deadline in(int64_t ms)
 {
-    return (struct rlock_until){rlock_clock_ms() + ms, -1};
+    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 enum operation { ACQUIRE, RENEW, RELEASE };
@@ -93,7 +93,7 @@ static const struct {
 };
 
 static enum rlock_status operate(struct round_of *round, enum operation operation,
-                                 struct rlock_until until, struct rlock_error *err)
+                                 struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.fence = 0};
@@ -105,7 +105,8 @@ static enum rlock_status operate(struct round_of *round, enum operation operatio
 
     switch (operation) {
     case ACQUIRE:
-        st = quorum_acquire(&round->quorum, &round->lease, until, &grant, &obstacle, &block, err);
+        st =
+            quorum_acquire(&round->quorum, &round->lease, deadline, &grant, &obstacle, &block, err);
         if (st == RLOCK_BUSY)
             ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
                "it is told who is in the way, and for how long");
@@ -116,14 +117,14 @@ static enum rlock_status operate(struct round_of *round, enum operation operatio
             return st;
         is_str(grant.token, round->lease.token, "a grant has the token");
         ok(grant.fence == 1700000000000000, "and the fence");
-        end = grant.until_ms;
+        end = grant.expires_ms;
         break;
     case RENEW:
-        st = quorum_renew(&round->quorum, &round->lease, until, &end, &restored, err);
+        st = quorum_renew(&round->quorum, &round->lease, deadline, &end, &restored, err);
         break;
     case RELEASE:
     default:
-        return quorum_release(&round->quorum, &round->lease, until, err);
+        return quorum_release(&round->quorum, &round->lease, deadline, err);
     }
     if (st == RLOCK_OK)
         ok(end >= before + TTL_MS - 12 &&
@@ -195,7 +196,7 @@ static void test_stop(void)
         return;
     round.quorum.timing.renew_ms = round.quorum.timing.reply_ms = 60000;
     for (operation = ACQUIRE; operation <= RELEASE; operation++)
-        okf(operate(&round, operation, (struct rlock_until){RLOCK_NEVER, stop[0]}, NULL) ==
+        okf(operate(&round, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
                 RLOCK_STOPPED,
             "stops operation %d", operation);
     ok(rlock_clock_ms() - before < 30000, "at once, and not when it has taken too long");

@@ -79,10 +79,10 @@ static void test_renewals(void)
         int64_t read_ms = server_read_ms(&kept.server, ASKED_RENEW, (int)i);
 
         is_int(event.kind, wanted[i], "an event for each renewal");
-        ok(event.until_ms >= before + LENGTH_MS && event.until_ms <= read_ms + LENGTH_MS,
+        ok(event.expires_ms >= before + LENGTH_MS && event.expires_ms <= read_ms + LENGTH_MS,
            "the new end is counted from before the request was sent");
         is_str(event.text, "", "nothing is wrong");
-        before = event.until_ms - LENGTH_MS;
+        before = event.expires_ms - LENGTH_MS;
     }
     ok(server_count(&kept.server, ASKED_RENEW) <= (rlock_clock_ms() - started) / 89 + 1,
        "a renewal comes no sooner than its time after the last, less a tenth");
@@ -184,7 +184,7 @@ static void test_nobody_listens(void)
         poll(NULL, 0, 5);
     ok(true, "goes on renewing when no more of them fit");
     while (read(kept.events, &event, sizeof event) == (ssize_t)sizeof event && whole < 10000)
-        whole += event.kind == RLOCK_KEPT_RENEWED && event.until_ms > 0;
+        whole += event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > 0;
     ok(whole > 10, "and those that did fit are whole");
     end(&kept);
 }

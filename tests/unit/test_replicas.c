@@ -34,7 +34,7 @@ static void wait_for(size_t i)
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_OTHER] = ANSWERS(rows[i].answer)}};
     const char *url = server.url;
-    struct rlock_until until = {rlock_clock_ms() + 10000, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 10000, -1};
     struct rlock_obstacle obstacle;
     struct rlock_error err = {.text = ""};
     struct quorum quorum = {.n = 0};
@@ -53,11 +53,11 @@ static void wait_for(size_t i)
     bool good =
         server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
         members_open(&quorum, &config, NULL) == RLOCK_OK &&
-        quorum_acquire(&quorum, &lease, until, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
+        quorum_acquire(&quorum, &lease, deadline, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
-        conn_abandon(&quorum.member[0].home->conn, NULL);
-    good = good && replicas_have(&quorum, until, &err) == rows[i].st;
+        conn_abandon(&quorum.member[0].primary->conn, NULL);
+    good = good && replicas_have(&quorum, deadline, &err) == rows[i].st;
     okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
         (int)err.status, err.text);

@@ -82,7 +82,7 @@ static const char *const malformed_grants[] = {
     GRANT("0", "19", "0:42:1000\t0:42:1000"),
     GRANT("0", "26", "0:42:18446744073709551617x"),
     "*5\r\n:1\r\n:5\r\n$1\r\n0\r\n:0\r\n$9\r\n0:42:1000\r\n",
-    /* an outer lock in another mode: which one? */
+    /* an parent lock in another mode: which one? */
     "*2\r\n:-4\r\n:5\r\n",
     "*3\r\n:-4\r\n:5\r\n:0\r\n",
     "*3\r\n:-4\r\n:5\r\n:65\r\n",
@@ -236,7 +236,7 @@ static void test_grants(void)
                 "good grant: %s", good_grants[i].reply)) {
             is_int(answer.slot, good_grants[i].slot, "with the slot");
             is_int((int64_t)answer.n_holdings, (int64_t)good_grants[i].n, "and all locks");
-            is_int((int64_t)answer.holding[good_grants[i].n - 1].outer, (int64_t)last->outer,
+            is_int((int64_t)answer.holding[good_grants[i].n - 1].parent, (int64_t)last->parent,
                    "and by whom the last is held");
             ok(answer.holding[good_grants[i].n - 1].fence == last->fence, "and its fence");
             is_int(answer.holding[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");

@@ -32,7 +32,7 @@ static void test_open(void)
     if (is_int(open_for(&lease, "\xff\n{a}\x01", &err), RLOCK_OK, "a key of any bytes"))
         is_str(lease.lock[0].key[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
     lease_close(&lease);
-    ok(lease.token[0] == '\0' && lease.lock == NULL && lease.outer == NULL,
+    ok(lease.token[0] == '\0' && lease.lock == NULL && lease.parent == NULL,
        "nothing of it stays behind");
 }
 
@@ -105,7 +105,7 @@ static void test_requests(void)
 
 static const struct {
     enum rlock_queue queue;
-    bool is_once;
+    bool is_single_attempt;
     int64_t ticket;
     const char *way;
     const char *text;
@@ -142,7 +142,7 @@ static void test_waiting(void)
     lease.attempt = 7;
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         lease.queue = ways[i].queue;
-        lease.is_once = ways[i].is_once;
+        lease.is_single_attempt = ways[i].is_single_attempt;
         lease.ticket = ways[i].ticket;
         lease_ask_acquire(&lease, &request, &when);
         has_words(&request,
@@ -163,18 +163,18 @@ static void test_waiting(void)
     lease_close(&lease);
 }
 
-/* Several keys, in each mode, with what an outer rlock holds among them. */
+/* Several keys, in each mode, with what an parent rlock holds among them. */
 static void test_several(void)
 {
-    static const char outer[] = "0123456789abcdef0123456789abcdef";
+    static const char parent[] = "0123456789abcdef0123456789abcdef";
     static struct request request;
     const struct lease_when when = {.not_after_ms = 5};
     struct rlock_config config = {.keys = (const char *const[]){"k", "l", "k"},
                                   .n_keys = 2,
                                   .mode = RLOCK_SHARED,
                                   .unless_done = true,
-                                  .outer = (const char *const[]){"no token", outer},
-                                  .n_outer = 2,
+                                  .parent = (const char *const[]){"no token", parent},
+                                  .n_parents = 2,
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
     struct answer answer = {.n_holdings = 2, .holding = {{0, 9, 30000}, {1, 8, 5000}}};
@@ -186,14 +186,14 @@ static void test_several(void)
     lease_ask_acquire(&lease, &request, &when);
     has_words(&request,
               (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), lease.token, "0", CARD, "30000",
-                               "5", "fifo", "", "s", "1", outer, NULL},
+                               "5", "fifo", "", "s", "1", parent, NULL},
               "acquire: both, shared, unless done, below an outer one");
     lease_take(&lease, &answer, 10);
     ok(lease_is_ours(&lease) && lease_ttl_ms(&lease) == 5000, "one is ours, one the outer one's");
     lease_ask_renew(&lease, &request, &when);
     has_words(&request,
               (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", CARD, "s", "0", lease.token,
-                               "30000", "10", outer, "5000", "0", NULL},
+                               "30000", "10", parent, "5000", "0", NULL},
               "renew: each by its owner's token, for its own time");
     lease.ending = RLOCK_ENDS_REST;
     lease.stay_ms = 77;
@@ -202,7 +202,7 @@ static void test_several(void)
     has_words(&request,
               (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", CARD, NULL},
               "release: ours alone");
-    answer.holding[0].outer = 1;
+    answer.holding[0].parent = 1;
     lease_take(&lease, &answer, 10);
     ok(!lease_is_ours(&lease), "all may be the outer one's");
     lease_close(&lease);

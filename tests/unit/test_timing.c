@@ -9,13 +9,13 @@
 
 static bool fits(const struct rlock_timing *t)
 {
-    return timing_end(t, 0) >= t->renew_ms + 2 * t->reply_ms + t->grace_ms + t->margin_ms;
+    return timing_end(t, 0) >= t->renew_ms + 2 * t->reply_ms + t->grace_ms + t->kill_margin_ms;
 }
 
 static bool is_sane(const struct rlock_timing *t)
 {
     return t->renew_ms > 0 && t->renew_ms <= t->ttl_ms / 3 && t->reply_ms > 0 && t->grace_ms > 0 &&
-           t->grace_ms <= 5000 && t->margin_ms > 0;
+           t->grace_ms <= 5000 && t->kill_margin_ms > 0;
 }
 
 /* Every TTL to 100 s, then in steps of about 1 %, each with its own odd rest. */

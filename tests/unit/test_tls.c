@@ -207,7 +207,7 @@ static void test_never_plain(void)
         return;
     request_add(&request, "PING");
     member_ask(&member, &request,
-               (struct member_limits){.connect_until_ms = rlock_clock_ms() + PATIENCE_MS,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = PATIENCE_MS});
     fd = peer_accept();
     for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
