@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct rlock {
-    struct lease lease;
+    struct owner owner;
     struct quorum quorum;
     struct renewer renewer;
     struct rlock_grant grant;
@@ -70,11 +70,11 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     l->watch = config->watch;
     st = keep_passwords(l, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
-        st = lease_open(&l->lease, config, err);
+        st = owner_open(&l->owner, config, err);
     if (st == RLOCK_OK)
         st = members_open(&l->quorum, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
-        lease_join(&l->lease, l->quorum.list);
+        owner_join_quorum(&l->owner, l->quorum.list);
     if (st == RLOCK_OK)
         *lock = l;
     else
@@ -89,7 +89,7 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = wait_acquire(&lock->quorum, &lock->lease, deadline, &lock->grant, &seen, lock->watch, err);
+    st = wait_acquire(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen, lock->watch, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)
@@ -99,7 +99,7 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
 
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
 {
-    return renewer_start(&lock->renewer, &lock->quorum, &lock->lease, lock->grant.expires_ms,
+    return renewer_start(&lock->renewer, &lock->quorum, &lock->owner, lock->grant.expires_ms,
                          events, err);
 }
 
@@ -115,9 +115,9 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
 
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
-    for (i = 0; i < lock->lease.n; i++)
-        lock->lease.lock[i].ttl_ms = ttl_ms;
-    return wait_renew(&lock->quorum, &lock->lease, deadline, expires_ms, err);
+    for (i = 0; i < lock->owner.n; i++)
+        lock->owner.lock[i].ttl_ms = ttl_ms;
+    return wait_renew(&lock->quorum, &lock->owner, deadline, expires_ms, err);
 }
 
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
@@ -125,11 +125,11 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
 {
     if (ending != RLOCK_ENDS_FREE && (stay_ms < 1 || stay_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "a lock stays for 1ms to 30d");
-    if (!lease_is_ours(&lock->lease))
+    if (!owner_has_own_lock(&lock->owner))
         return RLOCK_OK;
-    lock->lease.ending = ending;
-    lock->lease.stay_ms = stay_ms;
-    return wait_release(&lock->quorum, &lock->lease, deadline, err);
+    lock->owner.ending = ending;
+    lock->owner.stay_ms = stay_ms;
+    return wait_release(&lock->quorum, &lock->owner, deadline, err);
 }
 
 void rlock_close(struct rlock *lock)
@@ -138,7 +138,7 @@ void rlock_close(struct rlock *lock)
         return;
     renewer_stop(&lock->renewer);
     members_close(&lock->quorum);
-    lease_close(&lock->lease);
+    owner_close(&lock->owner);
     clear(lock->password);
     clear(lock->sentinel_password);
     free(lock->password);

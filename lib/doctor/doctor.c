@@ -173,14 +173,14 @@ static enum rlock_status try_alone(struct probe *probe, const struct request *re
 }
 
 /* What is asked beside scripts, and by which option each is needed. */
-static enum rlock_status try_waiting(struct probe *probe, const struct lease *lease, char *text,
+static enum rlock_status try_waiting(struct probe *probe, const struct owner *owner, char *text,
                                      size_t room)
 {
-    struct lease_when when = {.block_ms = 10};
+    struct requests_params when = {.block_ms = 10};
     struct request request;
     enum rlock_status st;
 
-    lease_ask_wake(lease, &request, &when);
+    requests_wait(owner, &request, &when);
     st = try_alone(probe, &request, BLOCK_MS, "BLPOP for waiting", text, room);
     request_begin(&request, "ASKING");
     if (st == RLOCK_OK && probe->is_cluster)
@@ -291,22 +291,22 @@ static enum rlock_status tell_rights(struct probe *probe)
     const struct reply *reply = NULL;
     struct rights rights = {.needed = ""};
     struct request request;
-    struct lease lease;
+    struct owner owner;
     enum rlock_status st;
     int i;
 
-    st = lease_open(&lease, &config, &probe->err);
+    st = owner_open(&owner, &config, &probe->err);
     if (st != RLOCK_OK)
         goto out;
     script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS, false);
     for (i = 0; i < SCRIPT_KEYS; i++)
-        request_add(&request, lease.lock[0].key[i]);
-    request_add(&request, lease.token);
+        request_add(&request, owner.lock[0].key[i]);
+    request_add(&request, owner.token);
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_report(reply)) {
         read_report(&rights, reply);
         if (*rights.keys == '\0' && *rights.state == '\0')
-            st = try_waiting(probe, &lease, rights.needed, sizeof rights.needed);
+            st = try_waiting(probe, &owner, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
     } else if (probe_is_denied(probe,
@@ -320,7 +320,7 @@ static enum rlock_status tell_rights(struct probe *probe)
     if (st == RLOCK_OK)
         tell_what_is_missing(probe, &rights);
 out:
-    lease_close(&lease);
+    owner_close(&owner);
     return st;
 }
 

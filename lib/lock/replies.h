@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replies: what the replies of the scripts mean. */
-#ifndef ANSWER_H
-#define ANSWER_H
+#ifndef REPLIES_H
+#define REPLIES_H
 
 #include "wire/resp.h"
 

@@ -23,7 +23,7 @@ static const char *const key_kinds[SCRIPT_KEYS] = {
     [KEY_HOLDERS] = "holders", [KEY_CARDS] = "holder-info",
 };
 
-static bool name_keys(struct lease_lock *lock, const char *key, const char *token)
+static bool name_keys(struct owner_lock *lock, const char *key, const char *token)
 {
     char *prefix = slot_helper_key("wake:", key);
     size_t bytes = prefix == NULL ? 0 : strlen(prefix) + RLOCK_TOKEN_BYTES + 1;
@@ -43,7 +43,7 @@ static bool name_keys(struct lease_lock *lock, const char *key, const char *toke
     return lock->wake_key != NULL;
 }
 
-static enum rlock_status open_locks(struct lease *lease, const struct rlock_config *config,
+static enum rlock_status open_locks(struct owner *owner, const struct rlock_config *config,
                                     struct rlock_error *err)
 {
     size_t i;
@@ -51,8 +51,8 @@ static enum rlock_status open_locks(struct lease *lease, const struct rlock_conf
 
     if (config->n_keys < 1 || config->n_keys > RLOCK_KEYS_MAX)
         return err_set(err, RLOCK_E_USAGE, 0, "1 to %d keys are needed", RLOCK_KEYS_MAX);
-    lease->lock = calloc(config->n_keys, sizeof *lease->lock);
-    if (lease->lock == NULL)
+    owner->lock = calloc(config->n_keys, sizeof *owner->lock);
+    if (owner->lock == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     for (i = 0; i < config->n_keys; i++) {
         const char *key = config->keys[i];
@@ -66,9 +66,9 @@ static enum rlock_status open_locks(struct lease *lease, const struct rlock_conf
         for (j = 0; j < i; j++)
             if (strcmp(key, config->keys[j]) == 0)
                 return err_set(err, RLOCK_E_USAGE, 0, "one key is given twice");
-        lease->n++;
-        lease->lock[i].ttl_ms = lease->ttl_ms;
-        if (!name_keys(&lease->lock[i], key, lease->token))
+        owner->n++;
+        owner->lock[i].ttl_ms = owner->ttl_ms;
+        if (!name_keys(&owner->lock[i], key, owner->token))
             return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
     return RLOCK_OK;
@@ -81,60 +81,60 @@ static bool is_token(const char *text)
 }
 
 /* A token of our own, or that of a lease which was granted elsewhere. */
-static enum rlock_status set_token(struct lease *lease, const struct rlock_config *config,
+static enum rlock_status set_token(struct owner *owner, const struct rlock_config *config,
                                    struct rlock_error *err)
 {
     if (config->token == NULL)
-        return random_token(lease->token, err);
+        return random_token(owner->token, err);
     if (!is_token(config->token))
         return err_set(err, RLOCK_LOST, 0, "no lock has such a token: it is %d hexadecimal digits",
                        RLOCK_TOKEN_BYTES);
-    memcpy(lease->token, config->token, sizeof lease->token);
-    lease->is_adopted = true;
+    memcpy(owner->token, config->token, sizeof owner->token);
+    owner->is_adopted = true;
     return RLOCK_OK;
 }
 
-static enum rlock_status keep_parent(struct lease *lease, const struct rlock_config *config,
+static enum rlock_status keep_parent(struct owner *owner, const struct rlock_config *config,
                                      struct rlock_error *err)
 {
     size_t i;
 
     if (config->n_parents == 0)
         return RLOCK_OK;
-    lease->parent = calloc(config->n_parents, sizeof *lease->parent);
-    if (lease->parent == NULL)
+    owner->parent = calloc(config->n_parents, sizeof *owner->parent);
+    if (owner->parent == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     for (i = 0; i < config->n_parents && i < RLOCK_PARENTS_MAX; i++)
         if (is_token(config->parent[i]))
-            memcpy(lease->parent[lease->n_parents++], config->parent[i], sizeof *lease->parent);
+            memcpy(owner->parent[owner->n_parents++], config->parent[i], sizeof *owner->parent);
     return RLOCK_OK;
 }
 
 /* The older protocol has no words for anything but one owner of one key. */
-static enum rlock_status set_time(struct lease *lease, const struct rlock_config *config,
+static enum rlock_status set_time(struct owner *owner, const struct rlock_config *config,
                                   struct rlock_error *err)
 {
     if (config->n_keys != 1 || config->mode != RLOCK_EXCLUSIVE || config->unless_done)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "a lock that is a timestamp is one key, held alone, and never done");
-    lease->is_time = true;
-    lease->queue = RLOCK_QUEUE_NONE;
-    snprintf(lease->wanted, sizeof lease->wanted, "%s",
+    owner->is_time = true;
+    owner->queue = RLOCK_QUEUE_NONE;
+    snprintf(owner->wanted, sizeof owner->wanted, "%s",
              config->protocol == RLOCK_PROTOCOL_TIME_S ? "s" : "ms");
     return RLOCK_OK;
 }
 
-static enum rlock_status set_mode(struct lease *lease, const struct rlock_config *config,
+static enum rlock_status set_mode(struct owner *owner, const struct rlock_config *config,
                                   struct rlock_error *err)
 {
     if (config->protocol != RLOCK_PROTOCOL_TOKEN)
-        return set_time(lease, config, err);
+        return set_time(owner, config, err);
     switch (config->mode) {
     case RLOCK_EXCLUSIVE:
-        snprintf(lease->wanted, sizeof lease->wanted, "x");
+        snprintf(owner->wanted, sizeof owner->wanted, "x");
         return RLOCK_OK;
     case RLOCK_SHARED:
-        snprintf(lease->wanted, sizeof lease->wanted, "s");
+        snprintf(owner->wanted, sizeof owner->wanted, "s");
         return RLOCK_OK;
     case RLOCK_SLOTS:
         break;
@@ -143,132 +143,132 @@ static enum rlock_status set_mode(struct lease *lease, const struct rlock_config
         return err_set(err, RLOCK_E_USAGE, 0, "slots: 1 to %d are possible", RLOCK_SLOTS_MAX);
     if (config->n_keys != 1)
         return err_set(err, RLOCK_E_USAGE, 0, "slots are those of one key");
-    snprintf(lease->wanted, sizeof lease->wanted, "%d", (int)config->n_slots);
+    snprintf(owner->wanted, sizeof owner->wanted, "%d", (int)config->n_slots);
     return RLOCK_OK;
 }
 
-enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
+enum rlock_status owner_open(struct owner *owner, const struct rlock_config *config,
                              struct rlock_error *err)
 {
     enum rlock_status st;
 
-    *lease = (struct lease){.ttl_ms = config->timing.ttl_ms,
+    *owner = (struct owner){.ttl_ms = config->timing.ttl_ms,
                             .queue = config->queue,
                             .has_renewer = config->holder.has_renewer,
                             .only_parents = config->only_parents,
                             .unless_done = config->unless_done};
-    st = set_mode(lease, config, err);
+    st = set_mode(owner, config, err);
     if (st == RLOCK_OK)
-        st = set_token(lease, config, err);
+        st = set_token(owner, config, err);
     if (st == RLOCK_OK)
-        st = keep_parent(lease, config, err);
+        st = keep_parent(owner, config, err);
     if (st == RLOCK_OK)
-        st = open_locks(lease, config, err);
-    holder_info_write(lease->card, &config->holder);
+        st = open_locks(owner, config, err);
+    holder_info_write(owner->card, &config->holder);
     return st;
 }
 
-void lease_close(struct lease *lease)
+void owner_close(struct owner *owner)
 {
     size_t lock;
     int i;
 
-    for (lock = 0; lock < lease->n; lock++) {
+    for (lock = 0; lock < owner->n; lock++) {
         for (i = 0; i < SCRIPT_KEYS; i++)
-            free(lease->lock[lock].key[i]);
-        free(lease->lock[lock].wake_key);
+            free(owner->lock[lock].key[i]);
+        free(owner->lock[lock].wake_key);
     }
-    free(lease->lock);
-    if (lease->parent != NULL)
-        explicit_bzero(lease->parent, lease->n_parents * sizeof *lease->parent);
-    free(lease->parent);
-    explicit_bzero(lease, sizeof *lease);
+    free(owner->lock);
+    if (owner->parent != NULL)
+        explicit_bzero(owner->parent, owner->n_parents * sizeof *owner->parent);
+    free(owner->parent);
+    explicit_bzero(owner, sizeof *owner);
 }
 
-void lease_join(struct lease *lease, const char *list)
+void owner_join_quorum(struct owner *owner, const char *list)
 {
-    size_t used = strlen(lease->card);
+    size_t used = strlen(owner->card);
 
-    lease->is_voted = list[0] != '\0';
-    if (lease->is_voted)
-        snprintf(lease->card + used, sizeof lease->card - used, "%smembers=%s", used > 0 ? " " : "",
+    owner->is_voted = list[0] != '\0';
+    if (owner->is_voted)
+        snprintf(owner->card + used, sizeof owner->card - used, "%smembers=%s", used > 0 ? " " : "",
                  list);
 }
 
-void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence)
+void owner_take_grant(struct owner *owner, const struct answer *answer, uint64_t fence)
 {
     size_t i;
 
-    lease->slot = answer->slot;
-    for (i = 0; i < lease->n; i++) {
-        struct lease_lock *lock = &lease->lock[i];
-        bool is_told = i < answer->n_holdings && answer->holding[i].parent <= lease->n_parents;
+    owner->slot = answer->slot;
+    for (i = 0; i < owner->n; i++) {
+        struct owner_lock *lock = &owner->lock[i];
+        bool is_told = i < answer->n_holdings && answer->holding[i].parent <= owner->n_parents;
 
         lock->parent = is_told ? answer->holding[i].parent : 0;
         lock->fence = lock->parent > 0 ? 0 : fence; /* what is not ours we never put back */
-        lock->ttl_ms = lock->parent > 0 ? answer->holding[i].ttl_ms : lease->ttl_ms;
+        lock->ttl_ms = lock->parent > 0 ? answer->holding[i].ttl_ms : owner->ttl_ms;
     }
 }
 
-bool lease_is_ours(const struct lease *lease)
+bool owner_has_own_lock(const struct owner *owner)
 {
     size_t i;
 
-    for (i = 0; i < lease->n; i++)
-        if (lease->lock[i].parent == 0)
+    for (i = 0; i < owner->n; i++)
+        if (owner->lock[i].parent == 0)
             return true;
     return false;
 }
 
-bool lease_has_parent(const struct lease *lease)
+bool owner_has_parent_lock(const struct owner *owner)
 {
     size_t i;
 
-    for (i = 0; i < lease->n; i++)
-        if (lease->lock[i].parent > 0)
+    for (i = 0; i < owner->n; i++)
+        if (owner->lock[i].parent > 0)
             return true;
     return false;
 }
 
-uint32_t lease_parent_keys(const struct lease *lease)
+uint32_t owner_parent_keys(const struct owner *owner)
 {
     uint32_t keys = 0;
     size_t i;
 
-    for (i = 0; i < lease->n && i < RLOCK_KEYS_MAX; i++)
-        keys |= (uint32_t)(lease->lock[i].parent > 0) << i;
+    for (i = 0; i < owner->n && i < RLOCK_KEYS_MAX; i++)
+        keys |= (uint32_t)(owner->lock[i].parent > 0) << i;
     return keys;
 }
 
-const char *lease_token(const struct lease *lease)
+const char *owner_held_token(const struct owner *owner)
 {
-    return lease_is_ours(lease) ? lease->token : lease->parent[lease->lock[0].parent - 1];
+    return owner_has_own_lock(owner) ? owner->token : owner->parent[owner->lock[0].parent - 1];
 }
 
-int64_t lease_ttl_ms(const struct lease *lease)
+int64_t owner_granted_ttl_ms(const struct owner *owner)
 {
-    int64_t shortest = lease->lock[0].ttl_ms;
+    int64_t shortest = owner->lock[0].ttl_ms;
     size_t i;
 
-    for (i = 1; i < lease->n; i++)
-        if (lease->lock[i].ttl_ms < shortest)
-            shortest = lease->lock[i].ttl_ms;
+    for (i = 1; i < owner->n; i++)
+        if (owner->lock[i].ttl_ms < shortest)
+            shortest = owner->lock[i].ttl_ms;
     return shortest;
 }
 
-static const char *way_to_wait(const struct lease *lease)
+static const char *way_to_wait(const struct owner *owner)
 {
     static const char *const ways[] = {
         [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
 
-    if (lease->only_parents)
+    if (owner->only_parents)
         return "outer";
-    return lease->is_single_attempt && lease->queue != RLOCK_QUEUE_NONE ? "try"
-                                                                        : ways[lease->queue];
+    return owner->is_single_attempt && owner->queue != RLOCK_QUEUE_NONE ? "try"
+                                                                        : ways[owner->queue];
 }
 
 /* A script over all locks, or over those alone that are ours. */
-static void begin(const struct lease *lease, struct request *request, enum script script,
+static void begin(const struct owner *owner, struct request *request, enum script script,
                   bool only_ours)
 {
     static const enum script of_time[] = {[SCRIPT_ACQUIRE] = SCRIPT_STAMP_ACQUIRE,
@@ -278,154 +278,154 @@ static void begin(const struct lease *lease, struct request *request, enum scrip
     size_t lock;
     int i;
 
-    for (lock = 0; lock < lease->n; lock++)
-        n += !only_ours || lease->lock[lock].parent == 0;
-    script_request(request, lease->is_time ? of_time[script] : script, n * SCRIPT_KEYS,
-                   lease->attempt > 1 || lease->is_voted);
-    for (lock = 0; lock < lease->n; lock++)
-        for (i = 0; i < SCRIPT_KEYS && (!only_ours || lease->lock[lock].parent == 0); i++)
-            request_add(request, lease->lock[lock].key[i]);
+    for (lock = 0; lock < owner->n; lock++)
+        n += !only_ours || owner->lock[lock].parent == 0;
+    script_request(request, owner->is_time ? of_time[script] : script, n * SCRIPT_KEYS,
+                   owner->attempt > 1 || owner->is_voted);
+    for (lock = 0; lock < owner->n; lock++)
+        for (i = 0; i < SCRIPT_KEYS && (!only_ours || owner->lock[lock].parent == 0); i++)
+            request_add(request, owner->lock[lock].key[i]);
 }
 
-void lease_ask_acquire(const struct lease *lease, struct request *request,
-                       const struct lease_when *when)
+void requests_acquire(const struct owner *owner, struct request *request,
+                      const struct requests_params *when)
 {
     size_t i;
 
-    begin(lease, request, SCRIPT_ACQUIRE, false);
-    request_add(request, lease->token);
-    request_add_format(request, "%" PRId64, lease->attempt);
-    request_add(request, lease->card);
-    request_add_format(request, "%" PRId64, lease->ttl_ms);
+    begin(owner, request, SCRIPT_ACQUIRE, false);
+    request_add(request, owner->token);
+    request_add_format(request, "%" PRId64, owner->attempt);
+    request_add(request, owner->card);
+    request_add_format(request, "%" PRId64, owner->ttl_ms);
     request_add_format(request, "%" PRId64, when->not_after_ms);
-    request_add(request, way_to_wait(lease));
-    if (lease->ticket > 0)
-        request_add_format(request, "%" PRId64, lease->ticket);
+    request_add(request, way_to_wait(owner));
+    if (owner->ticket > 0)
+        request_add_format(request, "%" PRId64, owner->ticket);
     else
         request_add(request, "");
-    request_add(request, lease->wanted);
-    request_add(request, lease->unless_done ? "1" : "");
-    for (i = 0; i < lease->n_parents; i++)
-        request_add(request, lease->parent[i]);
+    request_add(request, owner->wanted);
+    request_add(request, owner->unless_done ? "1" : "");
+    for (i = 0; i < owner->n_parents; i++)
+        request_add(request, owner->parent[i]);
 }
 
-void lease_ask_confirm(const struct lease *lease, struct request *request,
-                       const struct lease_when *when)
+void requests_confirm(const struct owner *owner, struct request *request,
+                      const struct requests_params *when)
 {
-    begin(lease, request, SCRIPT_CONFIRM, true);
-    request_add(request, lease->token);
+    begin(owner, request, SCRIPT_CONFIRM, true);
+    request_add(request, owner->token);
     request_add_format(request, "%" PRIu64, when->fence);
-    request_add_format(request, "%" PRId64, lease->ttl_ms);
+    request_add_format(request, "%" PRId64, owner->ttl_ms);
 }
 
-void lease_ask_renew(const struct lease *lease, struct request *request,
-                     const struct lease_when *when)
+void requests_renew(const struct owner *owner, struct request *request,
+                    const struct requests_params *when)
 {
     size_t i;
 
-    begin(lease, request, SCRIPT_RENEW, false);
+    begin(owner, request, SCRIPT_RENEW, false);
     request_add_format(request, "%" PRId64, when->not_after_ms);
-    request_add(request, lease->card);
-    request_add(request, lease->wanted);
-    request_add_format(request, "%" PRId64, lease->slot);
-    for (i = 0; i < lease->n; i++) {
-        const struct lease_lock *lock = &lease->lock[i];
+    request_add(request, owner->card);
+    request_add(request, owner->wanted);
+    request_add_format(request, "%" PRId64, owner->slot);
+    for (i = 0; i < owner->n; i++) {
+        const struct owner_lock *lock = &owner->lock[i];
 
-        request_add(request, lock->parent > 0 ? lease->parent[lock->parent - 1] : lease->token);
+        request_add(request, lock->parent > 0 ? owner->parent[lock->parent - 1] : owner->token);
         request_add_format(request, "%" PRId64, lock->ttl_ms);
         request_add_format(request, "%" PRIu64, lock->fence);
     }
 }
 
 /* Which value is ours: all that the token wrote, or what one attempt wrote. */
-static void add_prefix(struct request *request, const struct lease *lease, bool is_attempt)
+static void add_prefix(struct request *request, const struct owner *owner, bool is_attempt)
 {
     if (is_attempt)
-        request_add_format(request, "%s v1 try=%" PRId64 " ", lease->token, lease->attempt);
+        request_add_format(request, "%s v1 try=%" PRId64 " ", owner->token, owner->attempt);
     else
-        request_add_format(request, "%s ", lease->token);
+        request_add_format(request, "%s ", owner->token);
 }
 
-static uint64_t fence_of(const struct lease *lease)
+static uint64_t fence_of(const struct owner *owner)
 {
     uint64_t fence = 0;
     size_t i;
 
-    for (i = 0; i < lease->n; i++)
-        if (lease->lock[i].fence > fence)
-            fence = lease->lock[i].fence;
+    for (i = 0; i < owner->n; i++)
+        if (owner->lock[i].fence > fence)
+            fence = owner->lock[i].fence;
     return fence;
 }
 
-void lease_ask_release(const struct lease *lease, struct request *request,
-                       const struct lease_when *when)
+void requests_release(const struct owner *owner, struct request *request,
+                      const struct requests_params *when)
 {
     static const char *const endings[] = {
         [RLOCK_ENDS_FREE] = "", [RLOCK_ENDS_REST] = "rest", [RLOCK_ENDS_DONE] = "done"};
 
     (void)when;
-    begin(lease, request, SCRIPT_RELEASE, true);
-    add_prefix(request, lease, false);
-    request_add_format(request, "%" PRIu64, fence_of(lease));
+    begin(owner, request, SCRIPT_RELEASE, true);
+    add_prefix(request, owner, false);
+    request_add_format(request, "%" PRIu64, fence_of(owner));
     request_add(request,
-                lease->has_renewer || (lease->is_voted && !lease->is_adopted) ? lease->token : "");
-    request_add(request, endings[lease->ending]);
-    request_add_format(request, "%" PRId64, lease->stay_ms);
-    request_add(request, lease->card);
+                owner->has_renewer || (owner->is_voted && !owner->is_adopted) ? owner->token : "");
+    request_add(request, endings[owner->ending]);
+    request_add_format(request, "%" PRId64, owner->stay_ms);
+    request_add(request, owner->card);
 }
 
 /* Take back what was never reported; the leaver leaves the line as well. */
-static void ask_back(const struct lease *lease, struct request *request, bool is_attempt)
+static void ask_back(const struct owner *owner, struct request *request, bool is_attempt)
 {
-    begin(lease, request, SCRIPT_RELEASE, false);
-    add_prefix(request, lease, is_attempt);
+    begin(owner, request, SCRIPT_RELEASE, false);
+    add_prefix(request, owner, is_attempt);
     request_add(request, "");
-    request_add(request, is_attempt ? "" : lease->token);
+    request_add(request, is_attempt ? "" : owner->token);
     request_add(request, "");
 }
 
-void lease_ask_undo(const struct lease *lease, struct request *request,
-                    const struct lease_when *when)
+void requests_undo(const struct owner *owner, struct request *request,
+                   const struct requests_params *when)
 {
     (void)when;
-    ask_back(lease, request, true);
+    ask_back(owner, request, true);
     request_use_eval(request); /* nobody will be there to hear that it isn't known */
 }
 
-void lease_ask_requeue(const struct lease *lease, struct request *request,
-                       const struct lease_when *when)
+void requests_requeue(const struct owner *owner, struct request *request,
+                      const struct requests_params *when)
 {
     (void)when;
-    ask_back(lease, request, true);
+    ask_back(owner, request, true);
     request_add(request, "");
-    request_add(request, lease->card);
-    request_add_format(request, "%" PRId64, lease->ticket);
-    request_add(request, lease->wanted);
+    request_add(request, owner->card);
+    request_add_format(request, "%" PRId64, owner->ticket);
+    request_add(request, owner->wanted);
 }
 
-void lease_ask_leave(const struct lease *lease, struct request *request,
-                     const struct lease_when *when)
+void requests_leave(const struct owner *owner, struct request *request,
+                    const struct requests_params *when)
 {
     (void)when;
-    ask_back(lease, request, false);
+    ask_back(owner, request, false);
 }
 
-int64_t lease_block_ms(const struct lease *lease, int64_t ms)
+int64_t owner_block_ms(const struct owner *owner, int64_t ms)
 {
     if (ms < 1)
         ms = 1; /* 0 would be for ever */
-    return lease->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
+    return owner->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
 }
 
-void lease_ask_wake(const struct lease *lease, struct request *request,
-                    const struct lease_when *when)
+void requests_wait(const struct owner *owner, struct request *request,
+                   const struct requests_params *when)
 {
     int64_t block_ms = when->block_ms;
     size_t i;
 
     request_begin(request, "BLPOP");
-    for (i = 0; i < lease->n; i++)
-        request_add(request, lease->lock[i].wake_key);
+    for (i = 0; i < owner->n; i++)
+        request_add(request, owner->lock[i].wake_key);
     if (block_ms % 1000 == 0)
         request_add_format(request, "%" PRId64, block_ms / 1000);
     else

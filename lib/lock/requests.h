@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* requests: what is asked of one server about the locks of one owner. */
-#ifndef LEASE_H
-#define LEASE_H
+#ifndef REQUESTS_H
+#define REQUESTS_H
 
 #include "lock/holder_info.h"
 #include "lock/replies.h"
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* One lock among those of a lease. */
-struct lease_lock {
+struct owner_lock {
     char *key[SCRIPT_KEYS];
     char *wake_key; /* of the list by which we are woken when it is our turn */
     size_t parent;  /* which of the parent tokens holds it, from 1; 0: ours does */
@@ -19,8 +19,8 @@ struct lease_lock {
 };
 
 /* The locks as their owner knows them. */
-struct lease {
-    struct lease_lock *lock;
+struct owner {
+    struct owner_lock *lock;
     size_t n;
     char token[RLOCK_TOKEN_BYTES + 1];
     bool is_adopted;  /* it came from elsewhere, and so no fence with it */
@@ -45,52 +45,52 @@ struct lease {
     int64_t stay_ms;
 };
 
-enum rlock_status lease_open(struct lease *lease, const struct rlock_config *config,
+enum rlock_status owner_open(struct owner *owner, const struct rlock_config *config,
                              struct rlock_error *err);
-void lease_close(struct lease *lease);
+void owner_close(struct owner *owner);
 
-/* lease_join: it is one of a quorum, whose list of members is known by that; "": it has one. */
-void lease_join(struct lease *lease, const char *list);
+/* owner_join_quorum: this owner asks a quorum, known by this hash of members; "": one server. */
+void owner_join_quorum(struct owner *owner, const char *list);
 
-/* lease_take: what was granted, from the answer and the fence that all members agreed on. */
-void lease_take(struct lease *lease, const struct answer *answer, uint64_t fence);
+/* owner_take_grant: what was granted, from the answer and the fence that all members agreed on. */
+void owner_take_grant(struct owner *owner, const struct answer *answer, uint64_t fence);
 
-/* lease_is_ours: is any of it ours, and to be given back? */
-bool lease_is_ours(const struct lease *lease);
+/* owner_has_own_lock: is any of it ours, and to be given back? */
+bool owner_has_own_lock(const struct owner *owner);
 
-/* lease_has_parent: is any of it the lease of a lock that we are under? */
-bool lease_has_parent(const struct lease *lease);
+/* owner_has_parent_lock: is any of it the lease of a lock that we are under? */
+bool owner_has_parent_lock(const struct owner *owner);
 
-/* lease_parent_keys: which of the keys are: bit i is that of the i-th. */
-uint32_t lease_parent_keys(const struct lease *lease);
+/* owner_parent_keys: which of the keys are: bit i is that of the i-th. */
+uint32_t owner_parent_keys(const struct owner *owner);
 
-/* lease_token: that under which it is held: ours, or the parent one that holds all of it. */
-const char *lease_token(const struct lease *lease);
+/* owner_held_token: that under which it is held: ours, or the parent one that holds all of it. */
+const char *owner_held_token(const struct owner *owner);
 
-/* lease_ttl_ms: the shortest of those that were granted. */
-int64_t lease_ttl_ms(const struct lease *lease);
+/* owner_granted_ttl_ms: the shortest of those that were granted. */
+int64_t owner_granted_ttl_ms(const struct owner *owner);
 
-/* lease_block_ms: for how long to ask the server to block for `ms`: longer if it must be. */
-int64_t lease_block_ms(const struct lease *lease, int64_t ms);
+/* owner_block_ms: for how long to ask the server to block for `ms`: longer if it must be. */
+int64_t owner_block_ms(const struct owner *owner, int64_t ms);
 
 /* What goes into a request besides the lease. */
-struct lease_when {
+struct requests_params {
     int64_t not_after_ms; /* in server time; 0: not known */
-    int64_t block_ms;     /* how long to wait for being woken: as lease_block_ms() says */
+    int64_t block_ms;     /* how long to wait for being woken: as owner_block_ms() says */
     uint64_t fence;       /* to be confirmed */
 };
 
 /* Requests, all of one form. */
-typedef void lease_ask(const struct lease *lease, struct request *request,
-                       const struct lease_when *when);
+typedef void requests_build(const struct owner *owner, struct request *request,
+                            const struct requests_params *when);
 
-lease_ask lease_ask_acquire;
-lease_ask lease_ask_confirm; /* what was granted has this fence, which the server is to know */
-lease_ask lease_ask_renew;
-lease_ask lease_ask_release;
-lease_ask lease_ask_undo;    /* take back what the last acquire may have done, and only that */
-lease_ask lease_ask_requeue; /* the same, and be in line again with the ticket of the lease */
-lease_ask lease_ask_leave;   /* take back everything, and leave the line: the token's last use */
-lease_ask lease_ask_wake;    /* wait for being woken */
+requests_build requests_acquire;
+requests_build requests_confirm; /* what was granted has this fence, which the server is to know */
+requests_build requests_renew;
+requests_build requests_release;
+requests_build requests_undo;    /* take back what the last acquire may have done, and only that */
+requests_build requests_requeue; /* the same, and be in line again with the ticket of the lease */
+requests_build requests_leave; /* take back everything, and leave the line: the token's last use */
+requests_build requests_wait;  /* wait for being woken */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scripts: the Lua scripts as requests. */
-#ifndef SCRIPT_H
-#define SCRIPT_H
+#ifndef SCRIPTS_H
+#define SCRIPTS_H
 
 #include "wire/resp.h"
 

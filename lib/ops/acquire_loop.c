@@ -30,7 +30,7 @@
 /* A lock that is asked for, and how that goes. */
 struct asking {
     struct quorum *quorum;
-    struct lease *lease;
+    struct owner *owner;
     struct rlock_deadline deadline; /* as the caller wants it */
     struct rlock_deadline ends;     /* as it is while no server has answered */
     struct rlock_obstacle *obstacle;
@@ -44,7 +44,7 @@ struct asking {
 
 static bool has_line(const struct asking *asking)
 {
-    return !asking->lease->is_single_attempt && asking->lease->queue != RLOCK_QUEUE_NONE;
+    return !asking->owner->is_single_attempt && asking->owner->queue != RLOCK_QUEUE_NONE;
 }
 
 static bool has_any_answered(const struct quorum *quorum)
@@ -149,14 +149,14 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
 {
     struct rlock_deadline deadline = until_later(asking->ends, ANSWER_MS);
     struct rlock_error *err = &asking->cut;
-    enum rlock_status st = quorum_block(asking->quorum, asking->lease, &block_ms, deadline, err);
+    enum rlock_status st = quorum_block(asking->quorum, asking->owner, &block_ms, deadline, err);
     int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
 
     if (st == RLOCK_PENDING)
         st = get_ready(asking);
-    while (st == RLOCK_PENDING && !asking->lease->whole_seconds && rlock_clock_ms() < look_ms) {
+    while (st == RLOCK_PENDING && !asking->owner->whole_seconds && rlock_clock_ms() < look_ms) {
         block_ms = look_ms - rlock_clock_ms();
-        st = quorum_block(asking->quorum, asking->lease, &block_ms, deadline, err);
+        st = quorum_block(asking->quorum, asking->owner, &block_ms, deadline, err);
     }
     if (st <= RLOCK_PENDING)
         err->status = RLOCK_OK;
@@ -191,15 +191,15 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
     enum rlock_status st;
 
     st =
-        quorum_acquire(quorum, asking->lease, asking->ends, grant, asking->obstacle, block_ms, err);
+        quorum_acquire(quorum, asking->owner, asking->ends, grant, asking->obstacle, block_ms, err);
     if (st == RLOCK_OK) {
         st = replicas_have(quorum, asking->ends, err);
         quorum->in_doubt = st != RLOCK_OK;
     }
-    if (st == RLOCK_E_REPLICAS && !asking->lease->is_single_attempt) {
-        if (has_line(asking) && asking->lease->ticket == 0)
-            asking->lease->ticket = (int64_t)grant->fence;
-        quorum_requeue(quorum, asking->lease);
+    if (st == RLOCK_E_REPLICAS && !asking->owner->is_single_attempt) {
+        if (has_line(asking) && asking->owner->ticket == 0)
+            asking->owner->ticket = (int64_t)grant->fence;
+        quorum_requeue(quorum, asking->owner);
     }
     return st;
 }
@@ -271,7 +271,7 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         st = attempt(asking, grant, &block_ms, err);
         note_trouble(asking, st, err, began_ms);
         if ((!may_pass_in_line(asking->quorum, st) && !may_relog(asking->quorum, st)) ||
-            (asking->lease->is_single_attempt && is_answered(asking, st)))
+            (asking->owner->is_single_attempt && is_answered(asking, st)))
             return st;
         if (!may_pass_in_line(asking->quorum, st))
             warn_of_login(asking);
@@ -279,7 +279,7 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
             watch_unreached(asking->quorum->told);
         asking->was_there = asking->was_there || asking->quorum->recently_restarted ||
                             st == RLOCK_BUSY || st == RLOCK_PENDING;
-        if (asking->was_there && !asking->lease->is_single_attempt)
+        if (asking->was_there && !asking->owner->is_single_attempt)
             asking->ends = asking->deadline;
         if (st == RLOCK_BUSY || asking->quorum->recently_restarted)
             watch_see(asking->quorum->told, asking->obstacle);
@@ -292,14 +292,14 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
 }
 
 /* An attempt may be executed yet, or stands in line: the token will not be used again. */
-static void take_back(struct quorum *quorum, const struct lease *lease, enum rlock_status st,
+static void take_back(struct quorum *quorum, const struct owner *owner, enum rlock_status st,
                       struct rlock_error *err)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
 
     if (st == RLOCK_STOPPED)
         deadline = until_in(deadline, STOPPED_MS);
-    if (quorum_leave(quorum, lease, deadline, NULL) < RLOCK_E_USAGE) {
+    if (quorum_leave(quorum, owner, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
             err_suffix(err, "it was given back");
     } else if (st >= RLOCK_E_USAGE && quorum->in_doubt) {
@@ -307,13 +307,13 @@ static void take_back(struct quorum *quorum, const struct lease *lease, enum rlo
     }
 }
 
-enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
+enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_grant *grant,
                                struct rlock_obstacle *obstacle, struct rlock_watch watch,
                                struct rlock_error *err)
 {
     struct asking asking = {.quorum = quorum,
-                            .lease = lease,
+                            .owner = owner,
                             .deadline = deadline,
                             .ends = deadline,
                             .obstacle = obstacle};
@@ -322,20 +322,20 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
     enum rlock_status st;
 
     quorum->told = &told;
-    lease->is_single_attempt = until_over(deadline);
-    if (lease->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
+    owner->is_single_attempt = until_over(deadline);
+    if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
     err = err != NULL ? err : &own;
     st = ask_until(&asking, grant, err);
     watch_see(&told, NULL);
     quorum->told = NULL;
-    if (st != RLOCK_OK && (quorum->in_doubt || lease->ticket > 0))
-        take_back(quorum, lease, st, err);
-    lease->ticket = 0;
+    if (st != RLOCK_OK && (quorum->in_doubt || owner->ticket > 0))
+        take_back(quorum, owner, st, err);
+    owner->ticket = 0;
     return st;
 }
 
-enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
+enum rlock_status wait_release(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
     bool may_be_done = false; /* an earlier request of ours got no answer */
@@ -343,7 +343,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
     enum rlock_status st;
 
     do {
-        st = quorum_release(quorum, lease, deadline, err);
+        st = quorum_release(quorum, owner, deadline, err);
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
         may_be_done = may_be_done || round_unanswered(quorum);
@@ -355,7 +355,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
     return st;
 }
 
-enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
+enum rlock_status wait_renew(struct quorum *quorum, const struct owner *owner,
                              struct rlock_deadline deadline, int64_t *expires_ms,
                              struct rlock_error *err)
 {
@@ -364,7 +364,7 @@ enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
     bool restored;
 
     do {
-        st = quorum_renew(quorum, lease, deadline, expires_ms, &restored, err);
+        st = quorum_renew(quorum, owner, deadline, expires_ms, &restored, err);
         if (st == RLOCK_OK)
             st = replicas_have(quorum, deadline, err);
     } while (may_pass(quorum, st) &&

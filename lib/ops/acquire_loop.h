@@ -6,17 +6,17 @@
 #include "quorum/quorum.h"
 
 /* wait_acquire: rlock_acquire(). */
-enum rlock_status wait_acquire(struct quorum *quorum, struct lease *lease,
+enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_grant *grant,
                                struct rlock_obstacle *obstacle, struct rlock_watch watch,
                                struct rlock_error *err);
 
 /* wait_release: rlock_release(). */
-enum rlock_status wait_release(struct quorum *quorum, const struct lease *lease,
+enum rlock_status wait_release(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /* wait_renew: rlock_renew(); the lease says for how long. */
-enum rlock_status wait_renew(struct quorum *quorum, const struct lease *lease,
+enum rlock_status wait_renew(struct quorum *quorum, const struct owner *owner,
                              struct rlock_deadline deadline, int64_t *expires_ms,
                              struct rlock_error *err);
 

@@ -34,18 +34,18 @@ static enum rlock_status unexpected(struct rlock_error *err)
 /* ---- one lock ---- */
 
 /* Its keys, as all who use the lock name them. */
-static enum rlock_status name_keys(struct lease *lease, const char *key, struct rlock_error *err)
+static enum rlock_status name_keys(struct owner *owner, const char *key, struct rlock_error *err)
 {
-    return lease_open(lease, &(struct rlock_config){.keys = &key, .n_keys = 1}, err);
+    return owner_open(owner, &(struct rlock_config){.keys = &key, .n_keys = 1}, err);
 }
 
-static void begin(struct request *request, enum script script, const struct lease *lease)
+static void begin(struct request *request, enum script script, const struct owner *owner)
 {
     int i;
 
     script_request(request, script, SCRIPT_KEYS, false);
     for (i = 0; i < SCRIPT_KEYS; i++)
-        request_add(request, lease->lock[0].key[i]);
+        request_add(request, owner->lock[0].key[i]);
 }
 
 static void show_waiters(const struct reply *reply, const struct rlock_visitor *visitor)
@@ -151,13 +151,13 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
     size_t n_alike = 0;
     struct request request;
     char after[64] = "";
-    struct lease lease;
+    struct owner owner;
     enum rlock_status st;
     size_t n;
 
-    st = name_keys(&lease, key, err);
+    st = name_keys(&owner, key, err);
     for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
-        begin(&request, SCRIPT_INSPECT, &lease);
+        begin(&request, SCRIPT_INSPECT, &owner);
         request_add(&request, after);
         request_add(&request, WAITERS_EACH);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
@@ -178,7 +178,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         show_waiters(reply, visitor);
         memcpy(after, next, n + 1);
     }
-    lease_close(&lease);
+    owner_close(&owner);
     return st;
 }
 
@@ -209,18 +209,18 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
 {
     const struct reply *reply = NULL;
     struct request request;
-    struct lease lease;
+    struct owner owner;
     enum rlock_status st;
 
-    st = name_keys(&lease, key, err);
+    st = name_keys(&owner, key, err);
     if (st == RLOCK_OK) {
-        begin(&request, SCRIPT_BREAK, &lease);
+        begin(&request, SCRIPT_BREAK, &owner);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
-    lease_close(&lease);
+    owner_close(&owner);
     return st == RLOCK_OK ? read_break(quorum, err) : st;
 }
 

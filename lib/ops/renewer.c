@@ -76,7 +76,7 @@ static void *keep(void *arg)
         bool restored = false;
         int64_t expires_ms = 0;
         enum rlock_status st =
-            quorum_renew(renewer->quorum, renewer->lease, stop, &expires_ms, &restored, &err);
+            quorum_renew(renewer->quorum, renewer->owner, stop, &expires_ms, &restored, &err);
 
         if (st == RLOCK_OK)
             st = replicas_have(renewer->quorum, stop, &err);
@@ -110,13 +110,13 @@ static void close_pipes(struct renewer *renewer)
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct lease *lease, int64_t expires_ms, int *events,
+                                const struct owner *owner, int64_t expires_ms, int *events,
                                 struct rlock_error *err)
 {
     int failed;
 
     renewer->quorum = quorum;
-    renewer->lease = lease;
+    renewer->owner = owner;
     /* the moment the grant was sent, as far as its end tells */
     renewer->renewed_ms = expires_ms - timing_end(&quorum->timing, 0);
     if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0)

@@ -8,7 +8,7 @@
 
 struct renewer {
     struct quorum *quorum;     /* the renewer's alone while it runs */
-    const struct lease *lease; /* likewise; unchanged */
+    const struct owner *owner; /* likewise; unchanged */
     int64_t renewed_ms;        /* when the last confirmed request was sent, at the latest */
     int events[2];
     int stop[2]; /* closing the write end ends the thread */
@@ -23,7 +23,7 @@ struct renewer {
 
 /* renewer_start: rlock_keep(); the lease was granted until `expires_ms`. */
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct lease *lease, int64_t expires_ms, int *events,
+                                const struct owner *owner, int64_t expires_ms, int *events,
                                 struct rlock_error *err);
 
 /* renewer_stop: rlock_unkeep(). */

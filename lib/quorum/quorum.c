@@ -44,30 +44,30 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 
 /* ---- acquire ---- */
 
-static enum rlock_status take_grant(struct quorum *quorum, struct lease *lease,
+static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
                                     const struct tally *tally, int64_t reply_ms,
                                     struct rlock_grant *grant)
 {
-    lease_take(lease, &tally->granted, tally->fence);
-    timing_shorten(&quorum->timing, lease_ttl_ms(lease));
+    owner_take_grant(owner, &tally->granted, tally->fence);
+    timing_shorten(&quorum->timing, owner_granted_ttl_ms(owner));
     *grant = (struct rlock_grant){.expires_ms = timing_end(&quorum->timing, tally->sent_ms),
                                   .fence = tally->fence,
-                                  .slot = lease->slot,
-                                  .is_parent = !lease_is_ours(lease),
-                                  .has_parent = lease_has_parent(lease),
-                                  .parent_keys = lease_parent_keys(lease),
+                                  .slot = owner->slot,
+                                  .is_parent = !owner_has_own_lock(owner),
+                                  .has_parent = owner_has_parent_lock(owner),
+                                  .parent_keys = owner_parent_keys(owner),
                                   .timing = quorum->timing};
-    memcpy(grant->token, lease_token(lease), sizeof grant->token);
+    memcpy(grant->token, owner_held_token(owner), sizeof grant->token);
     /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
     return rlock_clock_ms() > tally->sent_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
 }
 
 /* The second round. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
-static enum rlock_status confirm(struct quorum *quorum, const struct lease *lease,
+static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
                                  struct tally *tally, struct rlock_deadline deadline)
 {
-    struct round round = {.lease = lease,
-                          .ask = lease_ask_confirm,
+    struct round round = {.owner = owner,
+                          .ask = requests_confirm,
                           .read = answer_read_confirmation,
                           .needs_memory = true,
                           .is_quick = true};
@@ -75,7 +75,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     enum rlock_status st;
     int tries;
 
-    if (tally->same_fence == quorum->n || !lease_is_ours(lease))
+    if (tally->same_fence == quorum->n || !owner_has_own_lock(owner))
         return RLOCK_OK;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
         round.fence = tally->fence;
@@ -95,10 +95,10 @@ static enum rlock_status confirm(struct quorum *quorum, const struct lease *leas
     return RLOCK_PENDING;
 }
 
-static void undo(struct quorum *quorum, const struct lease *lease, unsigned granted_by,
-                 lease_ask *ask)
+static void undo(struct quorum *quorum, const struct owner *owner, unsigned granted_by,
+                 requests_build *ask)
 {
-    struct round round = {.lease = lease,
+    struct round round = {.owner = owner,
                           .ask = ask,
                           .enough = 1,
                           .skip = ~granted_by,
@@ -110,11 +110,11 @@ static void undo(struct quorum *quorum, const struct lease *lease, unsigned gran
 }
 
 /* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
-static void take_back(struct quorum *quorum, const struct lease *lease, const struct round *of,
+static void take_back(struct quorum *quorum, const struct owner *owner, const struct round *of,
                       unsigned granted_by)
 {
     round_drop(quorum, of);
-    undo(quorum, lease, granted_by, lease_ask_undo);
+    undo(quorum, owner, granted_by, requests_undo);
 }
 
 /* Too few members remember for long enough who has it. */
@@ -134,7 +134,7 @@ static enum rlock_status too_young(struct quorum *quorum, const struct tally *ta
 }
 
 /* How the members are to be understood where no majority granted. */
-static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
+static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
                                     const struct tally *tally, struct rlock_obstacle *obstacle,
                                     int64_t *block_ms, struct rlock_error *err)
 {
@@ -145,14 +145,14 @@ static enum rlock_status understand(struct quorum *quorum, struct lease *lease,
     if (tally->other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
-    if (lease->only_parents && tally->gone > quorum->n - quorum->need)
+    if (owner->only_parents && tally->gone > quorum->n - quorum->need)
         return RLOCK_LOST;
     if (tally->done > 0) {
         *obstacle = tally->held_by.obstacle;
         return RLOCK_DONE;
     }
-    if (tally->held > 0 && tally->ticket > lease->ticket)
-        lease->ticket = tally->ticket;
+    if (tally->held > 0 && tally->ticket > owner->ticket)
+        owner->ticket = tally->ticket;
     if (tally->held > 0 && tally->same_owner + unknown >= quorum->need) {
         *obstacle = tally->held_by.obstacle;
         obstacle->seen_ms = rlock_clock_ms();
@@ -180,13 +180,13 @@ static void warn_of(const struct quorum *quorum, const struct answer *stranger)
     watch_warn(quorum->told, text);
 }
 
-enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
+enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err)
 {
-    struct round round = {.lease = lease,
-                          .ask = lease_ask_acquire,
+    struct round round = {.owner = owner,
+                          .ask = requests_acquire,
                           .read = answer_read_grant,
                           .reply_ms = acquire_reply_ms(&quorum->timing),
                           .undo = true,
@@ -196,38 +196,38 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
     enum rlock_status st;
     struct tally tally;
 
-    lease->attempt++;
+    owner->attempt++;
     quorum->recently_restarted = false;
     stopped = round_run(quorum, &round, deadline);
     st = tally_count(&tally, quorum, answer_read_grant, err);
     warn_of(quorum, &tally.stranger);
     quorum->in_doubt = quorum->in_doubt || round_unanswered(quorum) || st != RLOCK_OK;
     if (st == RLOCK_OK && is_reached(&tally, quorum)) {
-        lease_take(lease, &tally.granted, tally.fence);
-        st = stopped == RLOCK_OK ? confirm(quorum, lease, &tally, deadline) : stopped;
+        owner_take_grant(owner, &tally.granted, tally.fence);
+        st = stopped == RLOCK_OK ? confirm(quorum, owner, &tally, deadline) : stopped;
         if (st == RLOCK_PENDING)
-            take_back(quorum, lease, &round, tally.granted_by);
+            take_back(quorum, owner, &round, tally.granted_by);
         if (st == RLOCK_OK)
-            undo(quorum, lease, tally.inconsistent, lease_ask_undo);
+            undo(quorum, owner, tally.inconsistent, requests_undo);
         if (st == RLOCK_OK)
-            st = take_grant(quorum, lease, &tally, round.reply_ms, grant);
+            st = take_grant(quorum, owner, &tally, round.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
         return st;
     }
     if (stopped != RLOCK_OK || st != RLOCK_OK)
         return stopped != RLOCK_OK ? stopped : st;
-    take_back(quorum, lease, &round, tally.granted_by);
-    return understand(quorum, lease, &tally, obstacle, block_ms, err);
+    take_back(quorum, owner, &round, tally.granted_by);
+    return understand(quorum, owner, &tally, obstacle, block_ms, err);
 }
 
-void quorum_requeue(struct quorum *quorum, const struct lease *lease)
+void quorum_requeue(struct quorum *quorum, const struct owner *owner)
 {
     unsigned granted_by = 0;
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
         granted_by |= (quorum->member[i].granted_by != 0 ? 1U : 0U) << i;
-    undo(quorum, lease, granted_by, lease->ticket > 0 ? lease_ask_requeue : lease_ask_undo);
+    undo(quorum, owner, granted_by, owner->ticket > 0 ? requests_requeue : requests_undo);
 }
 
 /* ---- in line ---- */
@@ -258,13 +258,13 @@ static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
             clocks->is_known[i] && quorum->member[i].n_moves == clocks->n_moves[i];
 }
 
-enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    struct round round = {.lease = lease,
-                          .ask = lease_ask_wake,
+    struct round round = {.owner = owner,
+                          .ask = requests_wait,
                           .enough = 1,
-                          .block_ms = lease_block_ms(lease, *block_ms),
+                          .block_ms = owner_block_ms(owner, *block_ms),
                           .reply_ms = acquire_reply_ms(&quorum->timing)};
     struct clocks before;
     enum rlock_status st;
@@ -284,7 +284,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
     for (i = 0; i < quorum->n; i++)
         if (quorum->member[i].state >= RLOCK_E_USAGE &&
             quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
-            lease->whole_seconds = true;
+            owner->whole_seconds = true;
     return members_fault(quorum, err);
 }
 
@@ -295,12 +295,12 @@ enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64
  * next member that fails doesn't end the lease: by an attempt like any other, as
  * long as the lease certainly lasts. After the grant that does its fence no harm.
  */
-static void repair(struct quorum *quorum, const struct lease *lease, unsigned gone_from,
+static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
 {
-    struct lease again = *lease;
-    struct round round = {.lease = &again,
-                          .ask = lease_ask_acquire,
+    struct owner again = *owner;
+    struct round round = {.owner = &again,
+                          .ask = requests_acquire,
                           .read = answer_read_grant,
                           .enough = 1,
                           .skip = ~gone_from,
@@ -308,7 +308,7 @@ static void repair(struct quorum *quorum, const struct lease *lease, unsigned go
                           .undo = true};
     size_t i;
 
-    if (gone_from == 0 || lease->is_adopted || lease_has_parent(lease))
+    if (gone_from == 0 || owner->is_adopted || owner_has_parent_lock(owner))
         return;
     for (i = 0; i < quorum->n; i++)
         if (!quorum->member[i].knows_clock)
@@ -335,12 +335,12 @@ static enum rlock_status not_renewed(const struct quorum *quorum, const struct t
     return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
 }
 
-enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err)
 {
-    struct round round = {.lease = lease,
-                          .ask = lease_ask_renew,
+    struct round round = {.owner = owner,
+                          .ask = requests_renew,
                           .read = answer_read_renewal,
                           .reply_ms = quorum->timing.reply_ms};
     enum rlock_status stopped =
@@ -352,12 +352,12 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
     if (st != RLOCK_OK)
         return st;
     if (is_reached(&tally, quorum)) {
-        if (lease->is_adopted && tally.left_ms > 0)
+        if (owner->is_adopted && tally.left_ms > 0)
             timing.ttl_ms = tally.left_ms;
         *expires_ms = timing_end(&timing, tally.sent_ms);
         *restored = tally.restored > 0;
         if (stopped == RLOCK_OK)
-            repair(quorum, lease, tally.gone_from, deadline);
+            repair(quorum, owner, tally.gone_from, deadline);
         return RLOCK_OK;
     }
     return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &tally, err);
@@ -380,10 +380,11 @@ void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline)
 
 /* ---- release ---- */
 
-static enum rlock_status give_back(struct quorum *quorum, const struct lease *lease, lease_ask *ask,
-                                   struct rlock_deadline deadline, struct rlock_error *err)
+static enum rlock_status give_back(struct quorum *quorum, const struct owner *owner,
+                                   requests_build *ask, struct rlock_deadline deadline,
+                                   struct rlock_error *err)
 {
-    struct round round = {.lease = lease,
+    struct round round = {.owner = owner,
                           .ask = ask,
                           .read = answer_read_release,
                           .reply_ms = quorum->timing.reply_ms,
@@ -405,16 +406,16 @@ static enum rlock_status give_back(struct quorum *quorum, const struct lease *le
     return tally.held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
-enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, lease, lease_ask_release, deadline, err);
+    return give_back(quorum, owner, requests_release, deadline, err);
 }
 
-enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, lease, lease_ask_leave, deadline, err);
+    return give_back(quorum, owner, requests_leave, deadline, err);
 }
 
 /* ---- anything else ---- */

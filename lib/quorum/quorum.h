@@ -11,7 +11,7 @@
  * `*block_ms`, how long to wait for being woken), RLOCK_SUPERSEDED,
  * RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
-enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
+enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err);
@@ -21,24 +21,24 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct lease *lease,
  * RLOCK_OK, RLOCK_STOPPED or a fault: a hint in any case to ask again. RLOCK_PENDING:
  * woken since our turn comes near; that is to be waited for, for `*block_ms`.
  */
-enum rlock_status quorum_block(struct quorum *quorum, struct lease *lease, int64_t *block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_requeue: take back what was granted last and isn't to count. Who has a ticket is in line
  * again with it, before anybody else has the lock. What can't be taken back is in doubt.
  */
-void quorum_requeue(struct quorum *quorum, const struct lease *lease);
+void quorum_requeue(struct quorum *quorum, const struct owner *owner);
 
 /* quorum_leave: take back all of this token, and leave the line. As quorum_release. */
-enum rlock_status quorum_leave(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_renew: ask once. RLOCK_OK (`*expires_ms`, `*restored`), RLOCK_LOST (err
  * says to whom), RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
  */
-enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err);
 
@@ -49,7 +49,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct lease *lease,
 void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline);
 
 /* quorum_release: ask once. RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault. */
-enum rlock_status quorum_release(struct quorum *quorum, const struct lease *lease,
+enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err);
 
 /*

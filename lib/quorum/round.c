@@ -35,13 +35,13 @@ static void ask_one(struct quorum *quorum, const struct round *round, size_t i,
                                    .reply_ms = round->reply_ms,
                                    .may_learn_topology = !round->supersedes_pending};
     struct member *member = &quorum->member[i];
-    struct lease_when when = {.block_ms = round->block_ms, .fence = round->fence};
+    struct requests_params when = {.block_ms = round->block_ms, .fence = round->fence};
     struct request request;
 
     member->is_behind = false;
     when.not_after_ms = member_server_ms(member, answer.at_ms);
     if (!round->looks && round->request == NULL)
-        round->ask(round->lease, &request, &when);
+        round->ask(round->owner, &request, &when);
     if (round->looks)
         member_look(member, limits);
     else
@@ -59,7 +59,7 @@ static bool is_through(const struct round *round, struct member *member)
     if (member->state != RLOCK_PENDING)
         return true;
     if (round->supersedes_pending) {
-        round->ask(round->lease, &request, &(struct lease_when){.block_ms = 0});
+        round->ask(round->owner, &request, &(struct requests_params){.block_ms = 0});
         request_use_eval(&request); /* as that of an undo */
         member_abandon(member, &request);
         member->is_repeated = true;
@@ -93,7 +93,7 @@ static void give_up(const struct round *round, struct member *member)
     struct request undo;
 
     if (round->undo)
-        lease_ask_undo(round->lease, &undo, NULL);
+        requests_undo(round->owner, &undo, NULL);
     member_abandon(member, round->undo ? &undo : NULL);
 }
 

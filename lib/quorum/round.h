@@ -7,13 +7,13 @@
 #include "quorum/members.h"
 
 struct round {
-    const struct lease *lease;
-    lease_ask *ask;
+    const struct owner *owner;
+    requests_build *ask;
     const struct request *request; /* what is asked where it isn't about the lease */
     answer_read *read;             /* how to tell a yes; NULL: any answer is one */
     size_t enough;                 /* so many yes decide it; 0: a majority */
     unsigned skip;                 /* a bit for each member that isn't asked */
-    uint64_t fence;                /* as in struct lease_when */
+    uint64_t fence;                /* as in struct requests_params */
     int64_t block_ms;              /* how long the server may wait with its answer */
     int64_t reply_ms;              /* how long the answer may take beside that */
     bool undo;                     /* a request given up is to be undone */

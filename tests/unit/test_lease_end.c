@@ -96,7 +96,7 @@ static struct rlock_config config_for(const char *const *urls, size_t n)
 struct one {
     struct server server;
     struct quorum quorum;
-    struct lease lease;
+    struct owner owner;
 };
 
 static bool open_one(struct one *one, struct rlock_config config)
@@ -104,7 +104,7 @@ static bool open_one(struct one *one, struct rlock_config config)
     const char *url = one->server.url;
 
     config.urls = &url;
-    return ok(server_start(&one->server) && lease_open(&one->lease, &config, NULL) == RLOCK_OK &&
+    return ok(server_start(&one->server) && owner_open(&one->owner, &config, NULL) == RLOCK_OK &&
                   members_open(&one->quorum, &config, NULL) == RLOCK_OK,
               "a server");
 }
@@ -112,28 +112,28 @@ static bool open_one(struct one *one, struct rlock_config config)
 static void close_one(struct one *one)
 {
     members_close(&one->quorum);
-    lease_close(&one->lease);
+    owner_close(&one->owner);
     server_stop(&one->server);
 }
 
-static enum rlock_status acquire(struct quorum *quorum, struct lease *lease, int64_t *expires_ms)
+static enum rlock_status acquire(struct quorum *quorum, struct owner *owner, int64_t *expires_ms)
 {
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.expires_ms = 0};
     int64_t block_ms = 0;
     enum rlock_status st =
-        quorum_acquire(quorum, lease, in(PATIENCE_MS), &grant, &obstacle, &block_ms, NULL);
+        quorum_acquire(quorum, owner, in(PATIENCE_MS), &grant, &obstacle, &block_ms, NULL);
 
     *expires_ms = grant.expires_ms;
     return st;
 }
 
-static enum rlock_status renew(struct quorum *quorum, const struct lease *lease,
+static enum rlock_status renew(struct quorum *quorum, const struct owner *owner,
                                int64_t *expires_ms)
 {
     bool restored;
 
-    return quorum_renew(quorum, lease, in(PATIENCE_MS), expires_ms, &restored, NULL);
+    return quorum_renew(quorum, owner, in(PATIENCE_MS), expires_ms, &restored, NULL);
 }
 
 /* What differs on the server is one lease for those who hold it. */
@@ -167,11 +167,11 @@ static void test_kind(const struct kind *kind)
     config.protocol = kind->protocol;
     if (!open_one(&one, config))
         return;
-    okf(acquire(&one.quorum, &one.lease, &expires_ms) == RLOCK_OK, "%s: granted", kind->name);
+    okf(acquire(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s: granted", kind->name);
     is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0), kind->name);
     before = rlock_clock_ms();
-    okf(renew(&one.quorum, &one.lease, &expires_ms) == RLOCK_OK, "%s: renewed", kind->name);
+    okf(renew(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s: renewed", kind->name);
     is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_RENEW : ASKED_OTHER, is_one ? 0 : 1),
            kind->name);
@@ -199,7 +199,7 @@ static void test_nested(void)
     config.n_parents = 1;
     if (!open_one(&one, config))
         return;
-    is_int(acquire(&one.quorum, &one.lease, &expires_ms), RLOCK_OK, "under an outer rlock");
+    is_int(acquire(&one.quorum, &one.owner, &expires_ms), RLOCK_OK, "under an outer rlock");
     is_end(expires_ms, 6000, before, server_read_ms(&one.server, ASKED_OTHER, 0), "nested");
     close_one(&one);
 }
@@ -224,7 +224,7 @@ static void test_stopped(void)
     if (!open_one(&one, config))
         return;
     one.quorum.told = &told;
-    ok(acquire(&one.quorum, &one.lease, &expires_ms) != RLOCK_OK,
+    ok(acquire(&one.quorum, &one.owner, &expires_ms) != RLOCK_OK,
        "a grant that is read too long after it was asked for is none");
     close_one(&one);
 }
@@ -238,7 +238,7 @@ static void test_stopped_behind_send(void)
     if (!open_one(&one, config_for(NULL, 1)))
         return;
     stopped_ms = LATE_MS;
-    is_int(acquire(&one.quorum, &one.lease, &expires_ms), RLOCK_OK, "stopped right behind a send");
+    is_int(acquire(&one.quorum, &one.owner, &expires_ms), RLOCK_OK, "stopped right behind a send");
     stopped_ms = 0;
     is_end(expires_ms, TTL_MS, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
            "stopped right behind a send");
@@ -431,7 +431,7 @@ static void test_keeper(void)
 
     config.timing.renew_ms = LATE_MS;
     if (!open_one(&one, config) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms + length_of(TTL_MS), &events,
                           NULL) == RLOCK_OK,
             "a keeper"))
         return;
@@ -458,7 +458,7 @@ static void test_keeper_begins(void)
     int events;
 
     if (!open_one(&one, config_for(NULL, 1)) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.lease, sent_ms + length_of(TTL_MS), &events,
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms + length_of(TTL_MS), &events,
                           NULL) == RLOCK_OK,
             "a keeper of a grant that was late"))
         return;
@@ -473,7 +473,7 @@ static void test_keeper_begins(void)
 struct several {
     struct server server[MEMBERS];
     struct quorum quorum;
-    struct lease lease;
+    struct owner owner;
 };
 
 static bool open_several(struct several *several, const char *password)
@@ -488,9 +488,9 @@ static bool open_several(struct several *several, const char *password)
         good = good && server_start(&several->server[i]);
         urls[i] = several->server[i].url;
     }
-    good = good && lease_open(&several->lease, &config, NULL) == RLOCK_OK &&
+    good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
            members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    lease_join(&several->lease, several->quorum.list);
+    owner_join_quorum(&several->owner, several->quorum.list);
     return ok(good, "three servers");
 }
 
@@ -499,7 +499,7 @@ static void close_several(struct several *several)
     int i;
 
     members_close(&several->quorum);
-    lease_close(&several->lease);
+    owner_close(&several->owner);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);
 }
@@ -529,10 +529,10 @@ static void test_majority(void)
                                                  [ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED))}}}};
     if (!open_several(&several, NULL))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK, "one of two is late");
+    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK, "one of two is late");
     is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE), "a grant of both");
     before = rlock_clock_ms();
-    is_int(renew(&several.quorum, &several.lease, &expires_ms), RLOCK_OK, "and once more");
+    is_int(renew(&several.quorum, &several.owner, &expires_ms), RLOCK_OK, "and once more");
     is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_RENEW), "a renewal of both");
     close_several(&several);
 }
@@ -549,7 +549,7 @@ static void test_asked_in_turn(int late)
     int64_t expires_ms;
     int i;
 
-    several = (struct several){.lease = {.n = 0}};
+    several = (struct several){.owner = {.n = 0}};
     for (i = 0; i < 2; i++) {
         several.server[i].answers[ASKED_ACQUIRE] = grant;
         several.server[i].answers[ASKED_CONFIRM] = noted;
@@ -557,7 +557,7 @@ static void test_asked_in_turn(int late)
     }
     if (!open_several(&several, "pw"))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK,
+    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK,
            "one of two is asked late");
     is_end(expires_ms, TTL_MS, before, server_read_ms(&several.server[1 - late], ASKED_ACQUIRE, 0),
            "a grant of both");
@@ -577,7 +577,7 @@ static void test_second_round(void)
                                                  [ASKED_CONFIRM] = ANSWERS(LATE_BY(NOTED))}}}};
     if (!open_several(&several, NULL))
         return;
-    is_int(acquire(&several.quorum, &several.lease, &expires_ms), RLOCK_OK,
+    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK,
            "two rounds, both late");
     is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE),
            "a grant that was noted");
@@ -599,7 +599,7 @@ static bool is_taken_back(void)
     int64_t expires_ms;
     int i;
 
-    several = (struct several){.lease = {.n = 0}};
+    several = (struct several){.owner = {.n = 0}};
     for (i = 0; i < MEMBERS; i++) {
         several.server[i].answers[ASKED_ACQUIRE] = i == 0 ? grant : greater;
         several.server[i].answers[ASKED_CONFIRM] = noted;
@@ -608,7 +608,7 @@ static bool is_taken_back(void)
     if (!open_several(&several, NULL))
         return false;
     several.quorum.timing.renew_ms = 1300;
-    ok(acquire(&several.quorum, &several.lease, &expires_ms) != RLOCK_OK,
+    ok(acquire(&several.quorum, &several.owner, &expires_ms) != RLOCK_OK,
        "two rounds that take longer than one answer may are no grant");
     close_several(&several);
     for (i = 0; i < MEMBERS; i++)
@@ -645,7 +645,7 @@ static void test_uptime(void)
                                     {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(HELD))}}}};
     if (!open_several(&several, NULL))
         return;
-    (void)acquire(&several.quorum, &several.lease, &expires_ms);
+    (void)acquire(&several.quorum, &several.owner, &expires_ms);
     is_str(several.quorum.member[0].identity.run_id, "young", "a member tells since when it runs");
     ok(several.quorum.member[0].identity.born_ms >= before + LATE_MS - (5 - 1) * 1000,
        "that is counted from its answer, and not from the request");

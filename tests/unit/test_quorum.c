@@ -20,7 +20,7 @@ static const char *const the_key = "k";
 struct round_of {
     struct server server;
     struct quorum quorum;
-    struct lease lease;
+    struct owner owner;
 };
 
 static bool open_round(struct round_of *round)
@@ -36,14 +36,14 @@ static bool open_round(struct round_of *round)
         .connect_ms = CONNECT_MS,
     };
 
-    return server_start(&round->server) && lease_open(&round->lease, &config, NULL) == RLOCK_OK &&
+    return server_start(&round->server) && owner_open(&round->owner, &config, NULL) == RLOCK_OK &&
            members_open(&round->quorum, &config, NULL) == RLOCK_OK;
 }
 
 static void close_round(struct round_of *round)
 {
     members_close(&round->quorum);
-    lease_close(&round->lease);
+    owner_close(&round->owner);
     server_stop(&round->server);
 }
 
@@ -106,25 +106,25 @@ static enum rlock_status operate(struct round_of *round, enum operation operatio
     switch (operation) {
     case ACQUIRE:
         st =
-            quorum_acquire(&round->quorum, &round->lease, deadline, &grant, &obstacle, &block, err);
+            quorum_acquire(&round->quorum, &round->owner, deadline, &grant, &obstacle, &block, err);
         if (st == RLOCK_BUSY)
             ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
                "it is told who is in the way, and for how long");
         if (st == RLOCK_BUSY)
-            ok(block == 50 && obstacle.place == 2 && round->lease.ticket == 1700000000000000,
+            ok(block == 50 && obstacle.place == 2 && round->owner.ticket == 1700000000000000,
                "and how to wait, with which place in line");
         if (st != RLOCK_OK)
             return st;
-        is_str(grant.token, round->lease.token, "a grant has the token");
+        is_str(grant.token, round->owner.token, "a grant has the token");
         ok(grant.fence == 1700000000000000, "and the fence");
         end = grant.expires_ms;
         break;
     case RENEW:
-        st = quorum_renew(&round->quorum, &round->lease, deadline, &end, &restored, err);
+        st = quorum_renew(&round->quorum, &round->owner, deadline, &end, &restored, err);
         break;
     case RELEASE:
     default:
-        return quorum_release(&round->quorum, &round->lease, deadline, err);
+        return quorum_release(&round->quorum, &round->owner, deadline, err);
     }
     if (st == RLOCK_OK)
         ok(end >= before + TTL_MS - 12 &&
@@ -171,7 +171,7 @@ static void test_undo(void)
         return;
     for (i = 0; i < 3; i++)
         is_int(operate(&round, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE, "is asked");
-    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", round.lease.token);
+    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", round.owner.token);
     close_round(&round);
     n = atomic_load(&round.server.n_log);
     is_int(n, 6, "three times, with an undo behind each");
@@ -221,7 +221,7 @@ static void test_stop(void)
 struct several {
     struct server server[MEMBERS];
     struct quorum quorum;
-    struct lease lease;
+    struct owner owner;
 };
 
 static bool open_several(struct several *several)
@@ -242,9 +242,9 @@ static bool open_several(struct several *several)
         good = good && server_start(&several->server[i]);
         urls[i] = several->server[i].url;
     }
-    good = good && lease_open(&several->lease, &config, NULL) == RLOCK_OK &&
+    good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
            members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    lease_join(&several->lease, several->quorum.list);
+    owner_join_quorum(&several->owner, several->quorum.list);
     return good;
 }
 
@@ -253,7 +253,7 @@ static void close_several(struct several *several)
     int i;
 
     members_close(&several->quorum);
-    lease_close(&several->lease);
+    owner_close(&several->owner);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);
 }
@@ -360,7 +360,7 @@ static void test_vote(size_t row)
     enum rlock_status st;
     int i;
 
-    several = (struct several){.lease = {.n = 0}};
+    several = (struct several){.owner = {.n = 0}};
     for (i = 0; i < MEMBERS; i++) {
         answers[i][0][0] = votes[row].acquire[i];
         answers[i][1][0] = votes[row].confirm[i] != NULL ? votes[row].confirm[i] : CLOSE;
@@ -371,7 +371,7 @@ static void test_vote(size_t row)
     }
     if (!ok(open_several(&several), "three servers"))
         return;
-    st = quorum_acquire(&several.quorum, &several.lease, in(60000), &grant, &obstacle, &block_ms,
+    st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                         &err);
     okf(st == votes[row].st, "vote %zu: %d, %s", row, (int)st, err.text);
     okf(strstr(err.text, votes[row].text) != NULL, "says: %s", votes[row].text);
@@ -426,7 +426,7 @@ static void test_answer_to_an_earlier_round(void)
     sigset_t alarms;
     int i;
 
-    several = (struct several){.lease = {.n = 0}};
+    several = (struct several){.owner = {.n = 0}};
     for (i = 0; i < MEMBERS; i++)
         several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
                                                         [ASKED_CONFIRM] = i == 0 ? noted : refused,
@@ -439,7 +439,7 @@ static void test_answer_to_an_earlier_round(void)
         return;
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
     setitimer(ITIMER_REAL, &alarm, NULL);
-    ok(quorum_acquire(&several.quorum, &several.lease, in(300), &of, &obstacle, &block_ms, &err) !=
+    ok(quorum_acquire(&several.quorum, &several.owner, in(300), &of, &obstacle, &block_ms, &err) !=
            RLOCK_OK,
        "a late answer to the first round notes no fence");
     close_several(&several);
@@ -469,14 +469,14 @@ static void test_returns(void)
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
 
-        several = (struct several){.lease = {.n = 0}};
+        several = (struct several){.owner = {.n = 0}};
         for (i = 0; i < MEMBERS; i++) {
             answers[i][0] = returns[row].release[i];
             several.server[i].answers[ASKED_RELEASE] = answers[i];
         }
         if (!ok(open_several(&several), "three servers"))
             return;
-        st = quorum_release(&several.quorum, &several.lease, in(60000), &err);
+        st = quorum_release(&several.quorum, &several.owner, in(60000), &err);
         okf(st == returns[row].st, "return %zu: %d, %s", row, (int)st, err.text);
         close_several(&several);
     }

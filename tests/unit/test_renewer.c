@@ -16,7 +16,7 @@ static const char *const the_key = "k";
 struct kept {
     struct server server;
     struct quorum quorum;
-    struct lease lease;
+    struct owner owner;
     struct renewer renewer;
     int events;
 };
@@ -36,9 +36,9 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
     };
 
     kept->renewer = (struct renewer)RENEWER_EMPTY;
-    return server_start(&kept->server) && lease_open(&kept->lease, &config, NULL) == RLOCK_OK &&
+    return server_start(&kept->server) && owner_open(&kept->owner, &config, NULL) == RLOCK_OK &&
            members_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
-           renewer_start(&kept->renewer, &kept->quorum, &kept->lease, rlock_clock_ms() + LENGTH_MS,
+           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms() + LENGTH_MS,
                          &kept->events, NULL) == RLOCK_OK;
 }
 
@@ -46,7 +46,7 @@ static void end(struct kept *kept)
 {
     renewer_stop(&kept->renewer);
     members_close(&kept->quorum);
-    lease_close(&kept->lease);
+    owner_close(&kept->owner);
     server_stop(&kept->server);
 }
 

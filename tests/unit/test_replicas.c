@@ -38,7 +38,7 @@ static void wait_for(size_t i)
     struct rlock_obstacle obstacle;
     struct rlock_error err = {.text = ""};
     struct quorum quorum = {.n = 0};
-    struct lease lease = {.n = 0};
+    struct owner owner = {.n = 0};
     struct rlock_grant grant;
     int64_t block_ms;
     struct rlock_config config = {
@@ -51,9 +51,9 @@ static void wait_for(size_t i)
         .replicas = rows[i].wanted,
     };
     bool good =
-        server_start(&server) && lease_open(&lease, &config, NULL) == RLOCK_OK &&
+        server_start(&server) && owner_open(&owner, &config, NULL) == RLOCK_OK &&
         members_open(&quorum, &config, NULL) == RLOCK_OK &&
-        quorum_acquire(&quorum, &lease, deadline, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
+        quorum_acquire(&quorum, &owner, deadline, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
         conn_abandon(&quorum.member[0].primary->conn, NULL);
@@ -62,7 +62,7 @@ static void wait_for(size_t i)
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
         (int)err.status, err.text);
     members_close(&quorum);
-    lease_close(&lease);
+    owner_close(&owner);
     server_stop(&server);
 }
 

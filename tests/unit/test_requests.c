@@ -3,36 +3,36 @@
 #include "lock/requests.h"
 #include "tap.h"
 
-static enum rlock_status open_for(struct lease *lease, const char *key, struct rlock_error *err)
+static enum rlock_status open_for(struct owner *owner, const char *key, struct rlock_error *err)
 {
     struct rlock_config config = {.keys = &key,
                                   .n_keys = 1,
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
 
-    return lease_open(lease, &config, err);
+    return owner_open(owner, &config, err);
 }
 
 static void test_open(void)
 {
     static char key[RLOCK_KEY_MAX + 2];
     struct rlock_error err = {.text = ""};
-    struct lease lease;
+    struct owner owner;
 
     memset(key, 'k', RLOCK_KEY_MAX);
-    if (is_int(open_for(&lease, key, &err), RLOCK_OK, "a key of 64 KiB"))
-        is_str(lease.lock[0].key[KEY_LOCK], key, "is kept as it is");
-    lease_close(&lease);
+    if (is_int(open_for(&owner, key, &err), RLOCK_OK, "a key of 64 KiB"))
+        is_str(owner.lock[0].key[KEY_LOCK], key, "is kept as it is");
+    owner_close(&owner);
     key[RLOCK_KEY_MAX] = 'k';
-    ok(open_for(&lease, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL,
+    ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL,
        "a longer one is refused, and the bound is named");
-    lease_close(&lease);
-    is_int(open_for(&lease, "", &err), RLOCK_E_USAGE, "no key is refused");
-    lease_close(&lease);
-    if (is_int(open_for(&lease, "\xff\n{a}\x01", &err), RLOCK_OK, "a key of any bytes"))
-        is_str(lease.lock[0].key[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
-    lease_close(&lease);
-    ok(lease.token[0] == '\0' && lease.lock == NULL && lease.parent == NULL,
+    owner_close(&owner);
+    is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "no key is refused");
+    owner_close(&owner);
+    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK, "a key of any bytes"))
+        is_str(owner.lock[0].key[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
+    owner_close(&owner);
+    ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL,
        "nothing of it stays behind");
 }
 
@@ -61,36 +61,36 @@ static void has_words(const struct request *request, const char *const *wanted, 
 static void test_requests(void)
 {
     static struct request request[5];
-    const struct lease_when when = {.not_after_ms = 5};
+    const struct requests_params when = {.not_after_ms = 5};
     char prefix[80];
-    struct lease lease;
+    struct owner owner;
 
-    if (!is_int(open_for(&lease, "k", NULL), RLOCK_OK, "a lock to ask for"))
+    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "a lock to ask for"))
         return;
-    is_int((int64_t)strlen(lease.token), 32, "its token is 32 digits");
-    lease.attempt = 7;
-    lease.lock[0].fence = UINT64_MAX;
+    is_int((int64_t)strlen(owner.token), 32, "its token is 32 digits");
+    owner.attempt = 7;
+    owner.lock[0].fence = UINT64_MAX;
 
-    lease_ask_acquire(&lease, &request[0], &when);
+    requests_acquire(&owner, &request[0], &when);
     has_words(
         &request[0],
-        (const char *[]){KEYS, lease.token, "7", CARD, "30000", "5", "fifo", "", "x", "", NULL},
+        (const char *[]){KEYS, owner.token, "7", CARD, "30000", "5", "fifo", "", "x", "", NULL},
         "acquire");
-    lease_ask_renew(&lease, &request[1], &when);
+    requests_renew(&owner, &request[1], &when);
     has_words(&request[1],
-              (const char *[]){KEYS, "5", CARD, "x", "0", lease.token, "30000",
+              (const char *[]){KEYS, "5", CARD, "x", "0", owner.token, "30000",
                                "18446744073709551615", NULL},
               "renew");
-    lease_ask_release(&lease, &request[2], &when);
-    snprintf(prefix, sizeof prefix, "%s ", lease.token);
+    requests_release(&owner, &request[2], &when);
+    snprintf(prefix, sizeof prefix, "%s ", owner.token);
     has_words(&request[2],
               (const char *[]){KEYS, prefix, "18446744073709551615", "", "", "0", CARD, NULL},
               "release: of whatever this token wrote");
-    lease_ask_leave(&lease, &request[4], &when);
-    has_words(&request[4], (const char *[]){KEYS, prefix, "", lease.token, "", NULL},
+    requests_leave(&owner, &request[4], &when);
+    has_words(&request[4], (const char *[]){KEYS, prefix, "", owner.token, "", NULL},
               "leave: the same, without a grant, and its place in line");
-    lease_ask_undo(&lease, &request[3], &when);
-    snprintf(prefix, sizeof prefix, "%s v1 try=7 ", lease.token);
+    requests_undo(&owner, &request[3], &when);
+    snprintf(prefix, sizeof prefix, "%s v1 try=7 ", owner.token);
     has_words(&request[3], (const char *[]){KEYS, prefix, "", "", "", NULL},
               "undo: of what this attempt wrote, and no other");
 
@@ -100,7 +100,7 @@ static void test_requests(void)
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
            strcmp(request[1].word[1], request[2].word[1]) != 0,
        "all others are scripts of their own");
-    lease_close(&lease);
+    owner_close(&owner);
 }
 
 static const struct {
@@ -131,36 +131,36 @@ static const struct {
 
 static void test_waiting(void)
 {
-    struct lease_when when = {.not_after_ms = 5};
+    struct requests_params when = {.not_after_ms = 5};
     static struct request request;
-    struct lease lease;
+    struct owner owner;
     char wake[80];
     size_t i;
 
-    if (!is_int(open_for(&lease, "k", NULL), RLOCK_OK, "a lock to wait for"))
+    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "a lock to wait for"))
         return;
-    lease.attempt = 7;
+    owner.attempt = 7;
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        lease.queue = ways[i].queue;
-        lease.is_single_attempt = ways[i].is_single_attempt;
-        lease.ticket = ways[i].ticket;
-        lease_ask_acquire(&lease, &request, &when);
+        owner.queue = ways[i].queue;
+        owner.is_single_attempt = ways[i].is_single_attempt;
+        owner.ticket = ways[i].ticket;
+        requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, lease.token, "7", CARD, "30000", "5", ways[i].way,
+                  (const char *[]){KEYS, owner.token, "7", CARD, "30000", "5", ways[i].way,
                                    ways[i].text, "x", "", NULL},
                   ways[i].way);
     }
-    snprintf(wake, sizeof wake, WAKE "%s", lease.token);
+    snprintf(wake, sizeof wake, WAKE "%s", owner.token);
     for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        lease.whole_seconds = blocks[i].whole_seconds;
-        when.block_ms = lease_block_ms(&lease, blocks[i].block_ms);
-        lease_ask_wake(&lease, &request, &when);
+        owner.whole_seconds = blocks[i].whole_seconds;
+        when.block_ms = owner_block_ms(&owner, blocks[i].block_ms);
+        requests_wait(&owner, &request, &when);
         is_int(request.n, 3, "a wait for being woken");
         is_str(request.word[0], "BLPOP", "is BLPOP");
         is_str(request.word[1], wake, "of our own list");
         is_str(request.word[2], blocks[i].seconds, "for so many seconds, and never for ever");
     }
-    lease_close(&lease);
+    owner_close(&owner);
 }
 
 /* Several keys, in each mode, with what an parent rlock holds among them. */
@@ -168,7 +168,7 @@ static void test_several(void)
 {
     static const char parent[] = "0123456789abcdef0123456789abcdef";
     static struct request request;
-    const struct lease_when when = {.not_after_ms = 5};
+    const struct requests_params when = {.not_after_ms = 5};
     struct rlock_config config = {.keys = (const char *const[]){"k", "l", "k"},
                                   .n_keys = 2,
                                   .mode = RLOCK_SHARED,
@@ -178,76 +178,77 @@ static void test_several(void)
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
     struct answer answer = {.n_holdings = 2, .holding = {{0, 9, 30000}, {1, 8, 5000}}};
-    struct lease lease;
+    struct owner owner;
     char prefix[80];
 
-    if (!is_int(lease_open(&lease, &config, NULL), RLOCK_OK, "two keys"))
+    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "two keys"))
         return;
-    lease_ask_acquire(&lease, &request, &when);
+    requests_acquire(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), lease.token, "0", CARD, "30000",
+              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), owner.token, "0", CARD, "30000",
                                "5", "fifo", "", "s", "1", parent, NULL},
               "acquire: both, shared, unless done, below an outer one");
-    lease_take(&lease, &answer, 10);
-    ok(lease_is_ours(&lease) && lease_ttl_ms(&lease) == 5000, "one is ours, one the outer one's");
-    lease_ask_renew(&lease, &request, &when);
+    owner_take_grant(&owner, &answer, 10);
+    ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000,
+       "one is ours, one the outer one's");
+    requests_renew(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", CARD, "s", "0", lease.token,
+              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", CARD, "s", "0", owner.token,
                                "30000", "10", parent, "5000", "0", NULL},
               "renew: each by its owner's token, for its own time");
-    lease.ending = RLOCK_ENDS_REST;
-    lease.stay_ms = 77;
-    lease_ask_release(&lease, &request, &when);
-    snprintf(prefix, sizeof prefix, "%s ", lease.token);
+    owner.ending = RLOCK_ENDS_REST;
+    owner.stay_ms = 77;
+    requests_release(&owner, &request, &when);
+    snprintf(prefix, sizeof prefix, "%s ", owner.token);
     has_words(&request,
               (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", CARD, NULL},
               "release: ours alone");
     answer.holding[0].parent = 1;
-    lease_take(&lease, &answer, 10);
-    ok(!lease_is_ours(&lease), "all may be the outer one's");
-    lease_close(&lease);
+    owner_take_grant(&owner, &answer, 10);
+    ok(!owner_has_own_lock(&owner), "all may be the outer one's");
+    owner_close(&owner);
 
     config.n_keys = 3;
-    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "a key twice is refused");
-    lease_close(&lease);
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a key twice is refused");
+    owner_close(&owner);
     config.n_keys = 0;
-    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "as is none");
-    lease_close(&lease);
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "as is none");
+    owner_close(&owner);
     config.n_keys = 2;
     config.mode = RLOCK_SLOTS;
     config.n_slots = 3;
-    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "slots of two keys");
-    lease_close(&lease);
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "slots of two keys");
+    owner_close(&owner);
     config.n_keys = 1;
     config.n_slots = RLOCK_SLOTS_MAX + 1;
-    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "and too many slots");
-    lease_close(&lease);
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "and too many slots");
+    owner_close(&owner);
 }
 
 static void test_timestamp(void)
 {
     static struct request request;
-    const struct lease_when when = {.not_after_ms = 5};
+    const struct requests_params when = {.not_after_ms = 5};
     struct rlock_config config = {.keys = (const char *const[]){"k", "l"},
                                   .n_keys = 2,
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
-    struct lease lease;
+    struct owner owner;
 
     config.protocol = RLOCK_PROTOCOL_TIME_MS;
-    is_int(lease_open(&lease, &config, NULL), RLOCK_E_USAGE, "a timestamp is of one key");
-    lease_close(&lease);
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a timestamp is of one key");
+    owner_close(&owner);
     config.n_keys = 1;
     config.mode = RLOCK_EXCLUSIVE;
     config.unless_done = false;
-    if (is_int(lease_open(&lease, &config, NULL), RLOCK_OK, "of one owner")) {
-        lease_ask_acquire(&lease, &request, &when);
+    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "of one owner")) {
+        requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, lease.token, "0", CARD, "30000", "5", "none", "", "ms", "",
+                  (const char *[]){KEYS, owner.token, "0", CARD, "30000", "5", "none", "", "ms", "",
                                    NULL},
                   "and in a unit");
     }
-    lease_close(&lease);
+    owner_close(&owner);
 }
 
 int main(void)
