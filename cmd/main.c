@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* main: from the command line to an exit status. */
+#include "cmd.h"
 #include "options/help.h"
 #include "options/option_parser.h"
 #include "output/report.h"
 #include "session/environment.h"
-#include "verbs/acquire.h"
-#include "verbs/break.h"
-#include "verbs/doctor.h"
-#include "verbs/list.h"
-#include "verbs/release.h"
-#include "verbs/renew.h"
-#include "verbs/run.h"
-#include "verbs/status.h"
 
 #include <fcntl.h>
 #include <rlock.h>
@@ -73,17 +66,9 @@ static int answer(const struct options *options)
     return good ? EXIT_SUCCESS : exit_reason_row(REASON_SYSTEM)->status;
 }
 
-/* What each verb does, from the options to an exit status. */
-static int (*const actions[VERB_COUNT])(const struct options *) = {
-    [VERB_RUN] = run,
-    [VERB_ACQUIRE] = acquire_lock,
-    [VERB_RENEW] = renew_lock,
-    [VERB_RELEASE] = release_lock,
-    [VERB_STATUS] = tell_status,
-    [VERB_LIST] = tell_list,
-    [VERB_BREAK] = break_lock,
-    [VERB_DOCTOR] = tell_doctor,
-};
+#define ACTION(constant, function, ...) [constant] = function,
+
+static int (*const actions[VERB_COUNT])(const struct options *) = {VERBS(ACTION)};
 
 int main(int argc, char **argv)
 {

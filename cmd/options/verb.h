@@ -5,25 +5,38 @@
 
 #include <stdbool.h>
 
-enum verb {
-    VERB_RUN,
-    VERB_ACQUIRE,
-    VERB_RENEW,
-    VERB_RELEASE,
-    VERB_STATUS,
-    VERB_LIST,
-    VERB_BREAK,
-    VERB_DOCTOR
-};
+/*
+ * All verbs, in the order of --help. A new verb is a row here and a file of its name in cmd/verbs/.
+ *
+ * ROW(constant, function, name, words, needs_key, only_looks, help): the function is the one that
+ * carries the verb out, declared in cmd.h; the others are the fields of struct verb_row.
+ */
+#define VERBS(ROW)                                                                                \
+    ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false,                                 \
+        "run a command while holding a lock in Redis")                                            \
+    ROW(VERB_ACQUIRE, cmd_acquire, "acquire", NULL, true, false,                                  \
+        "take a lock without a command, and print its token")                                     \
+    ROW(VERB_RENEW, cmd_renew, "renew", NULL, true, false, "renew a lock by its token")           \
+    ROW(VERB_RELEASE, cmd_release, "release", NULL, true, false, "give a lock back by its token") \
+    ROW(VERB_STATUS, cmd_status, "status", NULL, false, true,                                     \
+        "tell who holds a lock, and who waits for it")                                            \
+    ROW(VERB_LIST, cmd_list, "list", "[PATTERN]", false, true,                                    \
+        "tell all locks of the server, a line each")                                              \
+    ROW(VERB_BREAK, cmd_break, "break", NULL, true, true,                                         \
+        "take a lock away from whoever holds it")                                                 \
+    ROW(VERB_DOCTOR, cmd_doctor, "doctor", NULL, false, true,                                     \
+        "tell what makes locks unsafe, and what to change")
 
-#define VERB_COUNT (VERB_DOCTOR + 1)
+#define VERB_CONSTANT(constant, ...) constant,
+enum verb { VERBS(VERB_CONSTANT) VERB_COUNT };
+#undef VERB_CONSTANT
 
 struct verb_row {
     const char *name;  /* the first word of the command line; NULL: what is done without one */
-    const char *words; /* what may follow the options; NULL: nothing */
-    bool needs_key;
+    const char *words; /* what may follow the options, for --help; NULL: nothing may */
+    bool needs_key;    /* -k KEY must be given */
+    bool only_looks;   /* it opens no lock of its own, but looks at those of others */
     const char *help;
-    bool only_looks; /* opens no lock of its own */
 };
 
 extern const struct verb_row verb_table[VERB_COUNT];

@@ -4,7 +4,7 @@
  *
  * A lease whose token nobody has been told is given back, whatever the reason.
  */
-#include "verbs/acquire.h"
+#include "cmd.h"
 
 #include "output/json.h"
 #include "output/outfile.h"
@@ -197,7 +197,7 @@ static enum exit_reason acquire_all(struct acquire *a)
     return reason;
 }
 
-int acquire_lock(const struct options *options)
+int cmd_acquire(const struct options *options)
 {
     struct acquire a = {.bound = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
     enum exit_reason reason;

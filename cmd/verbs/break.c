@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* break: take a lock away from whoever holds it. */
-#include "verbs/break.h"
+#include "cmd.h"
 
 #include "output/terminal.h"
 #include "session/session.h"
@@ -110,7 +110,7 @@ static enum exit_reason break_one(struct session *session)
     return hit(session, &target);
 }
 
-int break_lock(const struct options *options)
+int cmd_break(const struct options *options)
 {
     struct session session;
     enum exit_reason reason;

@@ -5,7 +5,7 @@
  * Only what makes them unsafe as things are is a failure. What is weak is safe
  * until something breaks, and is not everybody's to change.
  */
-#include "verbs/doctor.h"
+#include "cmd.h"
 
 #include "output/json.h"
 #include "output/page.h"
@@ -120,7 +120,7 @@ static enum exit_reason examine(struct visit *visit)
     return report_fault(&visit->session.report, REASON_MISCONFIGURED, why, 0);
 }
 
-int tell_doctor(const struct options *options)
+int cmd_doctor(const struct options *options)
 {
     struct visit visit = {.unsafe = ""};
     enum exit_reason reason;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* list: tell all locks of the server. */
-#include "verbs/list.h"
+#include "cmd.h"
 
 #include "output/rows.h"
 #include "output/show.h"
@@ -100,7 +100,7 @@ static enum exit_reason print(struct listing *listing, const struct report *repo
     return good ? REASON_GRANTED : report_fault(report, REASON_SYSTEM, "standard output", 0);
 }
 
-int tell_list(const struct options *options)
+int cmd_list(const struct options *options)
 {
     struct listing listing = {.options = options};
     bool is_one = options->n_urls <= 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* release: give a lock back by its token. */
-#include "verbs/release.h"
+#include "cmd.h"
 
 #include "session/token.h"
 
@@ -23,7 +23,7 @@ static enum exit_reason release(const struct token *token)
     return REASON_GRANTED;
 }
 
-int release_lock(const struct options *options)
+int cmd_release(const struct options *options)
 {
     struct token token;
     enum exit_reason reason = token_open(&token, options);

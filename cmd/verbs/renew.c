@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* renew: renew a lock by its token. */
-#include "verbs/renew.h"
+#include "cmd.h"
 
 #include "session/token.h"
 
@@ -29,7 +29,7 @@ static enum exit_reason renew(const struct token *token)
     return REASON_GRANTED;
 }
 
-int renew_lock(const struct options *options)
+int cmd_renew(const struct options *options)
 {
     struct token token;
     enum exit_reason reason = token_open(&token, options);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* run: hold a lock for as long as a command runs. */
-#include "verbs/run.h"
+#include "cmd.h"
 
 #include "output/outfile.h"
 #include "process/secret.h"
@@ -293,7 +293,7 @@ static enum exit_reason run_all(struct run *run)
     return reason;
 }
 
-int run(const struct options *options)
+int cmd_run(const struct options *options)
 {
     struct run run = {.options = options};
     enum exit_reason reason;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* status: tell who holds a lock, and who waits for it. */
-#include "verbs/status.h"
+#include "cmd.h"
 
 #include "output/rows.h"
 #include "output/show.h"
@@ -193,7 +193,7 @@ static enum exit_reason watch(struct looking *looking)
     return reason != REASON_GRANTED || !looking->any_taken ? reason : REASON_BUSY;
 }
 
-int tell_status(const struct options *options)
+int cmd_status(const struct options *options)
 {
     struct looking looking = {.wants_free = options->n_keys > 0};
     struct rlock_error err = {.status = RLOCK_OK};
