@@ -240,6 +240,7 @@ struct rlock_config {
 /* A lease that was granted. */
 struct rlock_grant {
     char token[RLOCK_TOKEN_BYTES + 1];
+    int64_t sent_ms; /* when its request was sent, on rlock_clock_ms(); the TTL counts from here */
     int64_t expires_ms; /* the lease's end, on rlock_clock_ms() */
     uint64_t fence;     /* grows with every grant of these keys; never 0 */
     int64_t slot;       /* of RLOCK_SLOTS, 0 .. n_slots - 1 */

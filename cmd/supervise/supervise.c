@@ -341,7 +341,7 @@ static int64_t keep_late_ms(const struct supervisor *h)
 {
     const struct rlock_grant *grant = h->plan->grant;
 
-    return grant->expires_ms - grant->timing.ttl_ms + grant->timing.renew_ms / KEEP_PART;
+    return grant->sent_ms + grant->timing.renew_ms / KEEP_PART;
 }
 
 /* Most commands have ended before that, and need no thread at all. */

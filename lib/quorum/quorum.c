@@ -50,7 +50,8 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 {
     owner_take_grant(owner, &tally->granted, tally->fence);
     timing_shorten(&quorum->timing, owner_granted_ttl_ms(owner));
-    *grant = (struct rlock_grant){.expires_ms = timing_end(&quorum->timing, tally->sent_ms),
+    *grant = (struct rlock_grant){.sent_ms = tally->sent_ms,
+                                  .expires_ms = timing_end(&quorum->timing, tally->sent_ms),
                                   .fence = tally->fence,
                                   .slot = owner->slot,
                                   .is_parent = !owner_has_own_lock(owner),

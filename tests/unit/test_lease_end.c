@@ -270,6 +270,8 @@ static int64_t acquire_end(struct rlock *lock, const char *what)
     struct rlock_grant grant = {.expires_ms = 0};
 
     okf(rlock_acquire(lock, in(PATIENCE_MS), &grant, NULL, NULL) == RLOCK_OK, "%s: granted", what);
+    okf(grant.expires_ms == grant.sent_ms + length_of(grant.timing.ttl_ms),
+        "%s: counted from the grant's sent_ms", what);
     return grant.expires_ms;
 }
 
