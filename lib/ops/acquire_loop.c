@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "ops/replicas.h"
+#include "ops/watch.h"
 #include "quorum/round.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@
 /* A lock that is asked for, and how that goes. */
 struct asking {
     struct quorum *quorum;
+    struct watch *told;
     struct owner *owner;
     struct rlock_deadline deadline; /* as the caller wants it */
     struct rlock_deadline ends;     /* as it is while no server has answered */
@@ -136,7 +138,7 @@ static enum rlock_status get_ready(struct asking *asking)
     if (st == RLOCK_STOPPED)
         return st;
     asking->obstacle->is_next = true;
-    watch_see(asking->quorum->told, asking->obstacle);
+    watch_see(asking->told, asking->obstacle);
     return RLOCK_PENDING;
 }
 
@@ -229,12 +231,12 @@ static void note_trouble(struct asking *asking, enum rlock_status st, const stru
     if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !recently_restarted) {
         begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
         if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
-            watch_see(asking->quorum->told, obstacle);
+            watch_see(asking->told, obstacle);
     } else if (asking->trouble_status != RLOCK_OK) {
         obstacle->trouble.status = RLOCK_OK;
         obstacle->is_next = st == RLOCK_OK;
         if (st != RLOCK_BUSY && !recently_restarted)
-            watch_see(asking->quorum->told, obstacle);
+            watch_see(asking->told, obstacle);
     }
     asking->trouble_status = obstacle->trouble.status;
     asking->cut.status = RLOCK_OK;
@@ -256,7 +258,7 @@ static void warn_of_login(struct asking *asking)
 
     snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
              asking->quorum->member[0].err.text);
-    watch_warn(asking->quorum->told, text);
+    watch_warn(asking->told, text);
 }
 
 static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *grant,
@@ -276,14 +278,14 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         if (!may_pass_in_line(asking->quorum, st))
             warn_of_login(asking);
         if (st == RLOCK_E_UNREACHABLE)
-            watch_unreached(asking->quorum->told);
+            watch_unreached(asking->told);
         asking->was_there = asking->was_there || asking->quorum->recently_restarted ||
                             st == RLOCK_BUSY || st == RLOCK_PENDING;
         if (asking->was_there && !asking->owner->is_single_attempt)
             asking->ends = asking->deadline;
         if (st == RLOCK_BUSY || asking->quorum->recently_restarted)
-            watch_see(asking->quorum->told, asking->obstacle);
-        watch_tick(asking->quorum->told);
+            watch_see(asking->told, asking->obstacle);
+        watch_tick(asking->told);
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         if (until_over(asking->ends))
@@ -312,23 +314,24 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
                                struct rlock_obstacle *obstacle, struct rlock_watch watch,
                                struct rlock_error *err)
 {
+    struct watch told = {.by = watch};
     struct asking asking = {.quorum = quorum,
+                            .told = &told,
                             .owner = owner,
                             .deadline = deadline,
                             .ends = deadline,
                             .obstacle = obstacle};
-    struct watch told = {.by = watch};
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    quorum->told = &told;
+    quorum_set_hooks(quorum, watch_hooks(&told));
     owner->is_single_attempt = until_over(deadline);
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
     err = err != NULL ? err : &own;
     st = ask_until(&asking, grant, err);
     watch_see(&told, NULL);
-    quorum->told = NULL;
+    quorum_set_hooks(quorum, (struct quorum_hooks){.context = NULL});
     if (st != RLOCK_OK && (quorum->in_doubt || owner->ticket > 0))
         take_back(quorum, owner, st, err);
     owner->ticket = 0;

@@ -4,11 +4,21 @@
 #define MEMBERS_H
 
 #include "quorum/member.h"
-#include "quorum/watch.h"
 
 #include <poll.h>
 
 #define MEMBERS_LIST_BYTES 9 /* 8 hex digits and a NUL */
+
+/* What the caller is told while members are waited for; each function may be NULL. */
+struct quorum_hooks {
+    /* So many members were sent the request that they can grant it. */
+    void (*on_sent)(void *context);
+    /* Called before each wait; returns when it wants to be called again, or RLOCK_NEVER. */
+    int64_t (*on_wait)(void *context);
+    /* Something is wrong with the lock though nothing has failed: `text` is for people. */
+    void (*on_warning)(void *context, const char *text);
+    void *context;
+};
 
 struct quorum {
     struct tls *tls;             /* NULL: no member is rediss:// */
@@ -25,8 +35,8 @@ struct quorum {
     bool in_doubt;           /* an acquire may have been executed though no answer came */
     bool recently_restarted; /* enough members would grant it, but too few of them count yet */
     bool is_passed_on;       /* what was released last: a waiter has its turn */
-    struct watch *told;      /* who hears from us while a round waits; NULL: nobody */
-    int64_t longest_ms;      /* the longest lease that is known of, ours or another's */
+    struct quorum_hooks hooks;
+    int64_t longest_ms;            /* the longest lease that is known of, ours or another's */
     char list[MEMBERS_LIST_BYTES]; /* what its members are known by; "": it has one */
 };
 

@@ -42,6 +42,11 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
     return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
 }
 
+void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
+{
+    quorum->hooks = hooks;
+}
+
 /* ---- acquire ---- */
 
 static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
@@ -170,15 +175,16 @@ static void warn_of(const struct quorum *quorum, const struct answer *stranger)
 {
     const char *theirs = stranger->list[0] != '\0' ? stranger->list : "one server";
     const char *ours = quorum->list[0] != '\0' ? quorum->list : "one server";
+    const struct quorum_hooks *hooks = &quorum->hooks;
     char text[512];
 
-    if (!stranger->is_written)
+    if (!stranger->is_written || hooks->on_warning == NULL)
         return;
     snprintf(text, sizeof text,
              "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
              "us apart",
              stranger->obstacle.holder, theirs, ours);
-    watch_warn(quorum->told, text);
+    hooks->on_warning(hooks->context, text);
 }
 
 enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,

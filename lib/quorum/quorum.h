@@ -6,6 +6,9 @@
 #include "lock/requests.h"
 #include "quorum/members.h"
 
+/* quorum_set_hooks: whom to tell from now on; {NULL}: nobody. */
+void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks);
+
 /*
  * quorum_acquire: ask once. RLOCK_OK (grant), RLOCK_BUSY (obstacle, and
  * `*block_ms`, how long to wait for being woken), RLOCK_SUPERSEDED,

@@ -20,6 +20,11 @@
 #define LINGER_MIN_MS 20
 #define LINGER_MAX_MS 100
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static bool is_skipped(const struct round *round, size_t i)
 {
     return (round->skip >> i & 1) != 0;
@@ -201,6 +206,19 @@ static int64_t linger_ms(const struct round *round, int64_t took_ms)
     return linger < LINGER_MAX_MS ? linger : LINGER_MAX_MS;
 }
 
+/* Who watches is told once that a grant may come, and asked when to be called again. */
+static int64_t tell_hooks(const struct quorum *quorum, bool *is_to_tell)
+{
+    const struct quorum_hooks *hooks = &quorum->hooks;
+
+    if (*is_to_tell && is_on_its_way(quorum)) {
+        if (hooks->on_sent != NULL)
+            hooks->on_sent(hooks->context);
+        *is_to_tell = false;
+    }
+    return hooks->on_wait != NULL ? hooks->on_wait(hooks->context) : RLOCK_NEVER;
+}
+
 enum rlock_status round_run(struct quorum *quorum, const struct round *round,
                             struct rlock_deadline deadline)
 {
@@ -222,13 +240,9 @@ enum rlock_status round_run(struct quorum *quorum, const struct round *round,
         stop->fd = deadline.stop_fd;
         stop->events = POLLIN;
         stop->revents = 0;
-        wake = watch_wake_ms(quorum->told, wake < linger_until ? wake : linger_until);
-        if (is_to_tell && is_on_its_way(quorum)) {
-            watch_asked(quorum->told);
-            is_to_tell = false;
-        }
+        wake = earlier(wake, linger_until);
+        wake = earlier(wake, tell_hooks(quorum, &is_to_tell));
         poll(quorum->watch, n_watched, until_poll_ms(until_at(deadline, wake)));
-        watch_tick(quorum->told);
         over = stop->revents != 0 || until_over(deadline);
         step_pending(quorum, round, over, deadline);
         if (over)

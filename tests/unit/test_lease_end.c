@@ -215,7 +215,6 @@ static void stop(void *context)
 static void test_stopped(void)
 {
     int ms = LATE_MS + LATE_MS;
-    struct watch told = {.by = {.asked = stop, .context = &ms}};
     struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT)}}};
     struct rlock_config config = config_for(NULL, 1);
     int64_t expires_ms;
@@ -223,7 +222,7 @@ static void test_stopped(void)
     config.timing.renew_ms = LATE_MS; /* an answer may take so long */
     if (!open_one(&one, config))
         return;
-    one.quorum.told = &told;
+    quorum_set_hooks(&one.quorum, (struct quorum_hooks){.on_sent = stop, .context = &ms});
     ok(acquire(&one.quorum, &one.owner, &expires_ms) != RLOCK_OK,
        "a grant that is read too long after it was asked for is none");
     close_one(&one);

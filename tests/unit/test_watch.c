@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_watch: when a watcher is told what is in the way. */
-#include "quorum/watch.h"
+#include "ops/watch.h"
 #include "tap.h"
 
 #define FAR_MS 1000000

@@ -6,7 +6,7 @@
  * would stand still. Ticks need no request, and where nobody watches there
  * are none.
  */
-#include "quorum/watch.h"
+#include "ops/watch.h"
 
 static int64_t next_ms(const struct watch *watch)
 {
@@ -53,4 +53,26 @@ int64_t watch_wake_ms(const struct watch *watch, int64_t at_ms)
     if (watch == NULL || watch->obstacle == NULL || watch->next_ms > at_ms)
         return at_ms;
     return watch->next_ms;
+}
+
+static void on_sent(void *context)
+{
+    watch_asked(context);
+}
+
+static int64_t on_wait(void *context)
+{
+    watch_tick(context);
+    return watch_wake_ms(context, RLOCK_NEVER);
+}
+
+static void on_warning(void *context, const char *text)
+{
+    watch_warn(context, text);
+}
+
+struct quorum_hooks watch_hooks(struct watch *watch)
+{
+    return (struct quorum_hooks){
+        .on_sent = on_sent, .on_wait = on_wait, .on_warning = on_warning, .context = watch};
 }

@@ -3,7 +3,7 @@
 #ifndef WATCH_H
 #define WATCH_H
 
-#include "rlock.h"
+#include "quorum/quorum.h"
 
 struct watch {
     struct rlock_watch by;
@@ -31,5 +31,8 @@ void watch_tick(struct watch *watch);
 
 /* watch_wake_ms: the earlier of a moment and the next tick. */
 int64_t watch_wake_ms(const struct watch *watch, int64_t at_ms);
+
+/* watch_hooks: how a quorum tells a watch; borrowed for as long as they are set. */
+struct quorum_hooks watch_hooks(struct watch *watch);
 
 #endif
