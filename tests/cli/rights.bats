@@ -4,6 +4,7 @@
 load ../helpers/common
 load ../helpers/redis
 load ../helpers/hold
+load ../helpers/cluster
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -193,4 +194,40 @@ attacks() {
     as loose <"$DIR/attacks" >"$DIR/told"
     assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 'refused for the key'
     assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
+}
+
+# use_users: as setup does it, on the server in use.
+use_users() {
+    redis_user job
+    redis_user web '~web:*' '~{web:*'
+    redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
+}
+
+@test "rights: in a Cluster, too, no command touches a key of the other's locks" {
+    local n=0 form before told victims forms=(b a) # in a slot of each node; all: RLOCK_TEST_RUNS
+    [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=(a b 'b}:job:b' 'c}:job:b' '{t}a' '{v}a')
+    cluster_start 2
+    for n in 1 2; do
+        node "$n"
+        use_users
+        redis_looker web
+    done
+    for form in "${forms[@]}"; do
+        n=$((n + 1))
+        RLOCK_URL=$(url_of web) hold "c$n" -s -t 10m -k "web:$form"
+        RLOCK_URL=$(url_of web) start "d$n" "$RLOCK" -t 10m -k "web:$form" -- true
+    done
+    for n in 1 2; do
+        node "$n"
+        eventually 10 eval '[[ $(redis_cli --scan --pattern "*:queue") ]]'
+        mapfile -t victims < <(redis_cli --scan)
+        before=$(dump_all)
+        attacks "${victims[@]}" >"$DIR/attacks"
+        as job <"$DIR/attacks" >"$DIR/told"
+        told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|CROSSSLOT|LOADING) |$)' \
+            "$DIR/told" | head -n 5)
+        assert_eq "$told" '' "answers of node $n that are no refusal"
+        assert_eq "$(dump_all)" "$before" "the keys of node $n"
+        assert_between "${#victims[@]}" 6 100 "keys of node $n"
+    done
 }
