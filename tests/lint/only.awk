@@ -4,11 +4,13 @@
 #
 # A rule is an extended regular expression, a tab, and the files in which it may match: paths,
 # a path ending in / for a whole folder, or - for none. A line that begins with a tab has more
-# files for the rule above it. Comments and the text of string and
-# character literals are not looked at.
+# files for the rule above it. Comments are not looked at, nor is the text of string and character
+# literals, unless the rule begins with a quotation mark: such a rule is about that text.
 
-# What is left of a line; a comment may go on to the next ones.
-function code(line,   i, c, left, quote) {
+# Sets text, the line without comments and literals, and whole, the line without comments. A
+# comment may go on to the next lines.
+function read_code(line,   i, c, quote) {
+    text = whole = ""
     for (i = 1; i <= length(line); i++) {
         c = substr(line, i, 1)
         if (in_comment) {
@@ -17,11 +19,12 @@ function code(line,   i, c, left, quote) {
                 i++
             }
         } else if (quote != "") {
+            whole = whole c
             if (c == "\\")
-                i++
+                whole = whole substr(line, ++i, 1)
             else if (c == quote) {
                 quote = ""
-                left = left c
+                text = text c
             }
         } else if (substr(line, i, 2) == "/*") {
             in_comment = 1
@@ -29,10 +32,10 @@ function code(line,   i, c, left, quote) {
         } else {
             if (c == "\"" || c == "'")
                 quote = c
-            left = left c
+            text = text c
+            whole = whole c
         }
     }
-    return left
 }
 
 function is_allowed(rule,   n, i, files) {
@@ -65,9 +68,9 @@ FNR == 1 {
 }
 
 {
-    text = code($0)
+    read_code($0)
     for (rule = 1; rule <= n_rules; rule++)
-        if (text ~ pattern[rule] && !is_allowed(rule)) {
+        if ((pattern[rule] ~ /^"/ ? whole : text) ~ pattern[rule] && !is_allowed(rule)) {
             printf "%s:%d: %s only in %s\n", FILENAME, FNR, pattern[rule], allowed[rule]
             failed = 1
         }

@@ -1,0 +1,174 @@
+# owners: finds writes to a struct's fields outside the file that owns the struct.
+#
+#     awk -f owners.awk OWNERS HEADER... FILE...
+#
+# NAME.c owns the structs that NAME.h of the same folder declares: it alone assigns to their fields,
+# also by snprintf() or memset(). Others call its functions. OWNERS has the exceptions, one a line:
+# the struct, and the files that write it too, or * for a struct that callers fill in. An exception
+# that nobody needs is a fault, with -v strict=1. What a .c file declares is private to it anyway.
+#
+# This is no compiler. It follows a chain of names, a->b[i].c, from the declaration of `a` in the
+# same function through the fields of the structs; a chain that begins with a call isn't followed.
+
+function complain(why) {
+    printf "%s:%d: %s\n", FILENAME, FNR, why
+    failed = 1
+}
+
+# The line without comments and without the text of strings.
+function code(line,   left, at) {
+    gsub(/\\./, "", line)
+    gsub(/"[^"]*"/, "\"\"", line)
+    if (in_comment) {
+        if ((at = index(line, "*/")) == 0)
+            return ""
+        line = substr(line, at + 2)
+        in_comment = 0
+    }
+    while ((at = index(line, "/*")) > 0) {
+        left = substr(line, 1, at - 1)
+        line = substr(line, at + 2)
+        if ((at = index(line, "*/")) == 0) {
+            in_comment = 1
+            return left
+        }
+        line = left " " substr(line, at + 2)
+    }
+    return line
+}
+
+# Remembers each `struct TYPE *NAME, *NAME` of the line, in a struct's body as its fields.
+function declare(line,   type, name) {
+    while (match(line, /struct [a-z_0-9]+ +\**(const )?\**[a-z_0-9]+/)) {
+        type = name = substr(line, RSTART, RLENGTH)
+        line = substr(line, RSTART + RLENGTH)
+        sub(/^struct /, "", type)
+        sub(/[ *].*/, "", type)
+        sub(/.*[ *]/, "", name)
+        remember(name, type)
+        while (match(line, /^(\[[^]]*\])?( = [^,;()]*)?, \**[a-z_0-9]+ *[][,;=)]/)) {
+            name = substr(line, 1, RLENGTH - 1)
+            line = substr(line, RLENGTH)
+            sub(/ *$/, "", name)
+            sub(/.*[ *]/, "", name)
+            remember(name, type)
+        }
+    }
+}
+
+function remember(name, type) {
+    if (in_struct != "")
+        field[in_struct, name] = type
+    else
+        variable[name] = type
+}
+
+# The struct that has the last field of the chain, or nothing if that isn't known.
+function holder_of(chain,   part, n, i, type) {
+    gsub(/\[[^]]*\]/, "", chain)
+    gsub(/->/, ".", chain)
+    n = split(chain, part, ".")
+    if (!(part[1] in variable))
+        return ""
+    type = variable[part[1]]
+    for (i = 2; i < n; i++)
+        if ((type, part[i]) in field)
+            type = field[type, part[i]]
+    return type
+}
+
+function is_allowed(type,   n, i, file) {
+    n = split(writers[type], file)
+    for (i = 1; i <= n; i++)
+        if (file[i] == "*" || file[i] == FILENAME) {
+            is_needed[type, file[i]] = 1
+            return 1
+        }
+    return 0
+}
+
+function judge(chain, type) {
+    if (type in owner && owner[type] != FILENAME && !is_allowed(type))
+        complain(chain " is written here, and struct " type " belongs to " owner[type])
+}
+
+# Each chain of the line that an assignment, ++, -- or a function that fills memory writes to.
+function look(line,   chain, rest, before) {
+    gsub(/[^-+<>=!*\/%&|^]==/, " @@ ", line)
+    gsub(/(<=|>=|!=)/, "@@", line)
+    while (match(line, /[a-z_][a-z_0-9]*(\[[^]]*\])*((->|\.)[a-z_][a-z_0-9]*(\[[^]]*\])*)+/)) {
+        before = substr(line, 1, RSTART - 1)
+        chain = substr(line, RSTART, RLENGTH)
+        rest = substr(line, RSTART + RLENGTH)
+        if (rest ~ /^ *([-+*\/%&|^]|<<|>>)?=[^=]/ || rest ~ /^ *([-+*\/%&|^]|<<|>>)?=$/ ||
+            rest ~ /^(\+\+|--)/ || before ~ /(\+\+|--)\**$/ ||
+            before ~ /(snprintf|memcpy|memset|memmove|stpcpy|strcpy|vsnprintf)\(&?$/)
+            judge(chain, holder_of(chain))
+        line = rest
+    }
+}
+
+FNR == 1 {
+    in_comment = 0
+    in_struct = ""
+    split("", variable)
+    n_files_seen++
+}
+
+n_files_seen == 1 {
+    sub(/#.*/, "")
+    if (NF == 1)
+        complain($1 " has no file")
+    if (NF > 0)
+        writers[$1] = substr($0, index($0, $2))
+    next
+}
+
+{
+    text = code($0)
+}
+
+/^struct [a-z_0-9]+ \{/ {
+    in_struct = $2
+    if (FILENAME ~ /\.h$/) {
+        owner[in_struct] = FILENAME
+        sub(/h$/, "c", owner[in_struct])
+    }
+    next
+}
+
+/^}/ {
+    in_struct = ""
+    split("", variable)
+    next
+}
+
+in_struct != "" || FILENAME ~ /\.h$/ {
+    declare(text)
+    next
+}
+
+{
+    declare(text)
+    look(text)
+    if (match(text, /^ *\*[a-z_][a-z_0-9]* = /)) {
+        chain = substr(text, RSTART, RLENGTH)
+        gsub(/[ *=]/, "", chain)
+        if (chain in variable)
+            judge("*" chain, variable[chain])
+    }
+}
+
+END {
+    for (type in writers) {
+        if (!strict)
+            break
+        n = split(writers[type], file)
+        for (i = 1; i <= n; i++)
+            if (!((type, file[i]) in is_needed)) {
+                printf "%s: struct %s: %s does not write it\n", ARGV[1], type, file[i]
+                failed = 1
+            }
+    }
+    exit failed
+}
