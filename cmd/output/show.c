@@ -61,7 +61,7 @@ char *show_key(const char *key, const struct terminal *terminal)
 
 /* ---- text ---- */
 
-static void add_rest(struct page *page, const struct rlock_party *party)
+static void add_rest(struct outbuf *page, const struct rlock_party *party)
 {
     time_t seconds = (time_t)(party->since_ms / 1000);
     struct tm local;
@@ -69,46 +69,46 @@ static void add_rest(struct page *page, const struct rlock_party *party)
     char length[UNITS_TEXT_BYTES];
 
     if (party->slot >= 0)
-        page_add(page, "    slot     %" PRId64 "\n", party->slot);
+        outbuf_add(page, "    slot     %" PRId64 "\n", party->slot);
     if (party->since_ms == 0 || localtime_r(&seconds, &local) == NULL)
         return;
     units_text(length, party->for_ms);
     if (strftime(moment, sizeof moment, "%Y-%m-%d %H:%M:%S", &local) > 0)
-        page_add(page, "    since    %s, for %s\n", moment, length);
+        outbuf_add(page, "    since    %s, for %s\n", moment, length);
 }
 
 static void lock_as_text(struct shown *shown, const struct rlock_view *view)
 {
     char *key = show_key(view->key, shown->terminal);
-    struct page *page = &shown->lock;
+    struct outbuf *page = &shown->lock;
     char left[UNITS_TEXT_BYTES];
     char wrong[WRONG_BYTES];
     size_t i;
 
-    page_add(page, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
-             key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
-             terminal_colour(shown->terminal, looks[view->seen].colour), looks[view->seen].words,
-             terminal_colour(shown->terminal, COLOUR_NONE));
+    outbuf_add(page, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
+               key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
+               terminal_colour(shown->terminal, looks[view->seen].colour), looks[view->seen].words,
+               terminal_colour(shown->terminal, COLOUR_NONE));
     page->has_failed = page->has_failed || key == NULL;
     free(key);
     for (i = 0; i < view->n_holders; i++) {
-        page_add(page, "    holder   %s\n", view->holders[i].text);
+        outbuf_add(page, "    holder   %s\n", view->holders[i].text);
         add_rest(page, &view->holders[i]);
     }
     if (view->n_all > view->n_holders)
-        page_add(page, "    holders  %zu more\n", view->n_all - view->n_holders);
+        outbuf_add(page, "    holders  %zu more\n", view->n_all - view->n_holders);
     if (view->seen != RLOCK_SEEN_FREE) {
         show_left(left, view->left_ms);
-        page_add(page, "    left     %s\n", left);
+        outbuf_add(page, "    left     %s\n", left);
     }
     if (view->fence > 0)
-        page_add(page, "    fence    %" PRIu64 "\n", view->fence);
+        outbuf_add(page, "    fence    %" PRIu64 "\n", view->fence);
     if (*wrong_of(view) != '\0') {
         report_escape(wrong, sizeof wrong, wrong_of(view));
-        page_add(page, "    wrong    %s\n", wrong);
+        outbuf_add(page, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
-        page_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
+        outbuf_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
 }
 
 static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter)
@@ -116,10 +116,10 @@ static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter
     char length[UNITS_TEXT_BYTES];
 
     units_text(length, waiter->for_ms);
-    page_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, waiter->text, length);
+    outbuf_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, waiter->text, length);
 }
 
-void show_as_row(struct page *page, const struct rlock_view *view)
+void show_as_row(struct outbuf *page, const struct rlock_view *view)
 {
     const struct rlock_party *holder = view->n_holders > 0 ? &view->holders[0] : NULL;
     char left[UNITS_TEXT_BYTES];
@@ -132,13 +132,13 @@ void show_as_row(struct page *page, const struct rlock_view *view)
         units_text(held, holder->for_ms);
     if (view->waiting >= 0)
         snprintf(waiting, sizeof waiting, "%" PRId64, view->waiting);
-    page_add(page, "%-9s  %-8s  %-7s  %-8s  %s", looks[view->seen].mode, left, waiting, held,
-             holder == NULL ? "-" : holder->text);
+    outbuf_add(page, "%-9s  %-8s  %-7s  %-8s  %s", looks[view->seen].mode, left, waiting, held,
+               holder == NULL ? "-" : holder->text);
     if (view->n_all > 1)
-        page_add(page, ", and %zu more", view->n_all - 1);
+        outbuf_add(page, ", and %zu more", view->n_all - 1);
     if (*wrong_of(view) != '\0') {
         report_escape(wrong, sizeof wrong, wrong_of(view));
-        page_add(page, "; wrong: %s", wrong);
+        outbuf_add(page, "; wrong: %s", wrong);
     }
 }
 
@@ -151,7 +151,7 @@ static void text_if_known(struct json *json, const char *name, const char *value
 }
 
 /* `length` is what the time since then is called. */
-static void party_as_json(struct page *page, const struct rlock_party *party, const char *length)
+static void party_as_json(struct outbuf *page, const struct rlock_party *party, const char *length)
 {
     char text[PARTY_JSON];
     struct json json;
@@ -173,11 +173,11 @@ static void party_as_json(struct page *page, const struct rlock_party *party, co
         json_number(&json, "left_ms", party->left_ms);
     if (party->slot >= 0)
         json_number(&json, "slot", party->slot);
-    page_add(page, "%s}", text);
+    outbuf_add(page, "%s}", text);
 }
 
 /* The object is left open. */
-static void lock_as_json(struct page *page, const struct rlock_view *view)
+static void lock_as_json(struct outbuf *page, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
     size_t room =
@@ -204,21 +204,21 @@ static void lock_as_json(struct page *page, const struct rlock_view *view)
         json_number(&json, "members", (int64_t)view->n_members);
         json_number(&json, "alike", (int64_t)view->n_alike);
     }
-    page_add(page, "%s,\"holders\":[", text);
+    outbuf_add(page, "%s,\"holders\":[", text);
     free(text);
     for (i = 0; view->seen != RLOCK_SEEN_FOREIGN && i < view->n_holders; i++) {
-        page_add(page, "%s", i > 0 ? "," : "");
+        outbuf_add(page, "%s", i > 0 ? "," : "");
         party_as_json(page, &view->holders[i], "held_ms");
     }
-    page_add(page, "]");
+    outbuf_add(page, "]");
 }
 
-void show_as_json(struct page *page, const struct rlock_view *view)
+void show_as_json(struct outbuf *page, const struct rlock_view *view)
 {
     lock_as_json(page, view);
     if (view->waiting >= 0)
-        page_add(page, ",\"waiting\":%" PRId64, view->waiting);
-    page_add(page, "}\n");
+        outbuf_add(page, ",\"waiting\":%" PRId64, view->waiting);
+    outbuf_add(page, "}\n");
 }
 
 /* ---- one lock ---- */
@@ -231,7 +231,7 @@ void show_lock(void *context, const struct rlock_view *view)
         lock_as_json(&shown->lock, view);
     else
         lock_as_text(shown, view);
-    page_add(&shown->known_by, "%s %s\n", view->key, view->name);
+    outbuf_add(&shown->known_by, "%s %s\n", view->key, view->name);
 }
 
 void show_waiter(void *context, const struct rlock_party *waiter)
@@ -240,31 +240,31 @@ void show_waiter(void *context, const struct rlock_party *waiter)
 
     shown->n_waiters++;
     if (shown->as_json) {
-        page_add(&shown->waiters, "%s", shown->n_waiters > 1 ? "," : "");
+        outbuf_add(&shown->waiters, "%s", shown->n_waiters > 1 ? "," : "");
         party_as_json(&shown->waiters, waiter, "waited_ms");
     } else {
         waiter_as_text(shown, waiter);
     }
-    page_add(&shown->known_by, "%s %" PRId64 "\n", waiter->text, waiter->since_ms);
+    outbuf_add(&shown->known_by, "%s %" PRId64 "\n", waiter->text, waiter->since_ms);
 }
 
-void show_end(struct shown *shown, struct page *page)
+void show_end(struct shown *shown, struct outbuf *page)
 {
-    page_add(page, "%s", page_text(&shown->lock));
+    outbuf_add(page, "%s", outbuf_text(&shown->lock));
     if (shown->as_json)
-        page_add(page, ",\"waiting\":%zu,\"waiters\":[%s]}\n", shown->n_waiters,
-                 page_text(&shown->waiters));
+        outbuf_add(page, ",\"waiting\":%zu,\"waiters\":[%s]}\n", shown->n_waiters,
+                   outbuf_text(&shown->waiters));
     else if (shown->n_waiters > 0)
-        page_add(page, "    waiting  %zu\n%s", shown->n_waiters, page_text(&shown->waiters));
+        outbuf_add(page, "    waiting  %zu\n%s", shown->n_waiters, outbuf_text(&shown->waiters));
     page->has_failed = page->has_failed || shown->lock.has_failed || shown->waiters.has_failed;
-    page_empty(&shown->lock);
-    page_empty(&shown->waiters);
+    outbuf_clear(&shown->lock);
+    outbuf_clear(&shown->waiters);
     shown->n_waiters = 0;
 }
 
 void show_fini(struct shown *shown)
 {
-    page_fini(&shown->lock);
-    page_fini(&shown->waiters);
-    page_fini(&shown->known_by);
+    outbuf_fini(&shown->lock);
+    outbuf_fini(&shown->waiters);
+    outbuf_fini(&shown->known_by);
 }

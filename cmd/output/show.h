@@ -3,7 +3,7 @@
 #ifndef SHOW_H
 #define SHOW_H
 
-#include "output/page.h"
+#include "output/outbuf.h"
 #include "output/terminal.h"
 
 #include <rlock.h>
@@ -12,10 +12,10 @@
 struct shown {
     bool as_json;
     const struct terminal *terminal;
-    struct page lock;
-    struct page waiters;
+    struct outbuf lock;
+    struct outbuf waiters;
     size_t n_waiters;
-    struct page known_by; /* what is to be the same for as long as nothing happens */
+    struct outbuf known_by; /* what is to be the same for as long as nothing happens */
 };
 
 /* show_lock, show_waiter: of a struct rlock_visitor, with a struct shown for context. */
@@ -23,13 +23,13 @@ void show_lock(void *shown, const struct rlock_view *view);
 void show_waiter(void *shown, const struct rlock_party *waiter);
 
 /* show_end: all of it, to the end of the page; `known_by` is left. */
-void show_end(struct shown *shown, struct page *page);
+void show_end(struct shown *shown, struct outbuf *page);
 
 void show_fini(struct shown *shown);
 
 /* show_as_row: a lock in one line, without its key; as JSON with it. */
-void show_as_row(struct page *page, const struct rlock_view *view);
-void show_as_json(struct page *page, const struct rlock_view *view);
+void show_as_row(struct outbuf *page, const struct rlock_view *view);
+void show_as_json(struct outbuf *page, const struct rlock_view *view);
 
 /* The headings of such rows. */
 #define SHOW_HEADINGS "MODE       LEFT      WAITING  HELD FOR  HOLDER"

@@ -8,7 +8,7 @@
 #include "cmd.h"
 
 #include "output/json.h"
-#include "output/page.h"
+#include "output/outbuf.h"
 #include "output/terminal.h"
 #include "session/session.h"
 
@@ -20,7 +20,7 @@
 struct visit {
     struct session session;
     struct terminal terminal;
-    struct page page;
+    struct outbuf page;
     char unsafe[200]; /* the checks that found something so */
     char server[128]; /* that was told of last */
 };
@@ -41,17 +41,17 @@ static void put_server(struct visit *visit, const char *server)
     if (visit->session.options->n_urls <= 1 || strcmp(server, visit->server) == 0)
         return;
     snprintf(visit->server, sizeof visit->server, "%s", server);
-    page_add(&visit->page, "%s%s:\n", visit->page.used > 0 ? "\n" : "", server);
+    outbuf_add(&visit->page, "%s%s:\n", visit->page.used > 0 ? "\n" : "", server);
 }
 
 static void put_text(struct visit *visit, const struct rlock_finding *finding)
 {
     put_server(visit, finding->server);
-    page_add(&visit->page, "%s%-8s%s%s: %s%s%s\n",
-             terminal_colour(&visit->terminal, grades[finding->grade].colour),
-             grades[finding->grade].word, terminal_colour(&visit->terminal, COLOUR_NONE),
-             finding->check, finding->found, finding->change != NULL ? "; " : "",
-             finding->change != NULL ? finding->change : "");
+    outbuf_add(&visit->page, "%s%-8s%s%s: %s%s%s\n",
+               terminal_colour(&visit->terminal, grades[finding->grade].colour),
+               grades[finding->grade].word, terminal_colour(&visit->terminal, COLOUR_NONE),
+               finding->check, finding->found, finding->change != NULL ? "; " : "",
+               finding->change != NULL ? finding->change : "");
 }
 
 static void put_json(struct visit *visit, const struct rlock_finding *finding)
@@ -67,7 +67,7 @@ static void put_json(struct visit *visit, const struct rlock_finding *finding)
         json_string(&json, "change", finding->change);
     json_string(&json, "server", finding->server);
     json_end(&json);
-    page_add(&visit->page, "%s", text);
+    outbuf_add(&visit->page, "%s", text);
 }
 
 /* The server of local: keeps nothing, and is not to: it goes with the last who uses it. */
@@ -110,7 +110,7 @@ static enum exit_reason examine(struct visit *visit)
 
     if (st == RLOCK_OK)
         st = rlock_examine(visit->session.lock, key, deadline, &examiner, &err);
-    if (!page_write(&visit->page)) /* also what was found until it failed */
+    if (!outbuf_write(&visit->page)) /* also what was found until it failed */
         return report_fault(&visit->session.report, REASON_SYSTEM, "standard output", 0);
     if (st != RLOCK_OK)
         return session_give_up(&visit->session, &err);
@@ -131,7 +131,7 @@ int cmd_doctor(const struct options *options)
         reason = report_fault(&visit.session.report, REASON_USAGE, "one key is possible", 0);
     else
         reason = examine(&visit);
-    page_fini(&visit.page);
+    outbuf_fini(&visit.page);
     session_close(&visit.session);
     return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

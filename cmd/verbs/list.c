@@ -2,7 +2,7 @@
 /* list: tell all locks of the server. */
 #include "cmd.h"
 
-#include "output/rows.h"
+#include "output/outbuf.h"
 #include "output/show.h"
 #include "session/session.h"
 
@@ -13,26 +13,26 @@ static const struct rlock_deadline whenever = {RLOCK_NEVER, -1};
 
 struct listing {
     const struct options *options;
-    struct rows keys; /* where several servers are to be asked about each */
-    struct rows rows;
-    struct page row; /* the one being made */
+    struct sorted_lines keys; /* where several servers are to be asked about each */
+    struct sorted_lines rows;
+    struct outbuf row; /* the one being made */
 };
 
 static void add_row(void *context, const struct rlock_view *view)
 {
     struct listing *listing = context;
 
-    page_empty(&listing->row);
+    outbuf_clear(&listing->row);
     (listing->options->json ? show_as_json : show_as_row)(&listing->row, view);
     listing->rows.has_failed = listing->rows.has_failed || listing->row.has_failed;
-    rows_add(&listing->rows, view->key, page_text(&listing->row));
+    sorted_lines_add(&listing->rows, view->key, outbuf_text(&listing->row));
 }
 
 static void note_key(void *context, const struct rlock_view *view)
 {
     struct listing *listing = context;
 
-    rows_add(&listing->keys, view->key, "");
+    sorted_lines_add(&listing->keys, view->key, "");
 }
 
 static void add_taken(void *context, const struct rlock_view *view)
@@ -49,54 +49,54 @@ static enum rlock_status look_at_each(struct listing *listing, struct rlock *loc
     enum rlock_status st = RLOCK_OK;
     size_t i;
 
-    rows_sort(&listing->keys);
+    sorted_lines_sort(&listing->keys);
     listing->rows.has_failed = listing->keys.has_failed;
     for (i = 0; st == RLOCK_OK && i < listing->keys.n; i++)
-        st = rlock_inspect(lock, listing->keys.row[i].key, whenever, &visitor, err);
+        st = rlock_inspect(lock, listing->keys.line[i].key, whenever, &visitor, err);
     return st;
 }
 
 /* All keys as they are shown, in columns as wide as the widest. */
-static void put_columns(struct listing *listing, struct page *page)
+static void put_columns(struct listing *listing, struct outbuf *page)
 {
-    const struct rows *rows = &listing->rows;
+    const struct sorted_lines *rows = &listing->rows;
     struct terminal terminal;
     int width = 3;
     size_t i;
 
     terminal_look(&terminal);
     for (i = 0; i < rows->n; i++) {
-        char *key = show_key(rows->row[i].key, &terminal);
+        char *key = show_key(rows->line[i].key, &terminal);
 
         page->has_failed = page->has_failed || key == NULL;
         if (key == NULL)
             return;
-        free(rows->row[i].key);
-        rows->row[i].key = key;
+        free(rows->line[i].key);
+        rows->line[i].key = key;
         if ((int)strlen(key) > width)
             width = (int)strlen(key);
     }
     if (rows->n > 0)
-        page_add(page, "%s%-*s  %s%s\n", terminal_colour(&terminal, COLOUR_STRONG), width, "KEY",
-                 SHOW_HEADINGS, terminal_colour(&terminal, COLOUR_NONE));
+        outbuf_add(page, "%s%-*s  %s%s\n", terminal_colour(&terminal, COLOUR_STRONG), width, "KEY",
+                   SHOW_HEADINGS, terminal_colour(&terminal, COLOUR_NONE));
     for (i = 0; i < rows->n; i++)
-        page_add(page, "%-*s  %s\n", width, rows->row[i].key, rows->row[i].line);
+        outbuf_add(page, "%-*s  %s\n", width, rows->line[i].key, rows->line[i].text);
 }
 
 static enum exit_reason print(struct listing *listing, const struct report *report)
 {
-    struct page page = {.text = NULL};
+    struct outbuf page = {.text = NULL};
     bool good;
     size_t i;
 
-    rows_sort(&listing->rows);
+    sorted_lines_sort(&listing->rows);
     if (!listing->options->json)
         put_columns(listing, &page);
     for (i = 0; listing->options->json && i < listing->rows.n; i++)
-        page_add(&page, "%s", listing->rows.row[i].line);
+        outbuf_add(&page, "%s", listing->rows.line[i].text);
     page.has_failed = page.has_failed || listing->rows.has_failed;
-    good = page_write(&page);
-    page_fini(&page);
+    good = outbuf_write(&page);
+    outbuf_fini(&page);
     return good ? REASON_GRANTED : report_fault(report, REASON_SYSTEM, "standard output", 0);
 }
 
@@ -124,9 +124,9 @@ int cmd_list(const struct options *options)
         reason = print(&listing, &session.report);
     else
         reason = session_give_up(&session, &err);
-    rows_fini(&listing.keys);
-    rows_fini(&listing.rows);
-    page_fini(&listing.row);
+    sorted_lines_fini(&listing.keys);
+    sorted_lines_fini(&listing.rows);
+    outbuf_fini(&listing.row);
     session_close(&session);
     return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

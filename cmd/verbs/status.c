@@ -2,7 +2,7 @@
 /* status: tell who holds a lock, and who waits for it. */
 #include "cmd.h"
 
-#include "output/rows.h"
+#include "output/outbuf.h"
 #include "output/show.h"
 #include "session/session.h"
 
@@ -17,7 +17,7 @@ struct looking {
     struct session session;
     struct terminal terminal;
     struct shown shown;
-    struct page page;
+    struct outbuf page;
     bool wants_free; /* locks that are free are told, too */
     bool is_free;    /* the last one is */
     bool any_taken;  /* one of all is not */
@@ -57,24 +57,24 @@ static enum rlock_status look_at(struct looking *looking, const char *key, struc
 
 static void note_key(void *rows, const struct rlock_view *view)
 {
-    rows_add(rows, view->key, "");
+    sorted_lines_add(rows, view->key, "");
 }
 
 /* Without a key: all that are there. */
 static enum rlock_status look_at_all(struct looking *looking, struct rlock_error *err)
 {
-    struct rows rows = {.row = NULL};
+    struct sorted_lines rows = {.line = NULL};
     struct rlock_visitor visitor = {.lock = note_key, .context = &rows};
     enum rlock_status st = rlock_list(looking->session.lock, NULL, whenever, &visitor, err);
     size_t i;
 
-    rows_sort(&rows);
+    sorted_lines_sort(&rows);
     looking->page.has_failed = looking->page.has_failed || rows.has_failed;
     for (i = 0; st == RLOCK_OK && i < rows.n; i++)
-        st = look_at(looking, rows.row[i].key, err);
+        st = look_at(looking, rows.line[i].key, err);
     if (st == RLOCK_OK)
         looking->session.report.key = NULL;
-    rows_fini(&rows);
+    sorted_lines_fini(&rows);
     return st;
 }
 
@@ -85,10 +85,10 @@ static enum rlock_status look(struct looking *looking, struct rlock_error *err)
     size_t i;
 
     looking->any_taken = false;
-    page_empty(&looking->page);
-    page_empty(&looking->shown.lock);
-    page_empty(&looking->shown.waiters);
-    page_empty(&looking->shown.known_by);
+    outbuf_clear(&looking->page);
+    outbuf_clear(&looking->shown.lock);
+    outbuf_clear(&looking->shown.waiters);
+    outbuf_clear(&looking->shown.known_by);
     looking->shown.n_waiters = 0;
     if (options->n_keys == 0)
         return look_at_all(looking, err);
@@ -110,7 +110,7 @@ static enum exit_reason tell_once(struct looking *looking)
 
     if (look(looking, &err) != RLOCK_OK)
         return session_give_up(&looking->session, &err);
-    if (!page_write(&looking->page))
+    if (!outbuf_write(&looking->page))
         return no_output(looking);
     return looking->any_taken ? REASON_BUSY : REASON_GRANTED;
 }
@@ -120,24 +120,24 @@ static enum exit_reason tell_once(struct looking *looking)
 /* As much of the page as there is room for, over what was there before. */
 static bool redraw(struct looking *looking)
 {
-    struct page screen = {.text = NULL};
-    const char *line = page_text(&looking->page);
+    struct outbuf screen = {.text = NULL};
+    const char *line = outbuf_text(&looking->page);
     int lines = looking->terminal.lines - 1;
     bool good;
 
-    page_add(&screen, TERMINAL_TOP);
+    outbuf_add(&screen, TERMINAL_TOP);
     for (; *line != '\0' && lines > 0; lines--) {
         size_t n = strcspn(line, "\n");
 
         if (lines == 1 && line[n] == '\n' && line[n + 1] != '\0')
-            page_add(&screen, "..." TERMINAL_LINE_END);
+            outbuf_add(&screen, "..." TERMINAL_LINE_END);
         else
-            page_add(&screen, "%.*s" TERMINAL_LINE_END, (int)n, line);
+            outbuf_add(&screen, "%.*s" TERMINAL_LINE_END, (int)n, line);
         line += n + (line[n] == '\n');
     }
-    page_add(&screen, TERMINAL_END);
-    good = !looking->page.has_failed && page_write(&screen);
-    page_fini(&screen);
+    outbuf_add(&screen, TERMINAL_END);
+    good = !looking->page.has_failed && outbuf_write(&screen);
+    outbuf_fini(&screen);
     return good;
 }
 
@@ -150,25 +150,25 @@ static bool pause_watching(void)
     return (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }
 
-static bool tell_change(struct looking *looking, struct page *before)
+static bool tell_change(struct looking *looking, struct outbuf *before)
 {
-    const char *now = page_text(&looking->shown.known_by);
+    const char *now = outbuf_text(&looking->shown.known_by);
 
     if (looking->terminal.can_draw && !looking->session.options->json) {
         terminal_look(&looking->terminal);
         return redraw(looking);
     }
-    if (before->used > 0 && strcmp(page_text(before) + 1, now) == 0)
+    if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
         return true;
-    page_empty(before);
-    page_add(before, ".%s", now); /* also nothing is something that was told */
-    return page_write(&looking->page);
+    outbuf_clear(before);
+    outbuf_add(before, ".%s", now); /* also nothing is something that was told */
+    return outbuf_write(&looking->page);
 }
 
 /* A server that goes away while it is watched is said once, and waited for. */
 static enum exit_reason watch(struct looking *looking)
 {
-    struct page before = {.text = NULL};
+    struct outbuf before = {.text = NULL};
     enum exit_reason reason = REASON_GRANTED;
     struct rlock_error err = {.status = RLOCK_OK};
     bool has_told = false;
@@ -189,7 +189,7 @@ static enum exit_reason watch(struct looking *looking)
             is_away = true;
         }
     } while (reason == REASON_GRANTED && pause_watching());
-    page_fini(&before);
+    outbuf_fini(&before);
     return reason != REASON_GRANTED || !looking->any_taken ? reason : REASON_BUSY;
 }
 
@@ -208,7 +208,7 @@ int cmd_status(const struct options *options)
     else
         reason = options->watch ? watch(&looking) : tell_once(&looking);
     show_fini(&looking.shown);
-    page_fini(&looking.page);
+    outbuf_fini(&looking.page);
     session_close(&looking.session);
     return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_show: how locks look: columns and JSON, whatever others wrote; rows and pages. */
-#include "output/rows.h"
+#include "output/outbuf.h"
 #include "output/show.h"
 #include "tap.h"
 
@@ -21,35 +21,35 @@ static void test_lock(void)
                               .n_all = 3};
     struct terminal none = {.is_there = false};
     struct shown shown = {.terminal = &none};
-    struct page page = {.text = NULL};
+    struct outbuf page = {.text = NULL};
 
     show_lock(&shown, &view);
     show_waiter(&shown, &waiter);
     show_end(&shown, &page);
-    is_str(page_text(&page),
+    is_str(outbuf_text(&page),
            "k\\x1b: held\n    holder   somebody\n    slot     3\n    holders  2 more\n    left     "
            "for ever\n"
            "    fence    18446744073709551615\n    waiting  1\n"
            "          1  another, for 1s\n",
            "for people");
-    page_empty(&page);
+    outbuf_clear(&page);
     shown.as_json = true;
     show_lock(&shown, &view);
     show_waiter(&shown, &waiter);
     show_end(&shown, &page);
-    is_str(page_text(&page),
+    is_str(outbuf_text(&page),
            "{\"key\":\"k\\u001b\",\"mode\":\"exclusive\",\"left_ms\":-1,"
            "\"fence\":18446744073709551615,\"holders\":[{\"host\":\"h\\\"\\u000a\",\"slot\":3}],"
            "\"waiting\":1,"
            "\"waiters\":[{\"pid\":42,\"since_ms\":1000,\"waited_ms\":1500}]}\n",
            "for programs");
-    page_empty(&page);
+    outbuf_clear(&page);
     view.waiting = -1;
     show_as_row(&page, &view);
-    is_str(page_text(&page), "exclusive  for ever  -        -         somebody, and 2 more",
+    is_str(outbuf_text(&page), "exclusive  for ever  -        -         somebody, and 2 more",
            "in a line");
     show_fini(&shown);
-    page_fini(&page);
+    outbuf_fini(&page);
 }
 
 static void test_key(void)
@@ -73,26 +73,26 @@ static void test_key(void)
 static void test_rows(void)
 {
     static const char *const keys[] = {"b", "a", "c", "a", "", "b"};
-    struct rows rows = {.row = NULL};
+    struct sorted_lines rows = {.line = NULL};
     char key[24];
     int i;
 
-    rows_sort(&rows);
+    sorted_lines_sort(&rows);
     is_int((long long)rows.n, 0, "no rows");
     for (i = 0; i < 6; i++)
-        rows_add(&rows, keys[i], keys[i]);
-    rows_sort(&rows);
+        sorted_lines_add(&rows, keys[i], keys[i]);
+    sorted_lines_sort(&rows);
     is_int((long long)rows.n, 4, "each key once");
-    is_str(rows.row[0].key, "", "in their order");
-    is_str(rows.row[3].line, "c", "with their lines");
-    rows_fini(&rows);
+    is_str(rows.line[0].key, "", "in their order");
+    is_str(rows.line[3].text, "c", "with their lines");
+    sorted_lines_fini(&rows);
     for (i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%03d", 999 - i);
-        rows_add(&rows, key, "");
+        sorted_lines_add(&rows, key, "");
     }
-    rows_sort(&rows);
-    ok(rows.n == 1000 && strcmp(rows.row[999].key, "999") == 0 && !rows.has_failed, "many rows");
-    rows_fini(&rows);
+    sorted_lines_sort(&rows);
+    ok(rows.n == 1000 && strcmp(rows.line[999].key, "999") == 0 && !rows.has_failed, "many rows");
+    sorted_lines_fini(&rows);
 }
 
 int main(void)
