@@ -4,7 +4,7 @@
 #define CONN_H
 
 #include "wire/dial.h"
-#include "wire/login.h"
+#include "wire/password_source.h"
 #include "wire/resp.h"
 #include "wire/tls.h"
 

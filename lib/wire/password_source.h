@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* login: the password for new connections, looked up anew for each. */
-#ifndef LOGIN_H
-#define LOGIN_H
+/* password_source: the password for new connections, looked up anew for each. */
+#ifndef PASSWORD_SOURCE_H
+#define PASSWORD_SOURCE_H
 
 #include "rlock.h"
 

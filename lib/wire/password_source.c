@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* login: the password for new connections, looked up anew for each. */
-#include "wire/login.h"
+/* password_source: the password for new connections, looked up anew for each. */
+#include "wire/password_source.h"
 
 #include "base/clock.h"
 #include "base/err.h"
