@@ -54,8 +54,8 @@ void rlock_forget_passwords(struct rlock *lock)
     clear(lock->sentinel_password);
     for (i = 0; i < lock->quorum.n; i++)
         member_forget_password(&lock->quorum.member[i]);
-    clear(lock->quorum.login.password);
-    clear(lock->quorum.sentinel_login.password);
+    clear(lock->quorum.password_source.password);
+    clear(lock->quorum.sentinel_password_source.password);
 }
 
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,

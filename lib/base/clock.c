@@ -32,26 +32,26 @@ int64_t clock_wall_us(void)
     return read_us(CLOCK_REALTIME);
 }
 
-struct rlock_deadline until_at(struct rlock_deadline deadline, int64_t at_ms)
+struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms)
 {
     if (at_ms < deadline.at_ms)
         deadline.at_ms = at_ms;
     return deadline;
 }
 
-struct rlock_deadline until_in(struct rlock_deadline deadline, int64_t ms)
+struct rlock_deadline deadline_in(struct rlock_deadline deadline, int64_t ms)
 {
     int64_t now = rlock_clock_ms();
 
-    return until_at(deadline, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
+    return deadline_at(deadline, ms < RLOCK_NEVER - now ? now + ms : RLOCK_NEVER);
 }
 
-bool until_over(struct rlock_deadline deadline)
+bool deadline_has_passed(struct rlock_deadline deadline)
 {
     return deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms;
 }
 
-int until_poll_ms(struct rlock_deadline deadline)
+int deadline_poll_ms(struct rlock_deadline deadline)
 {
     int64_t now = rlock_clock_ms();
     int64_t left;
@@ -69,8 +69,8 @@ enum rlock_status clock_sleep(struct rlock_deadline deadline)
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
     /* poll counts on a clock that stands still in suspend: look again after each return */
-    while (!until_over(deadline))
-        if (poll(&stop, 1, until_poll_ms(deadline)) > 0)
+    while (!deadline_has_passed(deadline))
+        if (poll(&stop, 1, deadline_poll_ms(deadline)) > 0)
             return RLOCK_STOPPED;
     return RLOCK_TIMEOUT;
 }

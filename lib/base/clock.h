@@ -11,17 +11,17 @@
 int64_t clock_us(void);
 int64_t clock_wall_us(void);
 
-/* until_at: the earlier of `until` and a moment; the stop descriptor is kept. */
-struct rlock_deadline until_at(struct rlock_deadline deadline, int64_t at_ms);
+/* deadline_at: the earlier of `until` and a moment; the stop descriptor is kept. */
+struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms);
 
-/* until_in: the earlier of `until` and so long from now. */
-struct rlock_deadline until_in(struct rlock_deadline deadline, int64_t ms);
+/* deadline_in: the earlier of `until` and so long from now. */
+struct rlock_deadline deadline_in(struct rlock_deadline deadline, int64_t ms);
 
-/* until_over: has the time come? */
-bool until_over(struct rlock_deadline deadline);
+/* deadline_has_passed: has the time come? */
+bool deadline_has_passed(struct rlock_deadline deadline);
 
-/* until_poll_ms: a timeout for poll(2), rounded up; -1 for RLOCK_NEVER. */
-int until_poll_ms(struct rlock_deadline deadline);
+/* deadline_poll_ms: a timeout for poll(2), rounded up; -1 for RLOCK_NEVER. */
+int deadline_poll_ms(struct rlock_deadline deadline);
 
 /*
  * clock_sleep: wait until the time has come (RLOCK_TIMEOUT) or the stop

@@ -31,7 +31,7 @@ void thread_join(pthread_t thread)
     pthread_join(thread, NULL);
 }
 
-void thread_forget(pthread_t thread)
+void thread_detach(pthread_t thread)
 {
     pthread_detach(thread);
 }

@@ -8,11 +8,11 @@
 /*
  * thread_start: run `body(arg)` with every signal blocked and a small stack.
  * Returns 0 or an errno. Give back with thread_join(), or let it go with
- * thread_forget().
+ * thread_detach().
  */
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
 void thread_join(pthread_t thread);
-void thread_forget(pthread_t thread);
+void thread_detach(pthread_t thread);
 
 #endif

@@ -41,7 +41,7 @@ struct sample {
 
 static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *seconds;
     const char *rest;
     struct request request;
@@ -56,8 +56,8 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     sample->took_us = clock_us() - sample->sent_us;
     if (st != RLOCK_OK)
         return st;
-    seconds = reply_text(reply_at(reply, 0), &n);
-    rest = reply_text(reply_at(reply, 1), &n);
+    seconds = resp_string(resp_array_at(reply, 0), &n);
+    rest = resp_string(resp_array_at(reply, 1), &n);
     if (seconds == NULL || rest == NULL || strlen(seconds) > 11 || strlen(rest) > 6)
         return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what TIME returns");
     sample->server_us = strtoll(seconds, NULL, 10) * SECOND_US + strtoll(rest, NULL, 10);
@@ -134,7 +134,7 @@ static enum rlock_status measure(struct probe *probe)
     for (i = 0; st == RLOCK_OK && i < SAMPLES; i++) {
         st = take_sample(probe, &samples[i]);
         if (st == RLOCK_OK && i < SAMPLES - 1 &&
-            clock_sleep(until_in(probe->deadline, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
+            clock_sleep(deadline_in(probe->deadline, SAMPLE_PAUSE_MS)) == RLOCK_STOPPED)
             st = RLOCK_STOPPED;
     }
     if (st != RLOCK_OK)
@@ -158,7 +158,7 @@ static void add_refusal(char *text, size_t room, const char *which, const char *
 static enum rlock_status try_alone(struct probe *probe, const struct request *request,
                                    int64_t block_ms, const char *which, char *text, size_t room)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     enum rlock_status st =
         quorum_ask_slowly(&probe->one, request, block_ms, probe->deadline, &reply, &probe->err);
 
@@ -198,28 +198,28 @@ enum { OF_ANY = 0, OF_WAITING = 2, OF_SEVERAL = 4, OF_LOOKING = 6, OF_KEYS = 8, 
 
 #define REPORT_TEXTS 12
 
-static bool is_report(const struct reply *reply)
+static bool is_report(const struct resp_value *reply)
 {
     size_t n;
     size_t i;
 
     for (i = 0; i < REPORT_TEXTS; i++)
-        if (reply_text(reply_at(reply, i), &n) == NULL)
+        if (resp_string(resp_array_at(reply, i), &n) == NULL)
             return false;
     return true;
 }
 
-static void add_refusals(char *text, size_t room, const struct reply *reply, size_t at,
+static void add_refusals(char *text, size_t room, const struct resp_value *reply, size_t at,
                          const char *needed_for)
 {
     size_t n;
-    const char *which = reply_text(reply_at(reply, at), &n);
+    const char *which = resp_string(resp_array_at(reply, at), &n);
     char what[256];
 
     if (*which == '\0')
         return;
     snprintf(what, sizeof what, "%.180s%s", which, needed_for);
-    add_refusal(text, room, what, reply_text(reply_at(reply, at + 1), &n));
+    add_refusal(text, room, what, resp_string(resp_array_at(reply, at + 1), &n));
 }
 
 /* The rule that opens all keys of a lock: that of its prefix, where its name has one. */
@@ -250,7 +250,7 @@ struct rights {
     char state[300]; /* why the server writes nothing now */
 };
 
-static void read_report(struct rights *rights, const struct reply *reply)
+static void read_report(struct rights *rights, const struct resp_value *reply)
 {
     size_t n;
 
@@ -260,7 +260,8 @@ static void read_report(struct rights *rights, const struct reply *reply)
     add_refusals(rights->needed, sizeof rights->needed, reply, OF_SEVERAL, " for -s and --slots");
     add_refusals(rights->keys, sizeof rights->keys, reply, OF_KEYS, "");
     add_refusals(rights->looking, sizeof rights->looking, reply, OF_LOOKING, "");
-    snprintf(rights->state, sizeof rights->state, "%s", reply_text(reply_at(reply, OF_STATE), &n));
+    snprintf(rights->state, sizeof rights->state, "%s",
+             resp_string(resp_array_at(reply, OF_STATE), &n));
 }
 
 static void tell_what_is_missing(struct probe *probe, const struct rights *rights)
@@ -288,7 +289,7 @@ static enum rlock_status tell_rights(struct probe *probe)
 {
     const char *key = probe_key(probe);
     struct rlock_config config = {.keys = &key, .n_keys = 1};
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct rights rights = {.needed = ""};
     struct request request;
     struct owner owner;
@@ -359,11 +360,11 @@ static void look_at_lock(void *context, const struct rlock_view *view)
 
 static enum rlock_status tell_locks(struct probe *probe)
 {
-    struct rlock_deadline deadline = until_in(probe->deadline, LIST_MS);
+    struct rlock_deadline deadline = deadline_in(probe->deadline, LIST_MS);
     struct odd_locks inconsistent = {.n = 0};
     struct rlock_visitor visitor = {.lock = look_at_lock, .context = &inconsistent};
     enum rlock_status st = inspect_list(&probe->one, NULL, deadline, &visitor, &probe->err);
-    bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && until_over(deadline);
+    bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
     if (probe_is_denied(probe, st)) {
         probe_tell(probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
@@ -398,7 +399,7 @@ static enum rlock_status tell_locks(struct probe *probe)
 
 static enum rlock_status examine(struct probe *probe)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request request;
     enum rlock_status st;
 

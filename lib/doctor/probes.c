@@ -34,19 +34,19 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && conn_stands(&probe->one.member->primary->conn) &&
+           (st == RLOCK_E_REFUSED && conn_is_ready(&probe->one.member->primary->conn) &&
             strstr(probe->err.text, "NOAUTH") == NULL);
 }
 
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
-                            const struct reply **reply)
+                            const struct resp_value **reply)
 {
     return quorum_ask(&probe->one, request, probe->deadline, reply, &probe->err);
 }
 
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *value;
     struct request request;
     enum rlock_status st;
@@ -59,7 +59,7 @@ enum rlock_status probe_setting(struct probe *probe, const char *name, char *out
     st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
         return probe_is_denied(probe, st) ? RLOCK_OK : st;
-    value = reply_text(reply_at(reply, 1), &n);
+    value = resp_string(resp_array_at(reply, 1), &n);
     snprintf(out, room, "%s", value == NULL ? "" : value);
     return RLOCK_OK;
 }

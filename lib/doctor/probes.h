@@ -26,7 +26,7 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
 
 /* probe_ask: a request, and its answer until the next one. RLOCK_OK or as `err` says. */
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
-                            const struct reply **reply);
+                            const struct resp_value **reply);
 
 /* probe_is_denied: did that end so because the server knows us, and doesn't let us? */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);

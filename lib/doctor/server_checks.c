@@ -45,7 +45,7 @@ static void tell_connection(struct probe *probe)
 
 static enum rlock_status get_info(struct probe *probe, char **info)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request request;
     enum rlock_status st;
     const char *text;
@@ -55,7 +55,7 @@ static enum rlock_status get_info(struct probe *probe, char **info)
     st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
         return probe_is_denied(probe, st) ? RLOCK_OK : st;
-    text = reply_text(reply, &n);
+    text = resp_string(reply, &n);
     if (text == NULL)
         return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what INFO returns");
     *info = strdup(text);
@@ -72,7 +72,7 @@ static void read_mode(const char *info, char *mode, size_t room)
 /* In a Cluster it is the node that has the lock's slot that is looked at. */
 static enum rlock_status find_node(struct probe *probe, char **info)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request request;
     char mode[20];
     enum rlock_status st = RLOCK_OK;

@@ -40,14 +40,14 @@ struct sentinels {
 };
 
 /* A value of {name, value, name, value, ...}; "": there is none. */
-static const char *field(const struct reply *reply, const char *name)
+static const char *field(const struct resp_value *reply, const char *name)
 {
     size_t i;
     size_t n;
 
-    for (i = 0; i + 1 < reply_count(reply); i += 2) {
-        const char *key = reply_text(reply_at(reply, i), &n);
-        const char *value = reply_text(reply_at(reply, i + 1), &n);
+    for (i = 0; i + 1 < resp_array_count(reply); i += 2) {
+        const char *key = resp_string(resp_array_at(reply, i), &n);
+        const char *value = resp_string(resp_array_at(reply, i + 1), &n);
 
         if (key != NULL && value != NULL && strcmp(key, name) == 0)
             return value;
@@ -55,7 +55,7 @@ static const char *field(const struct reply *reply, const char *name)
     return "";
 }
 
-static void hear(struct sentinels *heard, const struct reply *reply, const struct url *home)
+static void hear(struct sentinels *heard, const struct resp_value *reply, const struct url *home)
 {
     size_t n_known = (size_t)strtoul(field(reply, "num-other-sentinels"), NULL, 10) + 1;
     int64_t down_ms = strtoll(field(reply, "down-after-milliseconds"), NULL, 10);
@@ -79,7 +79,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
     const struct sentinel *sentinel = &probe->one.member->sentinel;
     const struct url *url = &sentinel->url->sentinel[nth];
     const struct url *home = &probe->one.member->primary->url;
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct quorum one = probe->one;
     struct request request;
     struct member member;
@@ -87,7 +87,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
     enum rlock_status st;
 
     snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
-    st = member_open(&member, text, sentinel->password, sentinel->login, NULL);
+    st = member_open(&member, text, sentinel->password, sentinel->password_source, NULL);
     if (st == RLOCK_OK && url->user != NULL &&
         (member.primary->url.user = strdup(url->user)) == NULL)
         st = RLOCK_E_MEMORY;
@@ -100,7 +100,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
     request_add(&request, probe->one.member->url.service);
     if (st == RLOCK_OK)
         st = quorum_ask(&one, &request, probe->deadline, &reply, NULL);
-    if (st == RLOCK_OK && reply_count(reply) > 0)
+    if (st == RLOCK_OK && resp_array_count(reply) > 0)
         hear(heard, reply, home);
     else if (heard->silent[0] == '\0')
         snprintf(heard->silent, sizeof heard->silent, "%s", url->shown);
@@ -146,7 +146,7 @@ enum rlock_status ensemble_tell_sentinels(struct probe *probe)
 
 static enum rlock_status get_nodes(struct probe *probe, char **nodes)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *text;
     struct request request;
     enum rlock_status st;
@@ -157,7 +157,7 @@ static enum rlock_status get_nodes(struct probe *probe, char **nodes)
     st = probe_ask(probe, &request, &reply);
     if (st != RLOCK_OK)
         return probe_is_denied(probe, st) ? RLOCK_OK : st;
-    text = reply_text(reply, &n);
+    text = resp_string(reply, &n);
     if (text == NULL)
         return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what CLUSTER NODES returns");
     *nodes = strdup(text);

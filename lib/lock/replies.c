@@ -34,7 +34,7 @@ static const char *read_digits(const char *text, char stop, uint64_t *number)
 }
 
 /* Who is in the way, since when and for how long yet. */
-static enum rlock_status read_obstacle(const struct reply *reply, struct answer *answer,
+static enum rlock_status read_obstacle(const struct resp_value *reply, struct answer *answer,
                                        struct rlock_error *err)
 {
     struct rlock_obstacle *obstacle = &answer->obstacle;
@@ -43,8 +43,8 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
     int64_t left;
     size_t n;
 
-    value = reply_text(reply_at(reply, 3), &n);
-    if (value == NULL || !reply_is_int(reply_at(reply, 2)))
+    value = resp_string(resp_array_at(reply, 3), &n);
+    if (value == NULL || !resp_is_int(resp_array_at(reply, 2)))
         return unexpected(err);
     holder_info_holder(value, &holder);
     snprintf(obstacle->holder, sizeof obstacle->holder, "%s", holder.text);
@@ -53,7 +53,7 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
     holder_info_list(value, answer->list, sizeof answer->list);
     answer->holder_ttl_ms = holder.ttl_ms <= RLOCK_TTL_MAX_MS ? holder.ttl_ms : 0;
     snprintf(answer->owner, sizeof answer->owner, "%s", value);
-    left = reply_int(reply_at(reply, 2));
+    left = resp_int(resp_array_at(reply, 2));
     if (left < 0)
         left = -1;
     obstacle->left_ms = left < LEFT_MAX_MS ? left : LEFT_MAX_MS;
@@ -61,47 +61,48 @@ static enum rlock_status read_obstacle(const struct reply *reply, struct answer 
 }
 
 /* Who asked for the lock and is to wait for it also learns how. */
-static enum rlock_status read_wait(const struct reply *reply, struct answer *answer,
+static enum rlock_status read_wait(const struct resp_value *reply, struct answer *answer,
                                    struct rlock_error *err)
 {
-    int64_t key = reply_int(reply_at(reply, 7));
+    int64_t key = resp_int(resp_array_at(reply, 7));
     const char *ticket;
     size_t n;
 
-    ticket = reply_text(reply_at(reply, 5), &n);
-    if (ticket == NULL || !reply_is_int(reply_at(reply, 4)) || !reply_is_int(reply_at(reply, 6)))
+    ticket = resp_string(resp_array_at(reply, 5), &n);
+    if (ticket == NULL || !resp_is_int(resp_array_at(reply, 4)) ||
+        !resp_is_int(resp_array_at(reply, 6)))
         return unexpected(err);
-    answer->block_ms = reply_int(reply_at(reply, 4));
+    answer->block_ms = resp_int(resp_array_at(reply, 4));
     answer->ticket = (int64_t)strtoll(ticket, NULL, 10);
-    answer->obstacle.place = reply_int(reply_at(reply, 6));
+    answer->obstacle.place = resp_int(resp_array_at(reply, 6));
     answer->obstacle.is_next = answer->obstacle.place > 0 && answer->obstacle.place <= NEXT_PLACES;
     if (answer->block_ms < 0 || answer->block_ms > BLOCK_MAX_MS || answer->ticket < 0)
         return unexpected(err);
-    if (!reply_is_int(reply_at(reply, 7)) || key < 1 || key > RLOCK_KEYS_MAX)
+    if (!resp_is_int(resp_array_at(reply, 7)) || key < 1 || key > RLOCK_KEYS_MAX)
         return unexpected(err);
     answer->obstacle.key = (size_t)key - 1;
     return RLOCK_OK;
 }
 
 /* A fence comes as text: it is greater than what Lua's numbers convert to exactly everywhere. */
-static enum rlock_status read_fence(const struct reply *reply, uint64_t *fence,
+static enum rlock_status read_fence(const struct resp_value *reply, uint64_t *fence,
                                     struct rlock_error *err)
 {
     size_t n;
-    const char *text = reply_text(reply, &n);
+    const char *text = resp_string(reply, &n);
     const char *end = read_digits(text, '\0', fence);
 
     return end != NULL && end == text + n && *fence > 0 ? RLOCK_OK : unexpected(err);
 }
 
 /* "OUTER:FENCE:TTL" of each lock, with blanks between them. */
-static enum rlock_status read_holdings(const struct reply *reply, struct answer *answer,
+static enum rlock_status read_holdings(const struct resp_value *reply, struct answer *answer,
                                        struct rlock_error *err)
 {
     uint64_t parent;
     uint64_t ttl;
     size_t bytes;
-    const char *at = reply_text(reply, &bytes);
+    const char *at = resp_string(reply, &bytes);
     const char *text = at;
 
     while (at != NULL && answer->n_holdings < RLOCK_KEYS_MAX) {
@@ -125,41 +126,42 @@ static enum rlock_status read_holdings(const struct reply *reply, struct answer 
     return unexpected(err);
 }
 
-static enum rlock_status read_granted(const struct reply *reply, struct answer *answer,
+static enum rlock_status read_granted(const struct resp_value *reply, struct answer *answer,
                                       struct rlock_error *err)
 {
-    enum rlock_status st = read_fence(reply_at(reply, 2), &answer->fence, err);
+    enum rlock_status st = read_fence(resp_array_at(reply, 2), &answer->fence, err);
 
-    if (st != RLOCK_OK || reply_count(reply) == 3)
+    if (st != RLOCK_OK || resp_array_count(reply) == 3)
         return st;
-    answer->slot = reply_int(reply_at(reply, 3));
-    if (!reply_is_int(reply_at(reply, 3)) || answer->slot < 0 || answer->slot >= RLOCK_SLOTS_MAX)
+    answer->slot = resp_int(resp_array_at(reply, 3));
+    if (!resp_is_int(resp_array_at(reply, 3)) || answer->slot < 0 ||
+        answer->slot >= RLOCK_SLOTS_MAX)
         return unexpected(err);
-    return read_holdings(reply_at(reply, 4), answer, err);
+    return read_holdings(resp_array_at(reply, 4), answer, err);
 }
 
 /* What every answer to an acquire or a renewal begins with, and who is in the way if anybody is. */
-static enum rlock_status read_answer(const struct reply *reply, struct answer *answer,
+static enum rlock_status read_answer(const struct resp_value *reply, struct answer *answer,
                                      struct rlock_error *err)
 {
     static const enum answer_kind kinds[] = {ANSWER_RELEASED, ANSWER_OTHER_MODE, ANSWER_SUPERSEDED,
                                              ANSWER_LATE,     ANSWER_GONE,       ANSWER_HELD,
                                              ANSWER_GRANTED,  ANSWER_RESTORED,   ANSWER_DONE};
-    int64_t code = reply_int(reply_at(reply, 0));
+    int64_t code = resp_int(resp_array_at(reply, 0));
 
     *answer = (struct answer){.kind = ANSWER_GRANTED};
-    if (!reply_is_int(reply_at(reply, 0)) || !reply_is_int(reply_at(reply, 1)))
+    if (!resp_is_int(resp_array_at(reply, 0)) || !resp_is_int(resp_array_at(reply, 1)))
         return unexpected(err);
     if (code < CODE_FIRST || code > CODE_LAST)
         return unexpected(err);
-    answer->server_ms = reply_int(reply_at(reply, 1));
+    answer->server_ms = resp_int(resp_array_at(reply, 1));
     answer->kind = kinds[code - CODE_FIRST];
     if (answer->kind == ANSWER_HELD || answer->kind == ANSWER_DONE)
         return read_obstacle(reply, answer, err);
     return RLOCK_OK;
 }
 
-enum rlock_status answer_read_grant(const struct reply *reply, struct answer *answer,
+enum rlock_status answer_read_grant(const struct resp_value *reply, struct answer *answer,
                                     struct rlock_error *err)
 {
     enum rlock_status st = read_answer(reply, answer, err);
@@ -173,8 +175,8 @@ enum rlock_status answer_read_grant(const struct reply *reply, struct answer *an
     case ANSWER_HELD:
         return read_wait(reply, answer, err);
     case ANSWER_OTHER_MODE:
-        key = reply_int(reply_at(reply, 2));
-        if (!reply_is_int(reply_at(reply, 2)) || key < 1 || key > RLOCK_KEYS_MAX)
+        key = resp_int(resp_array_at(reply, 2));
+        if (!resp_is_int(resp_array_at(reply, 2)) || key < 1 || key > RLOCK_KEYS_MAX)
             return unexpected(err);
         answer->obstacle.key = (size_t)key - 1;
         return RLOCK_OK;
@@ -190,7 +192,7 @@ enum rlock_status answer_read_grant(const struct reply *reply, struct answer *an
     return RLOCK_OK;
 }
 
-enum rlock_status answer_read_confirmation(const struct reply *reply, struct answer *answer,
+enum rlock_status answer_read_confirmation(const struct resp_value *reply, struct answer *answer,
                                            struct rlock_error *err)
 {
     enum rlock_status st = read_answer(reply, answer, err);
@@ -199,7 +201,7 @@ enum rlock_status answer_read_confirmation(const struct reply *reply, struct ans
         return st;
     if (answer->kind != ANSWER_GRANTED && answer->kind != ANSWER_LATE)
         return unexpected(err);
-    return read_fence(reply_at(reply, 2), &answer->fence, err);
+    return read_fence(resp_array_at(reply, 2), &answer->fence, err);
 }
 
 static bool is_renewed(const struct answer *answer)
@@ -207,7 +209,7 @@ static bool is_renewed(const struct answer *answer)
     return answer->kind == ANSWER_GRANTED || answer->kind == ANSWER_RESTORED;
 }
 
-enum rlock_status answer_read_renewal(const struct reply *reply, struct answer *answer,
+enum rlock_status answer_read_renewal(const struct resp_value *reply, struct answer *answer,
                                       struct rlock_error *err)
 {
     enum rlock_status st = read_answer(reply, answer, err);
@@ -215,32 +217,33 @@ enum rlock_status answer_read_renewal(const struct reply *reply, struct answer *
     if (st == RLOCK_OK && (answer->kind == ANSWER_SUPERSEDED || answer->kind == ANSWER_DONE ||
                            answer->kind == ANSWER_OTHER_MODE))
         return unexpected(err);
-    if (st != RLOCK_OK || !is_renewed(answer) || reply_count(reply) == 2)
+    if (st != RLOCK_OK || !is_renewed(answer) || resp_array_count(reply) == 2)
         return st;
-    answer->left_ms = reply_int(reply_at(reply, 2));
-    if (!reply_is_int(reply_at(reply, 2)) || answer->left_ms < 1 || answer->left_ms > LEFT_MAX_MS)
+    answer->left_ms = resp_int(resp_array_at(reply, 2));
+    if (!resp_is_int(resp_array_at(reply, 2)) || answer->left_ms < 1 ||
+        answer->left_ms > LEFT_MAX_MS)
         return unexpected(err);
     return RLOCK_OK;
 }
 
-enum rlock_status answer_read_release(const struct reply *reply, struct answer *answer,
+enum rlock_status answer_read_release(const struct resp_value *reply, struct answer *answer,
                                       struct rlock_error *err)
 {
     static const enum answer_kind kinds[] = {ANSWER_GONE, ANSWER_HELD, ANSWER_GRANTED,
                                              ANSWER_GRANTED};
-    int64_t what = reply_int(reply);
+    int64_t what = resp_int(reply);
 
     *answer = (struct answer){.kind = ANSWER_GONE, .is_passed_on = what == 2};
-    if (!reply_is_int(reply) || what < -1 || what > 2)
+    if (!resp_is_int(reply) || what < -1 || what > 2)
         return unexpected(err);
     answer->kind = kinds[what + 1];
     return RLOCK_OK;
 }
 
-int64_t answer_soon_ms(const struct reply *reply)
+int64_t answer_soon_ms(const struct resp_value *reply)
 {
     size_t n;
-    const char *why = reply_text(reply_at(reply, 1), &n);
+    const char *why = resp_string(resp_array_at(reply, 1), &n);
     int ms;
 
     return why != NULL && sscanf(why, "soon %5d", &ms) == 1 ? ms : -1;

@@ -46,14 +46,14 @@ struct answer {
 };
 
 /* How a reply of a kind of request is read: RLOCK_OK or RLOCK_E_PROTOCOL. */
-typedef enum rlock_status answer_read(const struct reply *reply, struct answer *answer,
+typedef enum rlock_status answer_read(const struct resp_value *reply, struct answer *answer,
                                       struct rlock_error *err);
 
 /*
  * answer_soon_ms: of a wait for being woken: where it was only since our turn comes near, for how
  * many ms to wait for it before we ask; else -1.
  */
-int64_t answer_soon_ms(const struct reply *reply);
+int64_t answer_soon_ms(const struct resp_value *reply);
 
 answer_read answer_read_grant;
 answer_read answer_read_confirmation;

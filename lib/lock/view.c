@@ -43,7 +43,7 @@ static void read_holder(struct rlock_view *view, struct rlock_party *holder, con
 
 /* Those who hold it at once: {ms left, holder info, ...}, and how many there are. */
 static enum rlock_status read_several(struct rlock_view *view, struct rlock_party *holders,
-                                      const struct reply *cards, int64_t n_all, int64_t now_ms,
+                                      const struct resp_value *cards, int64_t n_all, int64_t now_ms,
                                       struct rlock_error *err)
 {
     size_t i;
@@ -51,14 +51,14 @@ static enum rlock_status read_several(struct rlock_view *view, struct rlock_part
 
     view->holders = holders;
     view->n_all = n_all < 0 ? 0 : (size_t)n_all;
-    for (i = 0; i + 1 < reply_count(cards) && view->n_holders < VIEW_HOLDERS_MAX; i += 2) {
+    for (i = 0; i + 1 < resp_array_count(cards) && view->n_holders < VIEW_HOLDERS_MAX; i += 2) {
         struct rlock_party *holder = &holders[view->n_holders++];
-        const char *card = reply_text(reply_at(cards, i + 1), &n);
+        const char *card = resp_string(resp_array_at(cards, i + 1), &n);
 
-        if (card == NULL || !reply_is_int(reply_at(cards, i)))
+        if (card == NULL || !resp_is_int(resp_array_at(cards, i)))
             return unexpected(err);
         holder_info_read(card, holder);
-        holder->left_ms = reply_int(reply_at(cards, i));
+        holder->left_ms = resp_int(resp_array_at(cards, i));
         view_set_length(holder, now_ms);
     }
     return RLOCK_OK;
@@ -66,20 +66,21 @@ static enum rlock_status read_several(struct rlock_view *view, struct rlock_part
 
 /* {value, ms left, last fence, how many wait, is it kept for the next, how many hold it,
  * cards, what is wrong with its helper keys} */
-static bool is_view(const struct reply *reply)
+static bool is_view(const struct resp_value *reply)
 {
-    const struct reply *value = reply == NULL ? NULL : reply_at(reply, 0);
+    const struct resp_value *value = reply == NULL ? NULL : resp_array_at(reply, 0);
     size_t n;
     size_t i;
 
-    if (reply == NULL || reply_count(reply) != 8 || reply_text(reply_at(reply, 2), &n) == NULL)
+    if (reply == NULL || resp_array_count(reply) != 8 ||
+        resp_string(resp_array_at(reply, 2), &n) == NULL)
         return false;
-    if (reply_text(value, &n) == NULL && !reply_is_nil(value))
+    if (resp_string(value, &n) == NULL && !resp_is_nil(value))
         return false;
-    if (reply_text(reply_at(reply, 7), &n) == NULL)
+    if (resp_string(resp_array_at(reply, 7), &n) == NULL)
         return false;
     for (i = 1; i <= 5; i++)
-        if (i != 2 && !reply_is_int(reply_at(reply, i)))
+        if (i != 2 && !resp_is_int(resp_array_at(reply, i)))
             return false;
     return true;
 }
@@ -91,7 +92,7 @@ static int64_t bounded(int64_t left_ms)
     return left_ms < VIEW_LEFT_MAX_MS ? left_ms : VIEW_LEFT_MAX_MS;
 }
 
-enum rlock_status view_read(const struct reply *reply, int64_t now_ms, struct rlock_view *view,
+enum rlock_status view_read(const struct resp_value *reply, int64_t now_ms, struct rlock_view *view,
                             struct rlock_party *holders, struct rlock_error *err)
 {
     const char *value;
@@ -100,19 +101,19 @@ enum rlock_status view_read(const struct reply *reply, int64_t now_ms, struct rl
 
     if (!is_view(reply))
         return unexpected(err);
-    value = reply_text(reply_at(reply, 0), &n);
-    several = reply_int(reply_at(reply, 5));
-    view->fence = strtoull(reply_text(reply_at(reply, 2), &n), NULL, 10);
-    view->waiting = reply_int(reply_at(reply, 3));
-    view->wrong = reply_text(reply_at(reply, 7), &n);
+    value = resp_string(resp_array_at(reply, 0), &n);
+    several = resp_int(resp_array_at(reply, 5));
+    view->fence = strtoull(resp_string(resp_array_at(reply, 2), &n), NULL, 10);
+    view->waiting = resp_int(resp_array_at(reply, 3));
+    view->wrong = resp_string(resp_array_at(reply, 7), &n);
     if (value == NULL)
         return RLOCK_OK;
-    view->left_ms = bounded(reply_int(reply_at(reply, 1)));
-    view->seen = seen_in(value, reply_int(reply_at(reply, 4)) == 1);
+    view->left_ms = bounded(resp_int(resp_array_at(reply, 1)));
+    view->seen = seen_in(value, resp_int(resp_array_at(reply, 4)) == 1);
     if (view->seen == RLOCK_SEEN_FOREIGN)
         view->value = holder_info_without_token(value);
     if (several >= 0)
-        return read_several(view, holders, reply_at(reply, 6), several, now_ms, err);
+        return read_several(view, holders, resp_array_at(reply, 6), several, now_ms, err);
     if (view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN)
         read_holder(view, holders, value, now_ms);
     return RLOCK_OK;

@@ -12,7 +12,7 @@
  * view_read: fill a view whose key and name are set; `holders` is room for it,
  * VIEW_HOLDERS_MAX of them. RLOCK_OK or RLOCK_E_PROTOCOL.
  */
-enum rlock_status view_read(const struct reply *reply, int64_t now_ms, struct rlock_view *view,
+enum rlock_status view_read(const struct resp_value *reply, int64_t now_ms, struct rlock_view *view,
                             struct rlock_party *holders, struct rlock_error *err);
 
 /* view_set_length: for how long it is so, where it is told since when. */

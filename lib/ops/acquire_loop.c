@@ -54,7 +54,8 @@ static bool has_any_answered(const struct quorum *quorum)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].primary->conn.has_heard || quorum->member[i].redirect->conn.has_heard)
+        if (quorum->member[i].primary->conn.has_received ||
+            quorum->member[i].redirect->conn.has_received)
             return true;
     return false;
 }
@@ -133,7 +134,7 @@ static struct rlock_deadline until_later(struct rlock_deadline deadline, int64_t
 /* Whose turn it is has more need of the processor now than we have. */
 static enum rlock_status get_ready(struct asking *asking)
 {
-    enum rlock_status st = clock_sleep(until_in(asking->ends, READY_MS));
+    enum rlock_status st = clock_sleep(deadline_in(asking->ends, READY_MS));
 
     if (st == RLOCK_STOPPED)
         return st;
@@ -152,7 +153,7 @@ static enum rlock_status block_in_line(struct asking *asking, int64_t block_ms)
     struct rlock_deadline deadline = until_later(asking->ends, ANSWER_MS);
     struct rlock_error *err = &asking->cut;
     enum rlock_status st = quorum_block(asking->quorum, asking->owner, &block_ms, deadline, err);
-    int64_t look_ms = until_in(asking->ends, block_ms).at_ms;
+    int64_t look_ms = deadline_in(asking->ends, block_ms).at_ms;
 
     if (st == RLOCK_PENDING)
         st = get_ready(asking);
@@ -170,14 +171,14 @@ static enum rlock_status pause_after(struct asking *asking, enum rlock_status st
 {
     asking->failures = st == RLOCK_BUSY ? 0 : asking->failures + 1;
     if (st != RLOCK_BUSY)
-        return clock_sleep(until_in(asking->ends, retry_ms(asking->failures)));
+        return clock_sleep(deadline_in(asking->ends, retry_ms(asking->failures)));
     if (!has_line(asking))
-        return clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+        return clock_sleep(deadline_in(asking->ends, poll_ms(asking->obstacle)));
     if (asking->ends.at_ms != RLOCK_NEVER && asking->ends.at_ms - rlock_clock_ms() < block_ms)
         block_ms = asking->ends.at_ms - rlock_clock_ms();
     st = block_in_line(asking, block_ms);
     if (st != RLOCK_OK && st != RLOCK_STOPPED)
-        st = clock_sleep(until_in(asking->ends, poll_ms(asking->obstacle)));
+        st = clock_sleep(deadline_in(asking->ends, poll_ms(asking->obstacle)));
     return st;
 }
 
@@ -230,7 +231,7 @@ static void note_trouble(struct asking *asking, enum rlock_status st, const stru
 
     if (st >= RLOCK_E_USAGE && may_pass_in_line(asking->quorum, st) && !recently_restarted) {
         begin_trouble(asking, err, asking->cut.status != RLOCK_OK ? asking->cut_ms : began_ms);
-        if (!until_over(asking->ends) && (asking->was_there || is_long(asking)))
+        if (!deadline_has_passed(asking->ends) && (asking->was_there || is_long(asking)))
             watch_see(asking->told, obstacle);
     } else if (asking->trouble_status != RLOCK_OK) {
         obstacle->trouble.status = RLOCK_OK;
@@ -288,7 +289,7 @@ static enum rlock_status ask_until(struct asking *asking, struct rlock_grant *gr
         watch_tick(asking->told);
         if (pause_after(asking, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
-        if (until_over(asking->ends))
+        if (deadline_has_passed(asking->ends))
             return end_in_time(asking, st);
     }
 }
@@ -300,7 +301,7 @@ static void take_back(struct quorum *quorum, const struct owner *owner, enum rlo
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
 
     if (st == RLOCK_STOPPED)
-        deadline = until_in(deadline, STOPPED_MS);
+        deadline = deadline_in(deadline, STOPPED_MS);
     if (quorum_leave(quorum, owner, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
             err_suffix(err, "it was given back");
@@ -325,7 +326,7 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
     enum rlock_status st;
 
     quorum_set_hooks(quorum, watch_hooks(&told));
-    owner->is_single_attempt = until_over(deadline);
+    owner->is_single_attempt = deadline_has_passed(deadline);
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
     err = err != NULL ? err : &own;
@@ -351,10 +352,10 @@ enum rlock_status wait_release(struct quorum *quorum, const struct owner *owner,
             return RLOCK_OK;
         may_be_done = may_be_done || round_unanswered(quorum);
     } while ((may_pass(quorum, st) || may_relog(quorum, st)) &&
-             clock_sleep(until_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
-             !until_over(deadline));
+             clock_sleep(deadline_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !deadline_has_passed(deadline));
     if (st == RLOCK_OK && quorum->is_passed_on)
-        (void)!clock_sleep(until_in(deadline, PASSED_MS));
+        (void)!clock_sleep(deadline_in(deadline, PASSED_MS));
     return st;
 }
 
@@ -371,7 +372,7 @@ enum rlock_status wait_renew(struct quorum *quorum, const struct owner *owner,
         if (st == RLOCK_OK)
             st = replicas_have(quorum, deadline, err);
     } while (may_pass(quorum, st) &&
-             clock_sleep(until_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
-             !until_over(deadline));
+             clock_sleep(deadline_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
+             !deadline_has_passed(deadline));
     return st;
 }

@@ -48,18 +48,18 @@ static void begin(struct request *request, enum script script, const struct owne
         request_add(request, owner->lock[0].key[i]);
 }
 
-static void show_waiters(const struct reply *reply, const struct rlock_visitor *visitor)
+static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
 {
-    int64_t now_ms = reply_int(reply_at(reply, 0));
+    int64_t now_ms = resp_int(resp_array_at(reply, 0));
     struct rlock_party waiter;
     const char *ticket;
     const char *card;
     size_t i;
     size_t n;
 
-    for (i = 4; i + 1 < reply_count(reply); i += 2) {
-        ticket = reply_text(reply_at(reply, i), &n);
-        card = reply_text(reply_at(reply, i + 1), &n);
+    for (i = 4; i + 1 < resp_array_count(reply); i += 2) {
+        ticket = resp_string(resp_array_at(reply, i), &n);
+        card = resp_string(resp_array_at(reply, i + 1), &n);
         if (ticket == NULL || card == NULL || visitor->waiter == NULL)
             continue;
         holder_info_read(card, &waiter);
@@ -72,21 +72,21 @@ static void show_waiters(const struct reply *reply, const struct rlock_visitor *
 }
 
 /* Are two looks at a lock, each by its own server, looks at the same holder? */
-static bool is_alike(const struct reply *one, const struct reply *other)
+static bool is_alike(const struct resp_value *one, const struct resp_value *other)
 {
     size_t n;
-    const char *name = reply_text(reply_at(one, 2), &n);
-    const char *its_name = reply_text(reply_at(other, 2), &n);
+    const char *name = resp_string(resp_array_at(one, 2), &n);
+    const char *its_name = resp_string(resp_array_at(other, 2), &n);
 
     return name != NULL && its_name != NULL && strcmp(name, its_name) == 0;
 }
 
-static bool is_free(const struct reply *reply)
+static bool is_free(const struct resp_value *reply)
 {
-    const struct reply *view = reply_at(reply, 1);
-    const struct reply *value = view == NULL ? NULL : reply_at(view, 0);
+    const struct resp_value *view = resp_array_at(reply, 1);
+    const struct resp_value *value = view == NULL ? NULL : resp_array_at(view, 0);
 
-    return value != NULL && reply_is_nil(value);
+    return value != NULL && resp_is_nil(value);
 }
 
 /* A majority counts most; of less, somebody who holds it counts more than nobody. */
@@ -123,19 +123,19 @@ static size_t choose(const struct quorum *quorum, size_t *n_alike)
     return chosen;
 }
 
-static enum rlock_status show_lock(const struct reply *reply, const char *key, size_t n_members,
-                                   size_t n_alike, const struct rlock_visitor *visitor,
-                                   struct rlock_error *err)
+static enum rlock_status show_lock(const struct resp_value *reply, const char *key,
+                                   size_t n_members, size_t n_alike,
+                                   const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     struct rlock_view view = {.key = key, .n_members = n_members, .n_alike = n_alike};
     struct rlock_party holders[VIEW_HOLDERS_MAX];
     enum rlock_status st;
     size_t n;
 
-    view.name = reply_text(reply_at(reply, 2), &n);
+    view.name = resp_string(resp_array_at(reply, 2), &n);
     if (view.name == NULL)
         return unexpected(err);
-    st = view_read(reply_at(reply, 1), reply_int(reply_at(reply, 0)), &view, holders, err);
+    st = view_read(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
     if (st == RLOCK_OK && visitor->lock != NULL)
         visitor->lock(visitor->context, &view);
     return st;
@@ -145,7 +145,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *next = "";
     size_t chosen = 0;
     size_t n_alike = 0;
@@ -168,7 +168,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         if (quorum->member[chosen].state != RLOCK_OK)
             break; /* it has gone: the rest of its line isn't known */
         reply = quorum->member[chosen].reply;
-        next = reply_text(reply_at(reply, 3), &n);
+        next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
             st = unexpected(err);
         if (st == RLOCK_OK && first)
@@ -194,10 +194,10 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 
         if (member->state != RLOCK_OK)
             continue;
-        if (!reply_is_int(member->reply))
+        if (!resp_is_int(member->reply))
             return unexpected(err);
-        broken += reply_int(member->reply) > 0;
-        others += reply_int(member->reply) == 0;
+        broken += resp_int(member->reply) > 0;
+        others += resp_int(member->reply) == 0;
     }
     if (others >= quorum->need)
         return RLOCK_BUSY;
@@ -207,7 +207,7 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
                                 struct rlock_deadline deadline, struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request request;
     struct owner owner;
     enum rlock_status st;
@@ -226,23 +226,23 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
 
 /* ---- all locks ---- */
 
-static enum rlock_status show_page(const struct reply *reply, const struct rlock_visitor *visitor,
-                                   struct rlock_error *err)
+static enum rlock_status show_page(const struct resp_value *reply,
+                                   const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    int64_t now_ms = reply_int(reply_at(reply, 0));
+    int64_t now_ms = resp_int(resp_array_at(reply, 0));
     enum rlock_status st = RLOCK_OK;
     struct rlock_party holders[VIEW_HOLDERS_MAX];
     size_t i;
     size_t n;
 
-    for (i = 2; st == RLOCK_OK && i < reply_count(reply); i++) {
-        const struct reply *row = reply_at(reply, i);
+    for (i = 2; st == RLOCK_OK && i < resp_array_count(reply); i++) {
+        const struct resp_value *row = resp_array_at(reply, i);
         struct rlock_view view = {.name = "", .n_members = 1, .n_alike = 1};
 
-        view.key = reply_text(reply_at(row, 0), &n);
+        view.key = resp_string(resp_array_at(row, 0), &n);
         if (view.key == NULL)
             return unexpected(err);
-        st = view_read(reply_at(row, 1), now_ms, &view, holders, err);
+        st = view_read(resp_array_at(row, 1), now_ms, &view, holders, err);
         if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
             visitor->lock != NULL)
             visitor->lock(visitor->context, &view);
@@ -264,7 +264,7 @@ static int next_step(int step, size_t found)
 
 static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
                                   int step, struct rlock_deadline deadline,
-                                  const struct reply **reply, struct rlock_error *err)
+                                  const struct resp_value **reply, struct rlock_error *err)
 {
     struct request request;
 
@@ -281,7 +281,7 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
                                   struct rlock_deadline deadline,
                                   const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     enum rlock_status st;
     char cursor[32] = "0";
     int step = STEP_FIRST;
@@ -290,32 +290,32 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
 
     do {
         st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
-        while (st == RLOCK_OK && reply_count(reply) == 1 && step > 1) { /* more than fits */
+        while (st == RLOCK_OK && resp_array_count(reply) == 1 && step > 1) { /* more than fits */
             step /= 2;
             st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
         }
         if (st != RLOCK_OK)
             return st;
-        next = reply_text(reply_at(reply, 1), &n);
+        next = resp_string(resp_array_at(reply, 1), &n);
         if (next == NULL || n == 0 || n >= sizeof cursor)
             return unexpected(err);
         st = show_page(reply, visitor, err);
         memcpy(cursor, next, n + 1);
-        step = next_step(step, reply_count(reply) - 2);
+        step = next_step(step, resp_array_count(reply) - 2);
     } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
     return st;
 }
 
 /* What kind of server is it? Denied or unknown is no fault here: then `*reply` is NULL. */
 static enum rlock_status ask_kind(struct quorum *quorum, const struct request *request,
-                                  struct rlock_deadline deadline, const struct reply **reply,
+                                  struct rlock_deadline deadline, const struct resp_value **reply,
                                   struct rlock_error *err)
 {
     struct rlock_error fault;
     enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && conn_stands(&quorum->member[0].primary->conn))) {
+        (st == RLOCK_E_REFUSED && conn_is_ready(&quorum->member[0].primary->conn))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -327,7 +327,7 @@ static enum rlock_status ask_kind(struct quorum *quorum, const struct request *r
 enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline deadline, char *mode,
                                size_t room, struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *name;
     const char *value;
     struct request request;
@@ -338,9 +338,9 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
     mode[0] = '\0';
     request_begin(&request, "HELLO");
     st = ask_kind(quorum, &request, deadline, &reply, err);
-    for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < reply_count(reply); i += 2) {
-        name = reply_text(reply_at(reply, i), &n);
-        value = reply_text(reply_at(reply, i + 1), &n);
+    for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < resp_array_count(reply); i += 2) {
+        name = resp_string(resp_array_at(reply, i), &n);
+        value = resp_string(resp_array_at(reply, i + 1), &n);
         if (name != NULL && value != NULL && strcmp(name, "mode") == 0)
             snprintf(mode, room, "%s", value);
     }
@@ -354,7 +354,7 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
 static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_deadline deadline,
                                           enum cluster_endpoint *endpoint, struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request request;
     enum rlock_status st;
 
@@ -370,7 +370,7 @@ static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_de
 static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadline deadline,
                                        char **nodes, struct rlock_error *err)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     const char *text;
     struct request request;
     char mode[20];
@@ -385,7 +385,7 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadl
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
     st = ask_kind(quorum, &request, deadline, &reply, err);
-    text = st == RLOCK_OK && reply != NULL ? reply_text(reply, &n) : NULL;
+    text = st == RLOCK_OK && reply != NULL ? resp_string(reply, &n) : NULL;
     *nodes = text != NULL ? strdup(text) : NULL;
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }

@@ -69,7 +69,7 @@ static void *keep(void *arg)
 
     stop = (struct rlock_deadline){RLOCK_NEVER, renewer->stop[0]};
     quorum_learn(renewer->quorum, stop); /* the first renewal may be too late to ask this server */
-    next = until_at(stop, next_renewal(renewer));
+    next = deadline_at(stop, next_renewal(renewer));
     while (clock_sleep(next) != RLOCK_STOPPED) {
         struct rlock_error err = {.status = RLOCK_OK};
         int64_t sent_ms = rlock_clock_ms();
@@ -87,7 +87,7 @@ static void *keep(void *arg)
             told = false;
             renewer->renewed_ms = sent_ms;
             tell(renewer, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, expires_ms, "");
-            next = until_at(stop, next_renewal(renewer));
+            next = deadline_at(stop, next_renewal(renewer));
             continue;
         }
         if (st == RLOCK_LOST || st == RLOCK_RELEASED) {
@@ -97,7 +97,7 @@ static void *keep(void *arg)
         if (st != RLOCK_PENDING && !told)
             tell(renewer, RLOCK_KEPT_TROUBLE, 0, err.text);
         told = told || st != RLOCK_PENDING;
-        next = until_in(stop, pause_after(renewer, ++failures));
+        next = deadline_in(stop, pause_after(renewer, ++failures));
     }
     return NULL;
 }

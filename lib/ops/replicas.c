@@ -34,11 +34,11 @@ static struct standing look_at_all(const struct quorum *quorum)
 
         if (member->state != RLOCK_OK || member->granted_by != member_connection(member))
             continue;
-        if (reply_is_int(member->reply) && reply_int(member->reply) >= quorum->replicas) {
+        if (resp_is_int(member->reply) && resp_int(member->reply) >= quorum->replicas) {
             standing.n_good++;
         } else {
             standing.poor = member;
-            standing.most = reply_int(member->reply);
+            standing.most = resp_int(member->reply);
         }
     }
     return standing;
@@ -60,7 +60,7 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
 {
     int64_t wait_ms = quorum->timing.reply_ms;
     int64_t began_ms = rlock_clock_ms();
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct standing standing = {.poor = NULL};
     struct request request;
     enum rlock_status st;
@@ -78,7 +78,7 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     if (standing.n_good >= quorum->need) /* were we stopped meanwhile? Then too little is left */
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (standing.poor != NULL ||
-        (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || until_over(deadline))))
+        (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || deadline_has_passed(deadline))))
         return too_few(quorum, &standing, err);
     if (st != RLOCK_OK)
         return st;

@@ -47,7 +47,7 @@ static void settle_at(struct member *member, struct endpoint *endpoint, struct u
     *url = (struct url){.host = NULL};
     conn_init(&endpoint->conn, &endpoint->url, member->password);
     endpoint->nth = ++member->n_endpoints;
-    endpoint->conn.is_primary = has_sentinels(member);
+    endpoint->conn.must_be_primary = has_sentinels(member);
     endpoint->conn.tls = member->tls;
     endpoint->conn.reply_bytes = member->reply_bytes;
 }
@@ -69,11 +69,12 @@ static void move_home(struct member *member, struct url *url)
 }
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
-                              struct login *login, struct rlock_error *err)
+                              struct password_source *password_source, struct rlock_error *err)
 {
     enum rlock_status st;
 
-    *member = (struct member){.state = RLOCK_OK, .password = password, .login = login};
+    *member = (struct member){
+        .state = RLOCK_OK, .password = password, .password_source = password_source};
     member->primary = member->at = &member->endpoint[0];
     member->redirect = &member->endpoint[1];
     conn_init(&member->primary->conn, &member->primary->url, NULL);
@@ -89,14 +90,15 @@ enum rlock_status member_open(struct member *member, const char *url, const char
 }
 
 enum rlock_status member_open_sentinels(struct member *member, const char *user,
-                                        const char *password, struct login *login,
+                                        const char *password,
+                                        struct password_source *password_source,
                                         struct rlock_error *err)
 {
     size_t i;
 
     if (!has_sentinels(member))
         return RLOCK_OK;
-    if (user != NULL && password == NULL && !login_has_source(login))
+    if (user != NULL && password == NULL && !password_source_is_set(password_source))
         return err_set(err, RLOCK_E_CONFIG, 0, "%s: a user for the Sentinels, but no password",
                        member->url.shown);
     for (i = 0; i < member->url.n_sentinels; i++) {
@@ -105,7 +107,7 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
         if (user != NULL && (url->user = strdup(user)) == NULL)
             return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
-    sentinel_log_in(&member->sentinel, password, login);
+    sentinel_set_password(&member->sentinel, password, password_source);
     return RLOCK_OK;
 }
 
@@ -196,7 +198,7 @@ bool member_may_look(const struct member *member)
 static bool is_to_look(const struct member *member)
 {
     return member->limits.may_learn_topology && member_may_look(member) &&
-           (!member->is_to_tell || conn_stands(&member->primary->conn)) &&
+           (!member->is_to_tell || conn_is_ready(&member->primary->conn)) &&
            (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
             rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
 }
@@ -211,16 +213,16 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     member->phase = MEMBER_ASKING;
     member->at = endpoint;
     endpoint->conn.tls = member->tls;
-    endpoint->conn.login = member->login;
+    endpoint->conn.password_source = member->password_source;
     endpoint->conn.reply_bytes = member->reply_bytes;
-    endpoint->conn.is_to_tell = member->is_to_tell;
+    endpoint->conn.wants_server_info = member->is_to_tell;
     member->try_ms = has_sentinels(member) && soon < deadline ? soon : deadline;
-    if (member->is_looking || (preamble == CONN_NOTHING && is_to_look(member))) {
-        preamble = CONN_LOOK;
+    if (member->is_looking || (preamble == CONN_NO_PREAMBLE && is_to_look(member))) {
+        preamble = CONN_CLUSTER_NODES;
         member->has_looked = true;
     }
-    return conn_ask(&endpoint->conn, preamble, member->request, member->request_bytes, deadline,
-                    &member->err);
+    return conn_start_request(&endpoint->conn, preamble, member->request, member->request_bytes,
+                              deadline, &member->err);
 }
 
 /* Nothing was executed: ask again in a moment, if there is time. */
@@ -243,7 +245,7 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !member->has_looked) {
         url_fini(to); /* its certificate may be for a name: ask for that, and for the way again */
         member->has_looked = true;
-        return ask_at(member, member->at, CONN_LOOK);
+        return ask_at(member, member->at, CONN_CLUSTER_NODES);
     }
     if (way == CLUSTER_MOVED)
         move_home(member, to);
@@ -257,7 +259,7 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
     if (way == CLUSTER_MOVED && is_wait)
         return st;
     return ask_at(member, way == CLUSTER_MOVED ? member->primary : member->redirect,
-                  way == CLUSTER_ASK ? CONN_ASKING : CONN_NOTHING);
+                  way == CLUSTER_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
 /* This server doesn't know the script by its SHA1, or its user may not name it so. */
@@ -268,10 +270,10 @@ static enum rlock_status spell_out(struct member *member)
     enum rlock_status st;
 
     member->script = NULL;
-    st = resp_use_eval(script, &member->request, &member->request_bytes, &member->err);
+    st = request_encoded_use_eval(script, &member->request, &member->request_bytes, &member->err);
     return st != RLOCK_OK
                ? st
-               : ask_at(member, member->at, preamble == CONN_ASKING ? preamble : CONN_NOTHING);
+               : ask_at(member, member->at, preamble == CONN_ASKING ? preamble : CONN_NO_PREAMBLE);
 }
 
 /* ---- a password that was refused ---- */
@@ -279,9 +281,9 @@ static enum rlock_status spell_out(struct member *member)
 static bool has_source(const struct member *member)
 {
     if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
-        return login_has_source(member->sentinel.login);
+        return password_source_is_set(member->sentinel.password_source);
     return member->err.reason == RLOCK_REASON_LOGIN && member->at->conn.password == NULL &&
-           login_has_source(member->login);
+           password_source_is_set(member->password_source);
 }
 
 bool member_may_relog(const struct member *member)
@@ -304,7 +306,7 @@ static bool is_to_relog(struct member *member, enum rlock_status st)
 static enum rlock_status refused(struct member *member)
 {
     struct conn *conn = &member->at->conn;
-    const char *reply = reply_error(member->reply);
+    const char *reply = resp_error(member->reply);
     struct url to = {.host = NULL};
     enum cluster_way way;
     enum rlock_status st;
@@ -360,7 +362,7 @@ static void leave_demoted(struct member *member)
 
 static void see(struct member *member, struct conn *conn)
 {
-    if (conn->preamble == CONN_LOOK)
+    if (conn->preamble == CONN_CLUSTER_NODES)
         cluster_see(&member->cluster, conn->preamble_reply, conn->url);
     else
         identity_read(&member->identity, conn->preamble_reply);
@@ -377,7 +379,7 @@ static bool is_ours(const struct member *member, enum rlock_status st)
 /* A server that is no Cluster, or doesn't tell whom it is with, has answered as well. */
 static bool has_seen(const struct member *member)
 {
-    return member->is_looking && conn_stands(&member->at->conn);
+    return member->is_looking && conn_is_ready(&member->at->conn);
 }
 
 static void settle(struct member *member, enum rlock_status st)
@@ -385,7 +387,7 @@ static void settle(struct member *member, enum rlock_status st)
     member->sent_ms = member->at->conn.sent_ms;
     if (member->at->conn.preamble_reply != NULL)
         see(member, &member->at->conn);
-    if (st == RLOCK_OK && reply_error(member->reply) != NULL && !has_seen(member))
+    if (st == RLOCK_OK && resp_error(member->reply) != NULL && !has_seen(member))
         st = refused(member);
     else if (st == RLOCK_OK)
         member->n_tries = 0;
@@ -412,12 +414,12 @@ static void start(struct member *member)
 {
     int64_t now = rlock_clock_ms();
     int64_t deadline = member->limits.connect_deadline_ms;
-    bool stands = conn_stands(&member->primary->conn);
+    bool stands = conn_is_ready(&member->primary->conn);
     int64_t confirm = member->limits.reply_ms / CONFIRM_PART;
 
     if (!has_sentinels(member) || (stands && now < member->located_ms + FRESH_MS) ||
         (stands && member->limits.block_ms > 0)) {
-        settle(member, ask_at(member, member->primary, CONN_NOTHING));
+        settle(member, ask_at(member, member->primary, CONN_NO_PREAMBLE));
         return;
     }
     if (stands && now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS) < deadline)
@@ -456,7 +458,7 @@ void member_ask(struct member *member, const struct request *request, struct mem
 
     begin(member, limits);
     member->script = request->script;
-    st = resp_encode(request, &member->request, &member->request_bytes, &member->err);
+    st = request_encode(request, &member->request, &member->request_bytes, &member->err);
     if (st == RLOCK_OK)
         start(member);
     else
@@ -470,13 +472,13 @@ static void step_locating(struct member *member)
 
     if (st == RLOCK_PENDING)
         return;
-    if (st == RLOCK_OK || conn_stands(&member->primary->conn))
+    if (st == RLOCK_OK || conn_is_ready(&member->primary->conn))
         member->located_ms = rlock_clock_ms();
     if (st == RLOCK_OK && !url_is_same(&member->primary->url, &to))
         move_home(member, &to);
     url_fini(&to);
-    if (st == RLOCK_OK || conn_stands(&member->primary->conn)) {
-        settle(member, ask_at(member, member->primary, CONN_NOTHING));
+    if (st == RLOCK_OK || conn_is_ready(&member->primary->conn)) {
+        settle(member, ask_at(member, member->primary, CONN_NO_PREAMBLE));
         return;
     }
     err_prefix(&member->err, member->url.shown);
@@ -530,7 +532,7 @@ void member_abandon(struct member *member, const struct request *undo)
     case MEMBER_ASKING:
         break;
     }
-    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_late(&member->at->conn));
+    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(&member->at->conn));
     err_prefix(&member->err, member->at->url.shown);
     member->sent_ms = member->at->conn.sent_ms;
     conn_abandon(&member->at->conn, undo);
@@ -600,7 +602,7 @@ int64_t member_sent_ms(const struct member *member)
 
 uint64_t member_connection(const struct member *member)
 {
-    return (uint64_t)member->at->nth << 32 | member->at->conn.calls;
+    return (uint64_t)member->at->nth << 32 | member->at->conn.n_connections;
 }
 
 void member_saw_clock(struct member *member, int64_t server_ms)

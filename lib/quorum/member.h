@@ -35,27 +35,28 @@ struct member_limits {
 struct member {
     struct url url; /* as it was given */
     const char *password;
-    struct login *login; /* borrowed; where `password` is NULL; NULL: nothing is looked up */
-    struct tls *tls;     /* borrowed; for rediss:// */
-    size_t reply_bytes;  /* as in struct conn */
+    struct password_source
+        *password_source;    /* borrowed; where `password` is NULL; NULL: nothing is looked up */
+    struct tls_context *tls; /* borrowed; for rediss:// */
+    size_t reply_bytes;      /* as in struct conn */
     struct endpoint endpoint[2];
     unsigned n_endpoints;      /* that there have been */
     struct endpoint *primary;  /* the one that has the lock, as far as is known */
     struct endpoint *redirect; /* where ASK has sent us, or one that was home before */
     struct endpoint *at;       /* the one of them that is asked */
     struct cluster cluster;
-    int64_t first_ms;          /* when it was asked first; 0: not yet */
-    bool has_looked;           /* has home been asked for its Cluster? */
-    bool is_looking;           /* that is all that it is asked */
-    bool is_to_tell;           /* who it is, and since when it runs */
-    struct identity identity;  /* as it has told; all of it "" and 0: not yet */
-    struct sentinel sentinel;  /* of URL_SENTINEL */
-    int64_t located_ms;        /* when Sentinels were asked last */
-    enum member_phase phase;   /* of a pending request */
-    enum rlock_status state;   /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
-    const struct reply *reply; /* RLOCK_OK: the answer, until the next request */
-    struct rlock_error err;    /* a fault: why */
-    char *request;             /* encoded */
+    int64_t first_ms;         /* when it was asked first; 0: not yet */
+    bool has_looked;          /* has home been asked for its Cluster? */
+    bool is_looking;          /* that is all that it is asked */
+    bool is_to_tell;          /* who it is, and since when it runs */
+    struct identity identity; /* as it has told; all of it "" and 0: not yet */
+    struct sentinel sentinel; /* of URL_SENTINEL */
+    int64_t located_ms;       /* when Sentinels were asked last */
+    enum member_phase phase;  /* of a pending request */
+    enum rlock_status state;  /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
+    const struct resp_value *reply; /* RLOCK_OK: the answer, until the next request */
+    struct rlock_error err;         /* a fault: why */
+    char *request;                  /* encoded */
     size_t request_bytes;
     const char *script; /* what its EVALSHA stands for; NULL: it has none */
     struct member_limits limits;
@@ -76,18 +77,19 @@ struct member {
 
 /*
  * member_open: parse the address; no connection yet. A password in the URL goes
- * before `password`, and that before what `login` finds; each is borrowed, and
+ * before `password`, and that before what `password_source` finds; each is borrowed, and
  * may be NULL.
  */
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
-                              struct login *login, struct rlock_error *err);
+                              struct password_source *password_source, struct rlock_error *err);
 
 /*
  * member_open_sentinels: user and password for the Sentinels of the URL, if it
  * has any. Each pointer is borrowed for as long as the member is open, or NULL.
  */
 enum rlock_status member_open_sentinels(struct member *member, const char *user,
-                                        const char *password, struct login *login,
+                                        const char *password,
+                                        struct password_source *password_source,
                                         struct rlock_error *err);
 void member_close(struct member *member);
 

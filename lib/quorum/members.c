@@ -36,7 +36,7 @@ static enum rlock_status secure(struct quorum *quorum, const struct rlock_config
     if (!member->url.is_tls)
         return RLOCK_OK;
     if (quorum->tls == NULL)
-        st = tls_open(&quorum->tls, config, err);
+        st = tls_context_new(&quorum->tls, config, err);
     member->tls = quorum->tls;
     return st;
 }
@@ -99,8 +99,9 @@ enum rlock_status members_open(struct quorum *quorum, const struct rlock_config 
                               .connect_ms = config->connect_ms,
                               .replicas = config->replicas,
                               .longest_ms = config->timing.ttl_ms};
-    login_open(&quorum->login, config->password_source, lookup_ms);
-    login_open(&quorum->sentinel_login, config->sentinel_password_source, lookup_ms);
+    password_source_init(&quorum->password_source, config->password_source, lookup_ms);
+    password_source_init(&quorum->sentinel_password_source, config->sentinel_password_source,
+                         lookup_ms);
     st = check_config(config, err);
     if (st != RLOCK_OK)
         return st;
@@ -113,10 +114,11 @@ enum rlock_status members_open(struct quorum *quorum, const struct rlock_config 
     for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++) {
         struct member *member = &quorum->member[quorum->n];
 
-        st = member_open(member, config->urls[quorum->n], config->password, &quorum->login, err);
+        st = member_open(member, config->urls[quorum->n], config->password,
+                         &quorum->password_source, err);
         if (st == RLOCK_OK)
             st = member_open_sentinels(member, config->sentinel_user, config->sentinel_password,
-                                       &quorum->sentinel_login, err);
+                                       &quorum->sentinel_password_source, err);
         if (st == RLOCK_OK)
             st = secure(quorum, config, member, err);
         member->reply_bytes = quorum->reply_bytes;
@@ -132,9 +134,9 @@ void members_close(struct quorum *quorum)
 
     for (i = 0; i < quorum->n; i++)
         member_close(&quorum->member[i]);
-    login_close(&quorum->login);
-    login_close(&quorum->sentinel_login);
-    tls_close(quorum->tls);
+    password_source_fini(&quorum->password_source);
+    password_source_fini(&quorum->sentinel_password_source);
+    tls_context_free(quorum->tls);
     free(quorum->member);
     free(quorum->watch);
 }

@@ -21,9 +21,9 @@ struct quorum_hooks {
 };
 
 struct quorum {
-    struct tls *tls;             /* NULL: no member is rediss:// */
-    struct login login;          /* of all members that have no password of their own */
-    struct login sentinel_login; /* of all Sentinels */
+    struct tls_context *tls;                /* NULL: no member is rediss:// */
+    struct password_source password_source; /* of all members that have no password of their own */
+    struct password_source sentinel_password_source; /* of all Sentinels */
     struct member *member;
     struct pollfd *watch; /* the stop descriptor, and what each member waits for */
     size_t n;

@@ -88,7 +88,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
         round.reply_ms = tally->sent_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
         if (round.reply_ms <= 0)
             return RLOCK_PENDING;
-        st = round_run(quorum, &round, until_in(deadline, round.reply_ms));
+        st = round_run(quorum, &round, deadline_in(deadline, round.reply_ms));
         if (st != RLOCK_OK)
             return st;
         st = tally_count(&noted, quorum, answer_read_confirmation, NULL);
@@ -112,7 +112,7 @@ static void undo(struct quorum *quorum, const struct owner *owner, unsigned gran
 
     if (granted_by != 0)
         round_run(quorum, &round,
-                  until_in((struct rlock_deadline){RLOCK_NEVER, -1}, round.reply_ms));
+                  deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, round.reply_ms));
 }
 
 /* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
@@ -324,7 +324,7 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
     again.queue = RLOCK_QUEUE_NONE;
     again.unless_done = false;
     again.ticket = 0;
-    round_run(quorum, &round, until_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
+    round_run(quorum, &round, deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
     round_drop(quorum, &round);
 }
 
@@ -351,7 +351,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                           .read = answer_read_renewal,
                           .reply_ms = quorum->timing.reply_ms};
     enum rlock_status stopped =
-        round_run(quorum, &round, until_in(deadline, quorum->timing.reply_ms));
+        round_run(quorum, &round, deadline_in(deadline, quorum->timing.reply_ms));
     struct rlock_timing timing = quorum->timing;
     struct tally tally;
     enum rlock_status st = tally_count(&tally, quorum, answer_read_renewal, err);
@@ -381,7 +381,7 @@ void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline)
             round.skip &= ~(1U << i);
     if (round.skip == ~0U)
         return;
-    (void)!round_run(quorum, &round, until_in(deadline, round.reply_ms));
+    (void)!round_run(quorum, &round, deadline_in(deadline, round.reply_ms));
     round_drop(quorum, &round);
 }
 
@@ -397,7 +397,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
                           .reply_ms = quorum->timing.reply_ms,
                           .supersedes_pending = true};
     enum rlock_status stopped =
-        round_run(quorum, &round, until_in(deadline, quorum->timing.reply_ms));
+        round_run(quorum, &round, deadline_in(deadline, quorum->timing.reply_ms));
     struct tally tally;
     enum rlock_status st = tally_count(&tally, quorum, answer_read_release, err);
 
@@ -428,7 +428,7 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
 /* ---- anything else ---- */
 
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
-                             struct rlock_deadline deadline, const struct reply **reply,
+                             struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err)
 {
     return quorum_ask_slowly(quorum, request, 0, deadline, reply, err);
@@ -436,7 +436,7 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
 
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,
-                                    const struct reply **reply, struct rlock_error *err)
+                                    const struct resp_value **reply, struct rlock_error *err)
 {
     struct round round = {.request = request,
                           .enough = block_ms > 0 ? quorum->n : 0,

@@ -60,7 +60,7 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owne
  * them (the quorum's, until its next request), RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
-                             struct rlock_deadline deadline, const struct reply **reply,
+                             struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err);
 
 /*
@@ -69,6 +69,6 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
  */
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,
-                                    const struct reply **reply, struct rlock_error *err);
+                                    const struct resp_value **reply, struct rlock_error *err);
 
 #endif

@@ -33,8 +33,8 @@ static bool is_skipped(const struct round *round, size_t i)
 static void ask_one(struct quorum *quorum, const struct round *round, size_t i,
                     struct rlock_deadline deadline)
 {
-    struct rlock_deadline connect = until_in(deadline, quorum->connect_ms);
-    struct rlock_deadline answer = until_in(deadline, quorum->connect_ms + round->reply_ms);
+    struct rlock_deadline connect = deadline_in(deadline, quorum->connect_ms);
+    struct rlock_deadline answer = deadline_in(deadline, quorum->connect_ms + round->reply_ms);
     struct member_limits limits = {.connect_deadline_ms = connect.at_ms,
                                    .block_ms = round->block_ms,
                                    .reply_ms = round->reply_ms,
@@ -165,7 +165,7 @@ static bool says_yes(const struct quorum *quorum, const struct round *round,
     if (round->needs_memory && members_young_ms(quorum, member) > 0)
         return false;
     if (round->block_ms > 0)
-        return !reply_is_nil(member->reply);
+        return !resp_is_nil(member->reply);
     if (round->read == NULL)
         return true;
     return round->read(member->reply, &answer, NULL) == RLOCK_OK &&
@@ -242,8 +242,8 @@ enum rlock_status round_run(struct quorum *quorum, const struct round *round,
         stop->revents = 0;
         wake = earlier(wake, linger_until);
         wake = earlier(wake, tell_hooks(quorum, &is_to_tell));
-        poll(quorum->watch, n_watched, until_poll_ms(until_at(deadline, wake)));
-        over = stop->revents != 0 || until_over(deadline);
+        poll(quorum->watch, n_watched, deadline_poll_ms(deadline_at(deadline, wake)));
+        over = stop->revents != 0 || deadline_has_passed(deadline);
         step_pending(quorum, round, over, deadline);
         if (over)
             break;

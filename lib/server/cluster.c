@@ -232,17 +232,17 @@ bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster
 }
 
 /* Each range of slots is {first, last, {endpoint, port, id, ...} of the primary, replicas...}. */
-enum cluster_endpoint cluster_endpoint(const struct reply *slots)
+enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
 {
     size_t i;
 
-    for (i = 0; i < reply_count(slots); i++) {
-        const struct reply *primary = reply_at(reply_at(slots, i), 2);
-        const struct reply *endpoint = primary == NULL ? NULL : reply_at(primary, 0);
+    for (i = 0; i < resp_array_count(slots); i++) {
+        const struct resp_value *primary = resp_array_at(resp_array_at(slots, i), 2);
+        const struct resp_value *endpoint = primary == NULL ? NULL : resp_array_at(primary, 0);
         size_t n;
-        const char *host = reply_text(endpoint, &n);
+        const char *host = resp_string(endpoint, &n);
 
-        if (reply_is_nil(endpoint))
+        if (resp_is_nil(endpoint))
             return CLUSTER_BY_PORT;
         if (host != NULL && endpoint_of(host) != CLUSTER_BY_ANY)
             return endpoint_of(host);

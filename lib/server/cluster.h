@@ -58,9 +58,9 @@ bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster
                           struct url *primary);
 
 /* cluster_endpoint: how the nodes call each other in the answer to CLUSTER SLOTS. */
-struct reply;
+struct resp_value;
 
-enum cluster_endpoint cluster_endpoint(const struct reply *slots);
+enum cluster_endpoint cluster_endpoint(const struct resp_value *slots);
 
 /* How a Cluster stands, as far as CLUSTER NODES tells. */
 struct cluster_health {

@@ -40,18 +40,19 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
     request_begin(&request, "SENTINEL");
     request_add(&request, "get-master-addr-by-name");
     request_add(&request, url->service);
-    return resp_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
+    return request_encode(&request, &sentinel->question, &sentinel->question_bytes, err);
 }
 
-void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login)
+void sentinel_set_password(struct sentinel *sentinel, const char *password,
+                           struct password_source *password_source)
 {
     size_t i;
 
     sentinel->password = password;
-    sentinel->login = login;
+    sentinel->password_source = password_source;
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         sentinel->watcher[i].conn.password = password;
-        sentinel->watcher[i].conn.login = login;
+        sentinel->watcher[i].conn.password_source = password_source;
     }
 }
 
@@ -96,8 +97,8 @@ void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms)
         struct watcher *watcher = &sentinel->watcher[i];
 
         watcher->conn.tls = sentinel->tls;
-        watcher->state = conn_ask(&watcher->conn, CONN_NOTHING, sentinel->question,
-                                  sentinel->question_bytes, deadline_ms, &watcher->err);
+        watcher->state = conn_start_request(&watcher->conn, CONN_NO_PREAMBLE, sentinel->question,
+                                            sentinel->question_bytes, deadline_ms, &watcher->err);
     }
 }
 
@@ -153,16 +154,16 @@ static enum rlock_status read_error(const char *reply, const char *password,
 
 /* {host, port}, or nil from one that doesn't know the service. */
 static enum rlock_status read_answer(const struct sentinel *sentinel, const struct conn *conn,
-                                     const struct reply *reply, struct url *to,
+                                     const struct resp_value *reply, struct url *to,
                                      struct rlock_error *err)
 {
     size_t n;
-    const char *host = reply_text(reply_at(reply, 0), &n);
-    const char *port = reply_text(reply_at(reply, 1), &n);
+    const char *host = resp_string(resp_array_at(reply, 0), &n);
+    const char *port = resp_string(resp_array_at(reply, 1), &n);
 
-    if (reply_error(reply) != NULL)
-        return read_error(reply_error(reply), conn_password(conn), err);
-    if (reply_is_nil(reply))
+    if (resp_error(reply) != NULL)
+        return read_error(resp_error(reply), conn_password(conn), err);
+    if (resp_is_nil(reply))
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what a Sentinel says");
@@ -172,7 +173,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
 /* One step with one of them. RLOCK_OK: it names a place that isn't known to be wrong. */
 static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct url named = {.host = NULL};
     enum rlock_status st = conn_step(&watcher->conn, &reply, &watcher->err);
 
@@ -214,7 +215,7 @@ static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_err
         if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
             worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
-        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", conn_late(&worst->conn));
+        err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(&worst->conn));
     else if (err != NULL)
         *err = worst->err;
     err_prefix(err, worst->conn.url->shown);

@@ -9,10 +9,10 @@
 
 /* Some Sentinels, and how they answer. They are told their own user and password, if any. */
 struct sentinel {
-    const struct url *url; /* borrowed */
-    const char *password;  /* borrowed; NULL: none, or one that is looked up */
-    struct login *login;   /* borrowed; NULL: no password is looked up */
-    struct tls *tls;       /* borrowed; for rediss+sentinel:// */
+    const struct url *url;                   /* borrowed */
+    const char *password;                    /* borrowed; NULL: none, or one that is looked up */
+    struct password_source *password_source; /* borrowed; NULL: no password is looked up */
+    struct tls_context *tls;                 /* borrowed; for rediss+sentinel:// */
     struct watcher *watcher;
     char *question;
     size_t question_bytes;
@@ -27,8 +27,9 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
                                 struct rlock_error *err);
 void sentinel_close(struct sentinel *sentinel);
 
-/* sentinel_log_in: the password for them, or what looks it up; borrowed; NULL: none. */
-void sentinel_log_in(struct sentinel *sentinel, const char *password, struct login *login);
+/* sentinel_set_password: the password for them, or what looks it up; borrowed; NULL: none. */
+void sentinel_set_password(struct sentinel *sentinel, const char *password,
+                           struct password_source *password_source);
 
 /* sentinel_clear_password: as conn_clear_password. */
 void sentinel_clear_password(struct sentinel *sentinel);

@@ -41,7 +41,7 @@ const char *conn_password(const struct conn *conn)
 
 bool conn_has_password(const struct conn *conn)
 {
-    return conn->password != NULL || login_has_source(conn->login);
+    return conn->password != NULL || password_source_is_set(conn->password_source);
 }
 
 void conn_clear_password(struct conn *conn)
@@ -56,18 +56,18 @@ static void forget_greeting(struct conn *conn)
 {
     forget(&conn->greeting, &conn->greeting_bytes);
     if (conn->secret != NULL)
-        login_forget(conn->login, &conn->secret);
+        password_source_give_back(conn->password_source, &conn->secret);
 }
 
 static void conn_reset(struct conn *conn)
 {
-    if (conn->phase == CONN_LOGGING_IN)
-        login_leave(conn->login);
+    if (conn->phase == CONN_AWAITING_PASSWORD)
+        password_source_abandon(conn->password_source);
     dial_stop(&conn->dial);
-    tls_end(conn->line);
+    tls_connection_free(conn->line);
     conn->line = NULL;
     stream_reset(&conn->stream);
-    resp_free(conn->resp);
+    resp_reader_free(conn->resp);
     conn->resp = NULL;
     forget_greeting(conn);
     forget(&conn->out, &conn->out_bytes);
@@ -118,18 +118,18 @@ static enum rlock_status write_greeting(struct conn *conn, struct rlock_error *e
         if (conn->url->user != NULL)
             request_add(&request, conn->url->user);
         request_add(&request, conn_password(conn) != NULL ? conn_password(conn) : "");
-        st = resp_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
+        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
         conn->greetings++;
     }
     if (st == RLOCK_OK && conn->url->db != 0) {
         request_begin(&request, "SELECT");
         request_add_format(&request, "%d", conn->url->db);
-        st = resp_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
+        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
         conn->greetings++;
     }
-    if (st == RLOCK_OK && conn->is_primary) {
+    if (st == RLOCK_OK && conn->must_be_primary) {
         request_begin(&request, "ROLE");
-        st = resp_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
+        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
         conn->greetings++;
     }
     return st;
@@ -139,16 +139,16 @@ static enum rlock_status start_call(struct conn *conn, int64_t deadline_ms, stru
 {
     enum rlock_status st = RLOCK_PENDING;
 
-    conn->calls++;
-    conn->resp = resp_new();
+    conn->n_connections++;
+    conn->resp = resp_reader_new();
     if (conn->resp == NULL)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     else if (conn->reply_bytes > 0)
-        resp_allow(conn->resp, conn->reply_bytes);
+        resp_reader_set_max_bytes(conn->resp, conn->reply_bytes);
     if (st == RLOCK_PENDING)
         st = dial_start(&conn->dial, deadline_ms, err);
     if (st == RLOCK_PENDING)
-        conn->phase = CONN_DIALING;
+        conn->phase = CONN_CONNECTING;
     return st;
 }
 
@@ -156,16 +156,16 @@ static enum rlock_status say_first(enum conn_preamble preamble, char **out, size
                                    struct rlock_error *err)
 {
     static const char *const words[][2] = {[CONN_ASKING] = {"ASKING"},
-                                           [CONN_LOOK] = {"CLUSTER", "NODES"},
-                                           [CONN_TELL] = {"INFO", "server"}};
+                                           [CONN_CLUSTER_NODES] = {"CLUSTER", "NODES"},
+                                           [CONN_INFO_SERVER] = {"INFO", "server"}};
     struct request request;
 
-    if (preamble == CONN_NOTHING)
+    if (preamble == CONN_NO_PREAMBLE)
         return RLOCK_OK;
     request_begin(&request, words[preamble][0]);
     if (words[preamble][1] != NULL)
         request_add(&request, words[preamble][1]);
-    return resp_encode(&request, out, out_bytes, err);
+    return request_encode(&request, out, out_bytes, err);
 }
 
 /* The request behind what must be said first. */
@@ -176,7 +176,7 @@ static enum rlock_status load(struct conn *conn, enum conn_preamble preamble, co
     char *whole = st == RLOCK_OK ? realloc(conn->out, conn->out_bytes + n) : NULL;
 
     conn->preamble = preamble;
-    conn->expects_preamble_reply = preamble != CONN_NOTHING;
+    conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
     if (whole == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     if (n > 0)
@@ -187,15 +187,16 @@ static enum rlock_status load(struct conn *conn, enum conn_preamble preamble, co
     return RLOCK_OK;
 }
 
-enum rlock_status conn_ask(struct conn *conn, enum conn_preamble preamble, const char *bytes,
-                           size_t n, int64_t connect_deadline_ms, struct rlock_error *err)
+enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble preamble,
+                                     const char *bytes, size_t n, int64_t connect_deadline_ms,
+                                     struct rlock_error *err)
 {
     enum rlock_status st;
 
     if (conn->phase == CONN_READY && !is_quiet(conn))
         conn_reset(conn);
-    if (conn->phase == CONN_CLOSED && conn->is_to_tell && preamble != CONN_ASKING)
-        preamble = CONN_TELL;
+    if (conn->phase == CONN_CLOSED && conn->wants_server_info && preamble != CONN_ASKING)
+        preamble = CONN_INFO_SERVER;
     forget(&conn->out, &conn->out_bytes);
     conn->sent = 0;
     conn->sent_ms = 0;
@@ -204,59 +205,59 @@ enum rlock_status conn_ask(struct conn *conn, enum conn_preamble preamble, const
         st = start_call(conn, connect_deadline_ms, err);
     else if (st == RLOCK_OK)
         st = RLOCK_PENDING;
-    if (st == RLOCK_PENDING && preamble == CONN_LOOK)
-        resp_allow(conn->resp, NODES_BYTES);
+    if (st == RLOCK_PENDING && preamble == CONN_CLUSTER_NODES)
+        resp_reader_set_max_bytes(conn->resp, NODES_BYTES);
     if (st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
 }
 
-bool conn_stands(const struct conn *conn)
+bool conn_is_ready(const struct conn *conn)
 {
     return conn->phase == CONN_READY;
 }
 
 int conn_fd(const struct conn *conn)
 {
-    if (conn->phase == CONN_LOGGING_IN)
-        return conn->login->fd;
-    return conn->phase == CONN_DIALING ? dial_fd(&conn->dial) : conn->stream.fd;
+    if (conn->phase == CONN_AWAITING_PASSWORD)
+        return conn->password_source->fd;
+    return conn->phase == CONN_CONNECTING ? dial_fd(&conn->dial) : conn->stream.fd;
 }
 
 /* TLS knows what it has yet to send, but not what we have yet to hand to it. */
 short conn_events(const struct conn *conn)
 {
-    size_t whole = conn->phase == CONN_GREETING ? conn->greeting_bytes : conn->out_bytes;
+    size_t whole = conn->phase == CONN_SETTING_UP ? conn->greeting_bytes : conn->out_bytes;
     short events = conn->line != NULL ? tls_events(conn->line) : POLLIN;
 
-    if (conn->phase == CONN_DIALING)
+    if (conn->phase == CONN_CONNECTING)
         return dial_events(&conn->dial);
-    if (conn->phase == CONN_LOGGING_IN)
+    if (conn->phase == CONN_AWAITING_PASSWORD)
         return POLLIN;
-    if (conn->phase == CONN_SECURING)
+    if (conn->phase == CONN_TLS_HANDSHAKE)
         return events;
     return conn->sent < whole ? events | POLLOUT : events;
 }
 
 int64_t conn_wake_ms(const struct conn *conn)
 {
-    if (conn->phase == CONN_LOGGING_IN && conn->login->fd < 0)
+    if (conn->phase == CONN_AWAITING_PASSWORD && conn->password_source->fd < 0)
         return rlock_clock_ms(); /* another connection has heard the password for both */
-    return conn->phase == CONN_DIALING ? dial_wake_ms(&conn->dial) : RLOCK_NEVER;
+    return conn->phase == CONN_CONNECTING ? dial_wake_ms(&conn->dial) : RLOCK_NEVER;
 }
 
 /* A server that waits for something else than TLS says nothing either. */
-const char *conn_late(const struct conn *conn)
+const char *conn_timeout_text(const struct conn *conn)
 {
     switch (conn->phase) {
-    case CONN_DIALING:
+    case CONN_CONNECTING:
         return dial_is_resolving(&conn->dial) ? "resolve: timed out" : "connect: timed out";
-    case CONN_SECURING:
+    case CONN_TLS_HANDSHAKE:
         return "TLS: timed out; does the server speak TLS on this port?";
-    case CONN_LOGGING_IN:
+    case CONN_AWAITING_PASSWORD:
         return "no password was found in time";
     case CONN_CLOSED:
-    case CONN_GREETING:
+    case CONN_SETTING_UP:
     case CONN_READY:
         break;
     }
@@ -281,17 +282,17 @@ static enum rlock_status send_rest(struct conn *conn, const char *bytes, size_t 
 static enum rlock_status hint_at_tls(const struct conn *conn, enum rlock_status st,
                                      struct rlock_error *err)
 {
-    if (st == RLOCK_E_UNREACHABLE && !conn->has_heard && conn->url->kind == URL_TCP &&
+    if (st == RLOCK_E_UNREACHABLE && !conn->has_received && conn->url->kind == URL_TCP &&
         !conn->url->is_tls)
         err_suffix(err, "does it want TLS (rediss://)?");
     return st;
 }
 
 /* The next whole reply, reading as long as there is something to read. */
-static enum rlock_status next_reply(struct conn *conn, const struct reply **reply,
+static enum rlock_status next_reply(struct conn *conn, const struct resp_value **reply,
                                     struct rlock_error *err)
 {
-    enum rlock_status st = resp_next(conn->resp, reply, err);
+    enum rlock_status st = resp_reader_next(conn->resp, reply, err);
     char bytes[4096];
     size_t n;
 
@@ -299,34 +300,34 @@ static enum rlock_status next_reply(struct conn *conn, const struct reply **repl
         st = get(conn, bytes, sizeof bytes, &n, err);
         if (st != RLOCK_OK)
             return hint_at_tls(conn, st, err);
-        if (!conn->has_heard && conn->line == NULL && bytes[0] == TLS_ALERT)
+        if (!conn->has_received && conn->line == NULL && bytes[0] == TLS_ALERT)
             return err_set(err, RLOCK_E_PROTOCOL, 0, "the server speaks TLS here: use rediss://");
-        conn->has_heard = true;
-        st = resp_feed(conn->resp, bytes, n, err);
+        conn->has_received = true;
+        st = resp_reader_feed(conn->resp, bytes, n, err);
         if (st == RLOCK_OK)
-            st = resp_next(conn->resp, reply, err);
+            st = resp_reader_next(conn->resp, reply, err);
     }
     return st;
 }
 
 /* Before anything was asked only a refusal to talk at all is an answer. RLOCK_PENDING: nothing. */
-static enum rlock_status hear_early(struct conn *conn, const struct reply **reply,
+static enum rlock_status hear_early(struct conn *conn, const struct resp_value **reply,
                                     struct rlock_error *err)
 {
     enum rlock_status st = next_reply(conn, reply, err);
 
-    if (st == RLOCK_OK && reply_error(*reply) == NULL)
+    if (st == RLOCK_OK && resp_error(*reply) == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: an answer to nothing that was asked");
     return st;
 }
 
 /* The answer to the last part of a greeting, where a primary is needed. */
-static enum rlock_status hear_role(const struct reply *reply, struct rlock_error *err)
+static enum rlock_status hear_role(const struct resp_value *reply, struct rlock_error *err)
 {
     size_t n;
-    const char *role = reply_text(reply_at(reply, 0), &n);
+    const char *role = resp_string(resp_array_at(reply, 0), &n);
 
-    if (reply_error(reply) != NULL) /* it isn't to be known; then a write shows it */
+    if (resp_error(reply) != NULL) /* it isn't to be known; then a write shows it */
         return RLOCK_OK;
     if (role == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
@@ -338,7 +339,7 @@ static enum rlock_status hear_role(const struct reply *reply, struct rlock_error
     return RLOCK_E_SERVER;
 }
 
-static enum rlock_status step_greeting(struct conn *conn, const struct reply **reply,
+static enum rlock_status step_greeting(struct conn *conn, const struct resp_value **reply,
                                        struct rlock_error *err)
 {
     enum rlock_status st;
@@ -348,11 +349,11 @@ static enum rlock_status step_greeting(struct conn *conn, const struct reply **r
         st = next_reply(conn, reply, err);
         if (st != RLOCK_OK)
             return st;
-        if (conn->greetings == 1 && conn->is_primary)
+        if (conn->greetings == 1 && conn->must_be_primary)
             st = hear_role(*reply, err);
-        else if (reply_error(*reply) != NULL)
+        else if (resp_error(*reply) != NULL)
             return RLOCK_OK; /* the caller sees the refusal, and nothing more is sent */
-        else if (!reply_is_ok(*reply))
+        else if (!resp_is_ok(*reply))
             return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
         conn->greetings--;
     }
@@ -370,31 +371,31 @@ static enum rlock_status step_greeting(struct conn *conn, const struct reply **r
  * What may not be looked at is nothing to be told. But without ASKING a request
  * is sent back by where it was sent to, and it is for that that we may not ask.
  */
-static bool is_kept_out(struct conn *conn, const struct reply *reply)
+static bool is_kept_out(struct conn *conn, const struct resp_value *reply)
 {
-    if (!conn->expects_preamble_reply || conn->preamble != CONN_ASKING ||
-        reply_error(reply) == NULL)
+    if (!conn->expects_preamble_reply || conn->preamble != CONN_ASKING || resp_error(reply) == NULL)
         return false;
-    conn->phase = CONN_GREETING; /* with an answer still to come it is of no more use */
+    conn->phase = CONN_SETTING_UP; /* with an answer still to come it is of no more use */
     return true;
 }
 
-static void hear_first(struct conn *conn, const struct reply *reply)
+static void hear_first(struct conn *conn, const struct resp_value *reply)
 {
     size_t n;
-    const char *text = reply_text(reply, &n);
+    const char *text = resp_string(reply, &n);
 
     conn->expects_preamble_reply = false;
     if (conn->reply_bytes > 0)
-        resp_allow(conn->resp, conn->reply_bytes);
+        resp_reader_set_max_bytes(conn->resp, conn->reply_bytes);
     free(conn->preamble_reply);
     conn->preamble_reply = NULL;
-    if (conn->preamble == CONN_TELL || (conn->preamble == CONN_LOOK && text != NULL))
+    if (conn->preamble == CONN_INFO_SERVER ||
+        (conn->preamble == CONN_CLUSTER_NODES && text != NULL))
         conn->preamble_reply =
             strdup(text != NULL ? text : ""); /* who may not ask it is told nothing */
 }
 
-static enum rlock_status step_request(struct conn *conn, const struct reply **reply,
+static enum rlock_status step_request(struct conn *conn, const struct resp_value **reply,
                                       struct rlock_error *err)
 {
     bool was_sent = conn->sent == conn->out_bytes;
@@ -413,7 +414,7 @@ static enum rlock_status step_request(struct conn *conn, const struct reply **re
         hear_first(conn, *reply);
         st = conn->is_alone ? st : next_reply(conn, reply, err);
     }
-    if (st == RLOCK_OK && (conn->sent < conn->out_bytes || !resp_empty(conn->resp)))
+    if (st == RLOCK_OK && (conn->sent < conn->out_bytes || !resp_reader_is_empty(conn->resp)))
         st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more than was asked for");
     return st;
 }
@@ -422,7 +423,7 @@ static enum rlock_status start_greeting(struct conn *conn, struct rlock_error *e
 {
     enum rlock_status st = write_greeting(conn, err);
 
-    conn->phase = CONN_GREETING;
+    conn->phase = CONN_SETTING_UP;
     conn->sent = 0;
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
@@ -435,21 +436,21 @@ static enum rlock_status start_login(struct conn *conn, struct rlock_error *err)
 {
     enum rlock_status st;
 
-    if (conn->password != NULL || !login_has_source(conn->login))
+    if (conn->password != NULL || !password_source_is_set(conn->password_source))
         return start_greeting(conn, err);
-    st = login_wait(conn->login, err);
+    st = password_source_request(conn->password_source, err);
     if (st != RLOCK_OK)
         return st;
-    conn->phase = CONN_LOGGING_IN;
+    conn->phase = CONN_AWAITING_PASSWORD;
     return RLOCK_PENDING;
 }
 
 static enum rlock_status step_login(struct conn *conn, struct rlock_error *err)
 {
-    enum rlock_status st = login_take(conn->login, &conn->secret, err);
+    enum rlock_status st = password_source_take(conn->password_source, &conn->secret, err);
 
     if (st != RLOCK_PENDING)
-        conn->phase = CONN_GREETING; /* it waits no longer */
+        conn->phase = CONN_SETTING_UP; /* it waits no longer */
     return st == RLOCK_OK ? start_greeting(conn, err) : st;
 }
 
@@ -462,8 +463,8 @@ static enum rlock_status step_dial(struct conn *conn, struct rlock_error *err)
         return st;
     if (!conn->url->is_tls)
         return start_login(conn, err);
-    conn->phase = CONN_SECURING;
-    st = tls_start(conn->tls, &conn->line, names, conn->stream, err);
+    conn->phase = CONN_TLS_HANDSHAKE;
+    st = tls_connection_new(conn->tls, &conn->line, names, conn->stream, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
@@ -474,17 +475,18 @@ static enum rlock_status step_handshake(struct conn *conn, struct rlock_error *e
     return st == RLOCK_OK ? start_login(conn, err) : st;
 }
 
-enum rlock_status conn_step(struct conn *conn, const struct reply **reply, struct rlock_error *err)
+enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
+                            struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_PENDING;
 
-    if (conn->phase == CONN_DIALING)
+    if (conn->phase == CONN_CONNECTING)
         st = step_dial(conn, err);
-    if (st == RLOCK_PENDING && conn->phase == CONN_SECURING)
+    if (st == RLOCK_PENDING && conn->phase == CONN_TLS_HANDSHAKE)
         st = step_handshake(conn, err);
-    if (st == RLOCK_PENDING && conn->phase == CONN_LOGGING_IN)
+    if (st == RLOCK_PENDING && conn->phase == CONN_AWAITING_PASSWORD)
         st = step_login(conn, err);
-    if (st == RLOCK_PENDING && conn->phase == CONN_GREETING)
+    if (st == RLOCK_PENDING && conn->phase == CONN_SETTING_UP)
         st = step_greeting(conn, reply, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_READY)
         st = step_request(conn, reply, err);
@@ -506,7 +508,7 @@ void conn_abandon(struct conn *conn, const struct request *undo)
     if (undo != NULL && delivered && conn->preamble == CONN_ASKING)
         st = say_first(CONN_ASKING, &bytes, &n, NULL);
     if (undo != NULL && delivered && st == RLOCK_OK)
-        st = resp_encode(undo, &bytes, &n, NULL);
+        st = request_encode(undo, &bytes, &n, NULL);
     if (n > 0 && st == RLOCK_OK)
         (void)put(conn, bytes, n, &done, NULL);
     free(bytes);

@@ -10,44 +10,45 @@
 
 enum conn_phase {
     CONN_CLOSED,
-    CONN_DIALING,
-    CONN_SECURING,
-    CONN_LOGGING_IN, /* waits for the password */
-    CONN_GREETING,
+    CONN_CONNECTING,
+    CONN_TLS_HANDSHAKE,
+    CONN_AWAITING_PASSWORD, /* waits for the password */
+    CONN_SETTING_UP,
     CONN_READY
 };
 
 /* What is said before a request, in the same packet. */
 enum conn_preamble {
-    CONN_NOTHING,
-    CONN_ASKING, /* by who was sent here by ASK */
-    CONN_LOOK,   /* CLUSTER NODES */
-    CONN_TELL    /* INFO server */
+    CONN_NO_PREAMBLE,
+    CONN_ASKING,        /* by who was sent here by ASK */
+    CONN_CLUSTER_NODES, /* CLUSTER NODES */
+    CONN_INFO_SERVER    /* INFO server */
 };
 
 struct conn {
     const struct url *url; /* borrowed */
     const char *password;  /* borrowed; NULL: none, or one that is looked up */
-    struct login *login;   /* borrowed; for who has no `password`; NULL: nothing is looked up */
-    char *secret;          /* that was looked up, until the server has accepted it; else NULL */
+    struct password_source
+        *password_source; /* borrowed; for who has no `password`; NULL: nothing is looked up */
+    char *secret;         /* that was looked up, until the server has accepted it; else NULL */
     enum conn_phase phase;
     struct dial dial;
     struct stream stream;
-    struct tls *tls;       /* borrowed; for rediss:// */
-    struct tls_line *line; /* over the stream; NULL: nothing is */
-    struct resp *resp;
-    unsigned calls;  /* connections begun so far: which one it is */
-    bool has_heard;  /* anything at all from this server, ever */
-    bool is_primary; /* must it be one? Then it is asked before anything else */
-    bool is_to_tell; /* CONN_TELL on each new connection */
-    int greetings;   /* replies the greeting still waits for */
-    char *greeting;  /* AUTH, SELECT and ROLE, on their way */
+    struct tls_context *tls;     /* borrowed; for rediss:// */
+    struct tls_connection *line; /* over the stream; NULL: nothing is */
+    struct resp_reader *resp;
+    unsigned n_connections; /* connections begun so far: which one it is */
+    bool has_received;      /* anything at all from this server, ever */
+    bool must_be_primary;   /* must it be one? Then it is asked before anything else */
+    bool wants_server_info; /* CONN_INFO_SERVER on each new connection */
+    int greetings;          /* replies the greeting still waits for */
+    char *greeting;         /* AUTH, SELECT and ROLE, on their way */
     size_t greeting_bytes;
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* its reply comes next */
     bool is_alone;               /* no request follows it */
-    char *preamble_reply;        /* what came of CONN_LOOK or CONN_TELL; NULL: nothing */
-    char *out;                   /* the request, encoded */
+    char *preamble_reply; /* what came of CONN_CLUSTER_NODES or CONN_INFO_SERVER; NULL: nothing */
+    char *out;            /* the request, encoded */
     size_t out_bytes;
     size_t sent;        /* of what is being sent, greeting or request */
     size_t reply_bytes; /* the longest reply; 0: what is usual */
@@ -71,30 +72,32 @@ void conn_clear_password(struct conn *conn);
 bool conn_has_password(const struct conn *conn);
 
 /*
- * conn_ask: begin a request, on the standing connection if there is one, else
+ * conn_start_request: begin a request, on the standing connection if there is one, else
  * on a new one that must stand by `connect_deadline_ms`. Nothing may be under way.
- * `bytes` are a request as it was encoded; borrowed for the call. Without any, CONN_LOOK is all
- * that is asked, and its reply is the reply.
+ * `bytes` are a request as it was encoded; borrowed for the call. Without any, CONN_CLUSTER_NODES
+ * is all that is asked, and its reply is the reply.
  */
-enum rlock_status conn_ask(struct conn *conn, enum conn_preamble preamble, const char *bytes,
-                           size_t n, int64_t connect_deadline_ms, struct rlock_error *err);
+enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble preamble,
+                                     const char *bytes, size_t n, int64_t connect_deadline_ms,
+                                     struct rlock_error *err);
 
-/* conn_stands: is there a connection that a request could be sent on at once? */
-bool conn_stands(const struct conn *conn);
+/* conn_is_ready: is there a connection that a request could be sent on at once? */
+bool conn_is_ready(const struct conn *conn);
 
 /* What the request waits for: a descriptor, its poll events, and a time to look again. */
 int conn_fd(const struct conn *conn);
 short conn_events(const struct conn *conn);
 int64_t conn_wake_ms(const struct conn *conn);
 
-/* conn_late: where a request that has taken too long hangs, in words. */
-const char *conn_late(const struct conn *conn);
+/* conn_timeout_text: where a request that has taken too long hangs, in words. */
+const char *conn_timeout_text(const struct conn *conn);
 
 /*
  * conn_step: go on. RLOCK_OK with the reply (the node's, until its next
  * request), RLOCK_PENDING, or a fault, after which the connection is closed.
  */
-enum rlock_status conn_step(struct conn *conn, const struct reply **reply, struct rlock_error *err);
+enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
+                            struct rlock_error *err);
 
 /*
  * conn_abandon: give the request up. Where it may have been delivered already

@@ -8,47 +8,47 @@ bool tls_is_built(void)
     return false;
 }
 
-enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
-                           struct rlock_error *err)
+enum rlock_status tls_context_new(struct tls_context **tls, const struct rlock_config *config,
+                                  struct rlock_error *err)
 {
     (void)tls;
     (void)config;
     return err_set(err, RLOCK_E_CONFIG, 0, "rediss://: this rlock was built without TLS");
 }
 
-void tls_close(struct tls *tls)
+void tls_context_free(struct tls_context *tls)
 {
     (void)tls;
 }
 
-enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
-                            const char *const names[TLS_NAMES], struct stream stream,
-                            struct rlock_error *err)
+enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
+                                     const char *const names[TLS_NAMES], struct stream stream,
+                                     struct rlock_error *err)
 {
     (void)line;
     (void)names;
     (void)stream;
-    return tls_open(&tls, NULL, err);
+    return tls_context_new(&tls, NULL, err);
 }
 
-void tls_end(struct tls_line *line)
+void tls_connection_free(struct tls_connection *line)
 {
     (void)line;
 }
 
-short tls_events(const struct tls_line *line)
+short tls_events(const struct tls_connection *line)
 {
     (void)line;
     return 0;
 }
 
-enum rlock_status tls_handshake(struct tls_line *line, struct rlock_error *err)
+enum rlock_status tls_handshake(struct tls_connection *line, struct rlock_error *err)
 {
     (void)line;
-    return tls_open(NULL, NULL, err);
+    return tls_context_new(NULL, NULL, err);
 }
 
-enum rlock_status tls_write(struct tls_line *line, const char *bytes, size_t n, size_t *done,
+enum rlock_status tls_write(struct tls_connection *line, const char *bytes, size_t n, size_t *done,
                             struct rlock_error *err)
 {
     (void)bytes;
@@ -57,7 +57,7 @@ enum rlock_status tls_write(struct tls_line *line, const char *bytes, size_t n, 
     return tls_handshake(line, err);
 }
 
-enum rlock_status tls_read(struct tls_line *line, char *bytes, size_t n, size_t *done,
+enum rlock_status tls_read(struct tls_connection *line, char *bytes, size_t n, size_t *done,
                            struct rlock_error *err)
 {
     (void)bytes;

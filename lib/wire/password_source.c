@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void login_open(struct login *login, struct rlock_password_source source, int64_t lookup_ms)
+void password_source_init(struct password_source *source, struct rlock_password_source callbacks,
+                          int64_t lookup_ms)
 {
-    *login = (struct login){.source = source, .lookup_ms = lookup_ms, .fd = -1};
+    *source = (struct password_source){.callbacks = callbacks, .lookup_ms = lookup_ms, .fd = -1};
 }
 
-bool login_has_source(const struct login *login)
+bool password_source_is_set(const struct password_source *source)
 {
-    return login != NULL && login->source.ask != NULL;
+    return source != NULL && source->callbacks.ask != NULL;
 }
 
 static void clear(char **password)
@@ -27,81 +28,82 @@ static void clear(char **password)
 }
 
 /* Tell the source when nothing of what it told is left in memory. */
-static void tell_forgotten(const struct login *login)
+static void tell_forgotten(const struct password_source *source)
 {
-    if (login->password == NULL && login->n_lent == 0 && login->source.forgotten != NULL)
-        login->source.forgotten(login->source.context);
+    if (source->password == NULL && source->n_lent == 0 && source->callbacks.forgotten != NULL)
+        source->callbacks.forgotten(source->callbacks.context);
 }
 
-void login_close(struct login *login)
+void password_source_fini(struct password_source *source)
 {
-    clear(&login->password);
+    clear(&source->password);
 }
 
-enum rlock_status login_wait(struct login *login, struct rlock_error *err)
+enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err)
 {
-    if (login->n_waiting == 0 && (login->fd < 0 || login->found != RLOCK_PENDING)) {
-        login->found = RLOCK_PENDING;
-        login->fd =
-            login->source.ask(login->source.context, rlock_clock_ms() + login->lookup_ms, err);
-        if (login->fd < 0)
+    if (source->n_waiting == 0 && (source->fd < 0 || source->found != RLOCK_PENDING)) {
+        source->found = RLOCK_PENDING;
+        source->fd = source->callbacks.ask(source->callbacks.context,
+                                           rlock_clock_ms() + source->lookup_ms, err);
+        if (source->fd < 0)
             return err != NULL ? err->status : RLOCK_E_SYSTEM;
     }
-    login->n_waiting++;
+    source->n_waiting++;
     return RLOCK_OK;
 }
 
-void login_leave(struct login *login)
+void password_source_abandon(struct password_source *source)
 {
-    if (--login->n_waiting > 0 || login->password == NULL)
+    if (--source->n_waiting > 0 || source->password == NULL)
         return;
-    clear(&login->password);
-    tell_forgotten(login);
+    clear(&source->password);
+    tell_forgotten(source);
 }
 
 /* The end of a lookup. */
-static void hear(struct login *login)
+static void hear(struct password_source *source)
 {
     char *text = malloc(RLOCK_PASSWORD_MAX + 1);
 
     if (text == NULL)
-        login->found = err_set(&login->err, RLOCK_E_MEMORY, 0, "no memory");
+        source->found = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     else
-        login->found =
-            login->source.take(login->source.context, text, RLOCK_PASSWORD_MAX + 1, &login->err);
-    if (login->found != RLOCK_PENDING)
-        login->fd = -1;
-    if (login->found == RLOCK_OK && (login->password = strdup(text)) == NULL)
-        login->found = err_set(&login->err, RLOCK_E_MEMORY, 0, "no memory");
+        source->found = source->callbacks.take(source->callbacks.context, text,
+                                               RLOCK_PASSWORD_MAX + 1, &source->err);
+    if (source->found != RLOCK_PENDING)
+        source->fd = -1;
+    if (source->found == RLOCK_OK && (source->password = strdup(text)) == NULL)
+        source->found = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     if (text != NULL)
         explicit_bzero(text, RLOCK_PASSWORD_MAX + 1);
     free(text);
 }
 
-enum rlock_status login_take(struct login *login, char **password, struct rlock_error *err)
+enum rlock_status password_source_take(struct password_source *source, char **password,
+                                       struct rlock_error *err)
 {
     enum rlock_status st;
 
-    if (login->found == RLOCK_PENDING)
-        hear(login);
-    st = login->found;
+    if (source->found == RLOCK_PENDING)
+        hear(source);
+    st = source->found;
     if (st == RLOCK_PENDING)
         return st;
-    if (st == RLOCK_OK && (*password = strdup(login->password)) == NULL)
-        st = err_set(&login->err, RLOCK_E_MEMORY, 0, "no memory");
+    if (st == RLOCK_OK && (*password = strdup(source->password)) == NULL)
+        st = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     else if (st == RLOCK_OK)
-        login->n_lent++;
+        source->n_lent++;
     if (st != RLOCK_OK && err != NULL)
-        *err = login->err;
-    login_leave(login);
+        *err = source->err;
+    password_source_abandon(source);
     return st;
 }
 
-void login_forget(struct login *login, char **password)
+void password_source_give_back(struct password_source *source, char **password)
 {
     if (*password == NULL)
         return;
     clear(password);
-    login->n_lent--;
-    tell_forgotten(login);
+    source->n_lent--;
+    tell_forgotten(source);
 }

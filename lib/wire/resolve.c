@@ -135,7 +135,7 @@ enum rlock_status resolve_start(struct lookup **lookup, const char *host, const 
         free(l);
         return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
     }
-    thread_forget(thread);
+    thread_detach(thread);
     *lookup = l;
     return RLOCK_OK;
 }

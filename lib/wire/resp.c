@@ -28,7 +28,7 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-struct resp {
+struct resp_reader {
     redisReader *reader;
     redisReplyObjectFunctions bounded;
     void *(*build_array)(const redisReadTask *, element_count);
@@ -80,8 +80,8 @@ void request_add_format(struct request *request, const char *format, ...)
     }
 }
 
-enum rlock_status resp_encode(const struct request *request, char **out, size_t *out_bytes,
-                              struct rlock_error *err)
+enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
+                                 struct rlock_error *err)
 {
     char *encoded = NULL;
     char *grown = NULL;
@@ -117,8 +117,8 @@ void request_use_eval(struct request *request)
     request->script = NULL;
 }
 
-enum rlock_status resp_use_eval(const char *script, char **bytes, size_t *n,
-                                struct rlock_error *err)
+enum rlock_status request_encoded_use_eval(const char *script, char **bytes, size_t *n,
+                                           struct rlock_error *err)
 {
     const char *count_end = memchr(*bytes, '\n', *n);
     size_t count_bytes = (size_t)(count_end + 1 - *bytes);
@@ -141,7 +141,7 @@ enum rlock_status resp_use_eval(const char *script, char **bytes, size_t *n,
 
 static void *bounded_array(const redisReadTask *task, element_count n)
 {
-    const struct resp *resp = task->privdata;
+    const struct resp_reader *resp = task->privdata;
     const redisReadTask *above;
     int depth = 1;
 
@@ -152,9 +152,9 @@ static void *bounded_array(const redisReadTask *task, element_count n)
     return resp->build_array(task, n);
 }
 
-struct resp *resp_new(void)
+struct resp_reader *resp_reader_new(void)
 {
-    struct resp *resp = calloc(1, sizeof *resp);
+    struct resp_reader *resp = calloc(1, sizeof *resp);
 
     if (resp == NULL)
         return NULL;
@@ -172,7 +172,7 @@ struct resp *resp_new(void)
     return resp;
 }
 
-void resp_free(struct resp *resp)
+void resp_reader_free(struct resp_reader *resp)
 {
     if (resp == NULL)
         return;
@@ -181,12 +181,13 @@ void resp_free(struct resp *resp)
     free(resp);
 }
 
-void resp_allow(struct resp *resp, size_t bytes)
+void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes)
 {
     resp->most = bytes;
 }
 
-enum rlock_status resp_feed(struct resp *resp, const char *bytes, size_t n, struct rlock_error *err)
+enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, size_t n,
+                                   struct rlock_error *err)
 {
     resp->unread += n;
     if (resp->unread > resp->most)
@@ -196,7 +197,8 @@ enum rlock_status resp_feed(struct resp *resp, const char *bytes, size_t n, stru
     return RLOCK_OK;
 }
 
-enum rlock_status resp_next(struct resp *resp, const struct reply **reply, struct rlock_error *err)
+enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
+                                   struct rlock_error *err)
 {
     void *next = NULL;
 
@@ -209,47 +211,47 @@ enum rlock_status resp_next(struct resp *resp, const struct reply **reply, struc
         return RLOCK_PENDING;
     resp->reply = next;
     resp->unread = resp->reader->len - resp->reader->pos;
-    *reply = (const struct reply *)next;
+    *reply = (const struct resp_value *)next;
     return RLOCK_OK;
 }
 
-bool resp_empty(const struct resp *resp)
+bool resp_reader_is_empty(const struct resp_reader *resp)
 {
     return resp->unread == 0;
 }
 
-/* A struct reply is a redisReply that only this file can look into. */
-static const redisReply *inside(const struct reply *reply)
+/* A struct resp_value is a redisReply that only this file can look into. */
+static const redisReply *inside(const struct resp_value *reply)
 {
     return (const redisReply *)reply;
 }
 
-const char *reply_error(const struct reply *reply)
+const char *resp_error(const struct resp_value *reply)
 {
     return inside(reply)->type == REDIS_REPLY_ERROR ? inside(reply)->str : NULL;
 }
 
-bool reply_is_ok(const struct reply *reply)
+bool resp_is_ok(const struct resp_value *reply)
 {
     return inside(reply)->type == REDIS_REPLY_STATUS && strcmp(inside(reply)->str, "OK") == 0;
 }
 
-bool reply_is_int(const struct reply *reply)
+bool resp_is_int(const struct resp_value *reply)
 {
     return reply != NULL && inside(reply)->type == REDIS_REPLY_INTEGER;
 }
 
-bool reply_is_nil(const struct reply *reply)
+bool resp_is_nil(const struct resp_value *reply)
 {
     return reply != NULL && inside(reply)->type == REDIS_REPLY_NIL;
 }
 
-int64_t reply_int(const struct reply *reply)
+int64_t resp_int(const struct resp_value *reply)
 {
-    return reply_is_int(reply) ? inside(reply)->integer : 0;
+    return resp_is_int(reply) ? inside(reply)->integer : 0;
 }
 
-const char *reply_text(const struct reply *reply, size_t *bytes)
+const char *resp_string(const struct resp_value *reply, size_t *bytes)
 {
     if (reply == NULL || inside(reply)->type != REDIS_REPLY_STRING)
         return NULL;
@@ -257,12 +259,13 @@ const char *reply_text(const struct reply *reply, size_t *bytes)
     return inside(reply)->str;
 }
 
-size_t reply_count(const struct reply *reply)
+size_t resp_array_count(const struct resp_value *reply)
 {
     return inside(reply)->type == REDIS_REPLY_ARRAY ? inside(reply)->elements : 0;
 }
 
-const struct reply *reply_at(const struct reply *reply, size_t i)
+const struct resp_value *resp_array_at(const struct resp_value *reply, size_t i)
 {
-    return i < reply_count(reply) ? (const struct reply *)inside(reply)->element[i] : NULL;
+    return i < resp_array_count(reply) ? (const struct resp_value *)inside(reply)->element[i]
+                                       : NULL;
 }

@@ -27,54 +27,55 @@ void request_add(struct request *request, const char *word);
 void request_add_format(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* resp_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
-enum rlock_status resp_encode(const struct request *request, char **out, size_t *out_bytes,
-                              struct rlock_error *err);
+/* request_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
+enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
+                                 struct rlock_error *err);
 
 /* resp_built_with: rlock_built_with(). */
 const char *resp_built_with(bool tls);
 
 /*
  * request_use_eval: EVALSHA becomes EVAL, which any server understands.
- * resp_use_eval: the same of a request that is encoded already.
+ * request_encoded_use_eval: the same of a request that is encoded already.
  */
 void request_use_eval(struct request *request);
-enum rlock_status resp_use_eval(const char *script, char **bytes, size_t *n,
-                                struct rlock_error *err);
+enum rlock_status request_encoded_use_eval(const char *script, char **bytes, size_t *n,
+                                           struct rlock_error *err);
 
 /* A reader of replies. */
-struct resp;
+struct resp_reader;
 
-struct resp *resp_new(void); /* NULL: no memory */
-void resp_free(struct resp *resp);
+struct resp_reader *resp_reader_new(void); /* NULL: no memory */
+void resp_reader_free(struct resp_reader *resp);
 
-/* resp_allow: replies may have so many bytes; 64 KiB without it. */
-void resp_allow(struct resp *resp, size_t bytes);
+/* resp_reader_set_max_bytes: replies may have so many bytes; 64 KiB without it. */
+void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes);
 
 /*
- * resp_feed: more bytes from the server. resp_next: the next whole reply, in
+ * resp_reader_feed: more bytes from the server. resp_reader_next: the next whole reply, in
  * `*reply`, which the reader of replies owns until the next call.
  *
  * Return RLOCK_OK, RLOCK_PENDING (not whole yet), RLOCK_E_PROTOCOL (not Redis,
  * or beyond a bound: bytes, 64 elements, 4 levels) or RLOCK_E_MEMORY.
  */
-struct reply;
+struct resp_value;
 
-enum rlock_status resp_feed(struct resp *resp, const char *bytes, size_t n,
-                            struct rlock_error *err);
-enum rlock_status resp_next(struct resp *resp, const struct reply **reply, struct rlock_error *err);
+enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, size_t n,
+                                   struct rlock_error *err);
+enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
+                                   struct rlock_error *err);
 
-/* resp_empty: has every byte that was fed been part of a reply? */
-bool resp_empty(const struct resp *resp);
+/* resp_reader_is_empty: has every byte that was fed been part of a reply? */
+bool resp_reader_is_empty(const struct resp_reader *resp);
 
 /* What a reply is. Asking for what it is not gives NULL, 0 or false. */
-const char *reply_error(const struct reply *reply);
-bool reply_is_ok(const struct reply *reply);
-bool reply_is_int(const struct reply *reply);
-bool reply_is_nil(const struct reply *reply);
-int64_t reply_int(const struct reply *reply);
-const char *reply_text(const struct reply *reply, size_t *bytes);
-size_t reply_count(const struct reply *reply);
-const struct reply *reply_at(const struct reply *reply, size_t i);
+const char *resp_error(const struct resp_value *reply);
+bool resp_is_ok(const struct resp_value *reply);
+bool resp_is_int(const struct resp_value *reply);
+bool resp_is_nil(const struct resp_value *reply);
+int64_t resp_int(const struct resp_value *reply);
+const char *resp_string(const struct resp_value *reply, size_t *bytes);
+size_t resp_array_count(const struct resp_value *reply);
+const struct resp_value *resp_array_at(const struct resp_value *reply, size_t i);
 
 #endif

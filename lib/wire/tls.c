@@ -25,14 +25,14 @@
 #define RECORD_BYTES 16384
 #define READS_A_STEP 16 /* so that an endless talker doesn't keep us from our deadlines */
 
-struct tls {
+struct tls_context {
     struct libssl lib;
     SSL_CTX *context;
     char *name;           /* that servers must prove to have; NULL: whatever they are called */
     bool has_certificate; /* we can show one */
 };
 
-struct tls_line {
+struct tls_connection {
     const struct libssl *lib;
     SSL *ssl;
     BIO *in; /* both are the ssl's */
@@ -87,7 +87,7 @@ static bool is_hashed(const char *name)
 }
 
 /* A folder in which no CA would be found is a mistake that is better told at once. */
-static enum rlock_status load_folder(const struct tls *tls, const char *path,
+static enum rlock_status load_folder(const struct tls_context *tls, const char *path,
                                      struct rlock_error *err)
 {
     DIR *folder = opendir(path);
@@ -109,7 +109,8 @@ static enum rlock_status load_folder(const struct tls *tls, const char *path,
     return RLOCK_OK;
 }
 
-static enum rlock_status load_trust(const struct tls *tls, const char *ca, struct rlock_error *err)
+static enum rlock_status load_trust(const struct tls_context *tls, const char *ca,
+                                    struct rlock_error *err)
 {
     struct stat is;
 
@@ -123,8 +124,8 @@ static enum rlock_status load_trust(const struct tls *tls, const char *ca, struc
     return RLOCK_OK;
 }
 
-static enum rlock_status load_certificate(struct tls *tls, const char *certificate, const char *key,
-                                          struct rlock_error *err)
+static enum rlock_status load_certificate(struct tls_context *tls, const char *certificate,
+                                          const char *key, struct rlock_error *err)
 {
     const struct libssl *lib = &tls->lib;
 
@@ -144,7 +145,7 @@ static enum rlock_status load_certificate(struct tls *tls, const char *certifica
     return RLOCK_OK;
 }
 
-static enum rlock_status make_context(struct tls *tls, struct rlock_error *err)
+static enum rlock_status make_context(struct tls_context *tls, struct rlock_error *err)
 {
     const struct libssl *lib = &tls->lib;
 
@@ -159,10 +160,10 @@ static enum rlock_status make_context(struct tls *tls, struct rlock_error *err)
     return RLOCK_OK;
 }
 
-enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
-                           struct rlock_error *err)
+enum rlock_status tls_context_new(struct tls_context **tls, const struct rlock_config *config,
+                                  struct rlock_error *err)
 {
-    struct tls *t = calloc(1, sizeof *t);
+    struct tls_context *t = calloc(1, sizeof *t);
     enum rlock_status st;
 
     if (t == NULL)
@@ -181,11 +182,11 @@ enum rlock_status tls_open(struct tls **tls, const struct rlock_config *config,
     if (st == RLOCK_OK)
         *tls = t;
     else
-        tls_close(t);
+        tls_context_free(t);
     return st;
 }
 
-void tls_close(struct tls *tls)
+void tls_context_free(struct tls_context *tls)
 {
     if (tls != NULL && tls->context != NULL)
         tls->lib.SSL_CTX_free(tls->context);
@@ -199,7 +200,7 @@ void tls_close(struct tls *tls)
 /* The server wants to see a certificate; called whether we have one or not. */
 static int note_request(SSL *ssl, void *context)
 {
-    struct tls_line *line = context;
+    struct tls_connection *line = context;
 
     (void)ssl;
     line->was_asked = true;
@@ -226,7 +227,7 @@ static bool plain_name(const char *host, char name[NAME_BYTES])
 }
 
 /* Whom the server must prove to be: an address, or a name. */
-static bool expect_host(const struct tls_line *line)
+static bool expect_host(const struct tls_connection *line)
 {
     const struct libssl *lib = line->lib;
     char name[NAME_BYTES];
@@ -251,7 +252,7 @@ static bool is_for(const struct libssl *lib, X509 *certificate, const char *host
 }
 
 /* Whose handshake OpenSSL is at, as what it calls back isn't told by whom it was called. */
-static _Thread_local const struct tls_line *in_handshake;
+static _Thread_local const struct tls_connection *in_handshake;
 
 /* OpenSSL checks one host. Where that is all that was wrong, the other names of it count, too. */
 static int check_other_names(int is_good, X509_STORE_CTX *context)
@@ -270,7 +271,7 @@ static int check_other_names(int is_good, X509_STORE_CTX *context)
 }
 
 /* Several servers may share an address: by the name (SNI) they know which of them is meant. */
-static bool tell_name(const struct tls_line *line)
+static bool tell_name(const struct tls_connection *line)
 {
     char name[NAME_BYTES];
     size_t i;
@@ -282,11 +283,11 @@ static bool tell_name(const struct tls_line *line)
     return true;
 }
 
-enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
-                            const char *const names[TLS_NAMES], struct stream stream,
-                            struct rlock_error *err)
+enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
+                                     const char *const names[TLS_NAMES], struct stream stream,
+                                     struct rlock_error *err)
 {
-    struct tls_line *l = calloc(1, sizeof *l);
+    struct tls_connection *l = calloc(1, sizeof *l);
 
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
@@ -294,7 +295,7 @@ enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
         free(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
     }
-    *l = (struct tls_line){.lib = &tls->lib, .stream = stream, .names = {tls->name}};
+    *l = (struct tls_connection){.lib = &tls->lib, .stream = stream, .names = {tls->name}};
     if (tls->name == NULL)
         memcpy(l->names, names, sizeof l->names);
     l->has_certificate = tls->has_certificate;
@@ -304,7 +305,7 @@ enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
     if (l->ssl == NULL || l->in == NULL || l->out == NULL) {
         l->lib->BIO_free(l->in);
         l->lib->BIO_free(l->out);
-        tls_end(l);
+        tls_connection_free(l);
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
     l->lib->SSL_set_bio(l->ssl, l->in, l->out);
@@ -312,14 +313,14 @@ enum rlock_status tls_start(struct tls *tls, struct tls_line **line,
     l->lib->SSL_set_cert_cb(l->ssl, note_request, l);
     l->lib->SSL_set_verify(l->ssl, SSL_VERIFY_PEER, check_other_names);
     if (!expect_host(l) || !tell_name(l)) {
-        tls_end(l);
+        tls_connection_free(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
     }
     *line = l;
     return RLOCK_OK;
 }
 
-void tls_end(struct tls_line *line)
+void tls_connection_free(struct tls_connection *line)
 {
     if (line == NULL)
         return;
@@ -327,19 +328,19 @@ void tls_end(struct tls_line *line)
     free(line);
 }
 
-static bool has_unsent(const struct tls_line *line)
+static bool has_unsent(const struct tls_connection *line)
 {
     return line->lib->BIO_ctrl(line->out, BIO_CTRL_PENDING, 0, NULL) > 0;
 }
 
-short tls_events(const struct tls_line *line)
+short tls_events(const struct tls_connection *line)
 {
     return has_unsent(line) ? POLLIN | POLLOUT : POLLIN;
 }
 
 /* ---- what failed, in words ---- */
 
-static enum rlock_status bad_certificate(const struct tls_line *line, long why,
+static enum rlock_status bad_certificate(const struct tls_connection *line, long why,
                                          struct rlock_error *err)
 {
     const char *words = line->lib->X509_verify_cert_error_string(why);
@@ -370,7 +371,7 @@ static enum rlock_status bad_certificate(const struct tls_line *line, long why,
     return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s", words);
 }
 
-static bool lacks_certificate(const struct tls_line *line)
+static bool lacks_certificate(const struct tls_connection *line)
 {
     return line->was_asked && !line->has_certificate;
 }
@@ -384,7 +385,7 @@ static enum rlock_status wants_certificate(struct rlock_error *err)
  * The server refuses us, for a reason that has a number. In TLS 1.3 it looks
  * at our certificate after we have begun to talk, but before it listens.
  */
-static enum rlock_status refused(const struct tls_line *line, int alert, const char *words,
+static enum rlock_status refused(const struct tls_connection *line, int alert, const char *words,
                                  struct rlock_error *err)
 {
     if (line->has_heard)
@@ -404,7 +405,7 @@ static enum rlock_status refused(const struct tls_line *line, int alert, const c
     }
 }
 
-static enum rlock_status fault(const struct tls_line *line, struct rlock_error *err)
+static enum rlock_status fault(const struct tls_connection *line, struct rlock_error *err)
 {
     unsigned long first = line->lib->ERR_peek_error();
     const char *words = line->lib->ERR_reason_error_string(first);
@@ -432,7 +433,7 @@ static enum rlock_status fault(const struct tls_line *line, struct rlock_error *
 /* ---- bytes ---- */
 
 /* Send what OpenSSL wrote, as much as goes now. */
-static enum rlock_status flush(struct tls_line *line, struct rlock_error *err)
+static enum rlock_status flush(struct tls_connection *line, struct rlock_error *err)
 {
     char sent[RECORD_BYTES];
     enum rlock_status st = RLOCK_OK;
@@ -450,7 +451,7 @@ static enum rlock_status flush(struct tls_line *line, struct rlock_error *err)
 }
 
 /* OpenSSL waits for bytes: RLOCK_OK says that some have come. */
-static enum rlock_status fill(struct tls_line *line, struct rlock_error *err)
+static enum rlock_status fill(struct tls_connection *line, struct rlock_error *err)
 {
     char bytes[4096];
     enum rlock_status st;
@@ -463,7 +464,7 @@ static enum rlock_status fill(struct tls_line *line, struct rlock_error *err)
 }
 
 /* What a call into OpenSSL has led to: RLOCK_OK says that it should be tried again. */
-static enum rlock_status after(struct tls_line *line, int result, int reads,
+static enum rlock_status after(struct tls_connection *line, int result, int reads,
                                struct rlock_error *err)
 {
     struct rlock_error unsent = {.status = RLOCK_OK};
@@ -492,7 +493,7 @@ static enum rlock_status after(struct tls_line *line, int result, int reads,
     return st;
 }
 
-enum rlock_status tls_handshake(struct tls_line *line, struct rlock_error *err)
+enum rlock_status tls_handshake(struct tls_connection *line, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     int reads;
@@ -514,7 +515,7 @@ enum rlock_status tls_handshake(struct tls_line *line, struct rlock_error *err)
     return st;
 }
 
-enum rlock_status tls_write(struct tls_line *line, const char *bytes, size_t n, size_t *done,
+enum rlock_status tls_write(struct tls_connection *line, const char *bytes, size_t n, size_t *done,
                             struct rlock_error *err)
 {
     struct rlock_error unsent = {.status = RLOCK_OK};
@@ -545,7 +546,7 @@ enum rlock_status tls_write(struct tls_line *line, const char *bytes, size_t n, 
     return err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", unsent.text);
 }
 
-enum rlock_status tls_read(struct tls_line *line, char *bytes, size_t n, size_t *done,
+enum rlock_status tls_read(struct tls_connection *line, char *bytes, size_t n, size_t *done,
                            struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;

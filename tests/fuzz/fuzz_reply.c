@@ -3,18 +3,18 @@
 #include "fuzz.h"
 #include "lock/replies.h"
 
-static void read_all(const struct reply *reply)
+static void read_all(const struct resp_value *reply)
 {
     struct answer answer;
     size_t bytes;
     size_t i;
 
-    for (i = 0; i < reply_count(reply); i++)
-        read_all(reply_at(reply, i));
-    if (reply_text(reply, &bytes) != NULL)
-        must(reply_text(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
-    must(reply_count(reply) <= 64 && reply_at(reply, reply_count(reply)) == NULL);
-    must(!reply_is_ok(reply) || reply_error(reply) == NULL);
+    for (i = 0; i < resp_array_count(reply); i++)
+        read_all(resp_array_at(reply, i));
+    if (resp_string(reply, &bytes) != NULL)
+        must(resp_string(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
+    must(resp_array_count(reply) <= 64 && resp_array_at(reply, resp_array_count(reply)) == NULL);
+    must(!resp_is_ok(reply) || resp_error(reply) == NULL);
     if (answer_read_grant(reply, &answer, NULL) == RLOCK_OK)
         must(answer.kind != ANSWER_RESTORED && (answer.kind != ANSWER_GRANTED || answer.fence > 0));
     if (answer_read_renewal(reply, &answer, NULL) == RLOCK_OK)
@@ -27,16 +27,16 @@ static void read_all(const struct reply *reply)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t piece = n > 0 ? (size_t)data[0] + 1 : 1;
-    struct resp *resp = resp_new();
+    struct resp_reader *resp = resp_reader_new();
     enum rlock_status st = RLOCK_PENDING;
-    const struct reply *reply;
+    const struct resp_value *reply;
     size_t at;
 
     for (at = 1; at < n && st == RLOCK_PENDING; at += piece) {
-        st = resp_feed(resp, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
-        while (st == RLOCK_OK && (st = resp_next(resp, &reply, NULL)) == RLOCK_OK)
+        st = resp_reader_feed(resp, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
+        while (st == RLOCK_OK && (st = resp_reader_next(resp, &reply, NULL)) == RLOCK_OK)
             read_all(reply);
     }
-    resp_free(resp);
+    resp_reader_free(resp);
     return 0;
 }

@@ -7,18 +7,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void talk(struct tls *tls, const uint8_t *data, size_t n)
+static void talk(struct tls_context *tls, const uint8_t *data, size_t n)
 {
     struct rlock_error err = {.text = ""};
-    struct tls_line *line = NULL;
+    struct tls_connection *line = NULL;
     enum rlock_status st = RLOCK_PENDING;
     int ends[2];
     int steps;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0)
         exit(1);
-    must(tls_start(tls, &line, (const char *const[TLS_NAMES]){"h"}, (struct stream){.fd = ends[0]},
-                   &err) == RLOCK_OK);
+    must(tls_connection_new(tls, &line, (const char *const[TLS_NAMES]){"h"},
+                            (struct stream){.fd = ends[0]}, &err) == RLOCK_OK);
     (void)!write(ends[1], data + 1, n - 1);
     if (data[0] & 1)
         shutdown(ends[1], SHUT_WR);
@@ -27,7 +27,7 @@ static void talk(struct tls *tls, const uint8_t *data, size_t n)
     must(st != RLOCK_OK); /* nobody here has a certificate */
     must(st == RLOCK_PENDING || (err.status == st && err.text[0] != '\0'));
     must(st != RLOCK_PENDING || (tls_events(line) & POLLIN) != 0);
-    tls_end(line);
+    tls_connection_free(line);
     close(ends[0]);
     close(ends[1]);
 }
@@ -35,9 +35,9 @@ static void talk(struct tls *tls, const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const struct rlock_config config = {.tls_ca = NULL};
-    static struct tls *tls; /* once: to load the CAs takes far longer than a handshake */
+    static struct tls_context *tls; /* once: to load the CAs takes far longer than a handshake */
 
-    if (tls == NULL && tls_open(&tls, &config, NULL) != RLOCK_OK)
+    if (tls == NULL && tls_context_new(&tls, &config, NULL) != RLOCK_OK)
         return 0; /* built without TLS */
     if (n > 0)
         talk(tls, data, n);

@@ -27,35 +27,36 @@ static void test_arithmetic(void)
     struct rlock_deadline deadline = {1000, 7};
     int64_t now;
 
-    is_int(until_at(deadline, 999).at_ms, 999, "an earlier moment counts");
-    is_int(until_at(deadline, 1001).at_ms, 1000, "a later one doesn't");
-    is_int(until_at(deadline, RLOCK_NEVER).at_ms, 1000, "never is later than any");
-    is_int(until_at(never, 5).at_ms, 5, "any is earlier than never");
-    is_int(until_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER, "never and never is never");
-    is_int(until_at(deadline, INT64_MIN).at_ms, INT64_MIN, "even the earliest moment counts");
-    is_int(until_at(never, 5).stop_fd, 7, "the stop descriptor is kept");
-    is_int(until_in(never, 5).stop_fd, 7, "by both");
+    is_int(deadline_at(deadline, 999).at_ms, 999, "an earlier moment counts");
+    is_int(deadline_at(deadline, 1001).at_ms, 1000, "a later one doesn't");
+    is_int(deadline_at(deadline, RLOCK_NEVER).at_ms, 1000, "never is later than any");
+    is_int(deadline_at(never, 5).at_ms, 5, "any is earlier than never");
+    is_int(deadline_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER, "never and never is never");
+    is_int(deadline_at(deadline, INT64_MIN).at_ms, INT64_MIN, "even the earliest moment counts");
+    is_int(deadline_at(never, 5).stop_fd, 7, "the stop descriptor is kept");
+    is_int(deadline_in(never, 5).stop_fd, 7, "by both");
 
     now = rlock_clock_ms();
-    deadline = until_in(never, 60000);
+    deadline = deadline_in(never, 60000);
     ok(deadline.at_ms >= now + 60000 && deadline.at_ms <= rlock_clock_ms() + 60000,
        "a minute from now");
-    is_int(until_in((struct rlock_deadline){now, -1}, 60000).at_ms, now,
+    is_int(deadline_in((struct rlock_deadline){now, -1}, 60000).at_ms, now,
            "not past what is earlier");
-    ok(until_in(never, -1000).at_ms <= rlock_clock_ms() - 1000, "a second ago");
+    ok(deadline_in(never, -1000).at_ms <= rlock_clock_ms() - 1000, "a second ago");
 }
 
 static void test_over(void)
 {
     int64_t now = rlock_clock_ms();
 
-    ok(!until_over(never), "never isn't over");
-    ok(until_over((struct rlock_deadline){now, -1}), "now is over");
-    ok(until_over((struct rlock_deadline){INT64_MIN, -1}), "the earliest moment is over");
-    ok(!until_over((struct rlock_deadline){now + 60000, -1}), "in a minute isn't");
-    is_int(until_poll_ms(never), -1, "poll waits for ever for never");
-    is_int(until_poll_ms((struct rlock_deadline){now - 1, -1}), 0, "and not at all for the past");
-    is_int(until_poll_ms((struct rlock_deadline){RLOCK_NEVER - 1, -1}), INT_MAX,
+    ok(!deadline_has_passed(never), "never isn't over");
+    ok(deadline_has_passed((struct rlock_deadline){now, -1}), "now is over");
+    ok(deadline_has_passed((struct rlock_deadline){INT64_MIN, -1}), "the earliest moment is over");
+    ok(!deadline_has_passed((struct rlock_deadline){now + 60000, -1}), "in a minute isn't");
+    is_int(deadline_poll_ms(never), -1, "poll waits for ever for never");
+    is_int(deadline_poll_ms((struct rlock_deadline){now - 1, -1}), 0,
+           "and not at all for the past");
+    is_int(deadline_poll_ms((struct rlock_deadline){RLOCK_NEVER - 1, -1}), INT_MAX,
            "and as long as it can for a moment beyond its range");
 }
 
@@ -87,10 +88,12 @@ static void test_sleep(void)
 /* The last of this file: under UBSan an overflow ends the program. */
 static void test_overflow(void)
 {
-    is_int(until_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER, "a time without end from now is never");
-    is_int(until_poll_ms((struct rlock_deadline){INT64_MIN, -1}), 0,
+    is_int(deadline_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,
+           "a time without end from now is never");
+    is_int(deadline_poll_ms((struct rlock_deadline){INT64_MIN, -1}), 0,
            "no wait for the earliest moment");
-    ok(!until_over(until_in(never, RLOCK_NEVER - 1)), "nor is a time over that can't be added");
+    ok(!deadline_has_passed(deadline_in(never, RLOCK_NEVER - 1)),
+       "nor is a time over that can't be added");
 }
 
 int main(void)

@@ -188,15 +188,15 @@ static void test_endpoints(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct resp *resp = resp_new();
-        const struct reply *reply = NULL;
+        struct resp_reader *resp = resp_reader_new();
+        const struct resp_value *reply = NULL;
 
-        if (resp_feed(resp, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
-            resp_next(resp, &reply, NULL) == RLOCK_OK)
+        if (resp_reader_feed(resp, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
+            resp_reader_next(resp, &reply, NULL) == RLOCK_OK)
             okf(cluster_endpoint(reply) == rows[i].endpoint, "endpoints: %zu", i);
         else
             okf(false, "a reply: %zu", i);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 

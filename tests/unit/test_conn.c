@@ -36,15 +36,16 @@ static enum rlock_status ask(struct conn *conn, const char *word)
     size_t n = 0;
 
     request_add(&request, word);
-    st = resp_encode(&request, &bytes, &n, NULL);
+    st = request_encode(&request, &bytes, &n, NULL);
     if (st == RLOCK_OK)
-        st = conn_ask(conn, CONN_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL);
+        st = conn_start_request(conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
+                                NULL);
     free(bytes);
     return st;
 }
 
 /* Steps until there is an answer, or until nothing has happened for so long. */
-static enum rlock_status step(struct conn *conn, const struct reply **reply, int patience_ms)
+static enum rlock_status step(struct conn *conn, const struct resp_value **reply, int patience_ms)
 {
     enum rlock_status st = conn_step(conn, reply, NULL);
 
@@ -60,15 +61,15 @@ static enum rlock_status step(struct conn *conn, const struct reply **reply, int
 
 static bool answers_one(struct conn *conn)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
 
-    return step(conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_int(reply) == 1;
+    return step(conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_int(reply) == 1;
 }
 
 /* A node that has asked PING on a connection that stands; returns the server's end of it. */
 static int asked(struct conn *conn, struct url *url)
 {
-    const struct reply *reply;
+    const struct resp_value *reply;
     int fd;
 
     open_node(conn, url, peer_address, NULL);
@@ -82,7 +83,7 @@ static int asked(struct conn *conn, struct url *url)
 
 static void test_greeting(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     char text[128];
     struct conn conn;
     struct url url;
@@ -114,7 +115,7 @@ static void test_greeting(void)
 /* Who is named is who asks, also without a password: else it would be the default user. */
 static void test_no_password(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     char text[128];
     struct conn conn;
     struct url url;
@@ -144,7 +145,7 @@ static void test_bad_greeting(void)
         {"HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
         {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* the answer to nothing that was asked */
     };
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
     size_t i;
@@ -160,7 +161,7 @@ static void test_bad_greeting(void)
         peer_say(fd, rows[i].says);
         okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st, "a greeting answered %s", rows[i].says);
         if (rows[i].st == RLOCK_OK)
-            ok(reply_error(reply) != NULL, "is the refusal");
+            ok(resp_error(reply) != NULL, "is the refusal");
         conn_abandon(&conn, NULL);
         ok(peer_hears_the_end(fd), "and nothing is asked of somebody who did not let us in");
         close_node(&conn, &url, fd);
@@ -170,7 +171,7 @@ static void test_bad_greeting(void)
 static void test_pieces(void)
 {
     static const char grant[] = GRANT;
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
     int fd = asked(&conn, &url);
@@ -185,7 +186,7 @@ static void test_pieces(void)
     }
     ok(is_pending, "a reply in pieces is none");
     peer_say(fd, "\n");
-    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_count(reply) == 3,
+    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_array_count(reply) == 3,
        "until its last byte is there");
     close_node(&conn, &url, fd);
 }
@@ -209,7 +210,7 @@ static void test_endings(void)
         {"*-2\r\n", false, RLOCK_E_PROTOCOL},
         {"nonsense\r\n", false, RLOCK_E_PROTOCOL},
     };
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
     size_t i;
@@ -241,7 +242,7 @@ static void test_role(void)
                  {"*2\r\n$5\r\nslave\r\n$1\r\nh\r\n", RLOCK_E_SERVER},
                  {"*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
                  {"+OK\r\n", RLOCK_E_PROTOCOL}};
-    const struct reply *reply;
+    const struct resp_value *reply;
     struct conn conn;
     struct url url;
     size_t i;
@@ -249,7 +250,7 @@ static void test_role(void)
 
     for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         open_node(&conn, &url, peer_address, NULL);
-        conn.is_primary = true;
+        conn.must_be_primary = true;
         is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node that must be a primary");
         fd = peer_accept();
         step(&conn, &reply, A_WHILE_MS);
@@ -268,7 +269,7 @@ static void test_unasked(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct reply *reply = NULL;
+        const struct resp_value *reply = NULL;
         struct conn conn;
         struct url url;
         int old = asked(&conn, &url);
@@ -296,7 +297,7 @@ static void test_unasked(void)
 
 static void test_endless(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
     int fd = asked(&conn, &url);
@@ -320,7 +321,7 @@ static void test_endless(void)
 
 static void test_abandon(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct request undo = {.n = 0};
     char *big;
     struct conn conn;
@@ -368,7 +369,7 @@ static void test_abandon(void)
 /* What is said before the request: only a refusal to talk at all is an answer to it. */
 static void test_early(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
     int fd;
@@ -378,7 +379,7 @@ static void test_early(void)
     fd = peer_accept();
     peer_say(fd, "-DENIED no\r\n");
     shutdown(fd, SHUT_WR);
-    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && reply_error(reply) != NULL,
+    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_error(reply) != NULL,
        "a server that refuses to talk is heard");
     conn_abandon(&conn, NULL);
     close_node(&conn, &url, fd);

@@ -13,15 +13,15 @@
 static enum rlock_status call(struct dial *dial, int64_t ms, struct stream *stream,
                               struct rlock_error *err)
 {
-    struct rlock_deadline deadline = until_in((struct rlock_deadline){RLOCK_NEVER, -1}, ms);
+    struct rlock_deadline deadline = deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, ms);
     enum rlock_status st = dial_start(dial, deadline.at_ms, err);
 
     while (st == RLOCK_PENDING) {
         struct pollfd look = {.fd = dial_fd(dial), .events = dial_events(dial)};
 
-        poll(&look, 1, until_poll_ms(until_at(deadline, dial_wake_ms(dial))));
+        poll(&look, 1, deadline_poll_ms(deadline_at(deadline, dial_wake_ms(dial))));
         st = dial_step(dial, stream, err);
-        if (until_over(deadline))
+        if (deadline_has_passed(deadline))
             break;
     }
     return st;

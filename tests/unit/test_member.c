@@ -77,7 +77,7 @@ static void test_answers(void)
     ok(member_wake_ms(&member) <= member_deadline_ms(&member), "it is looked at by then");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "an answer");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "an answer");
     ask(&member, "PING");
     step(&member, A_WHILE_MS);
     peer_say(fd, "-OOM no\r\n");
@@ -298,7 +298,7 @@ static void test_moved(void)
     }
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "which is answered there");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "which is answered there");
     ask(&member, "AGAIN");
     step(&member, A_WHILE_MS);
     ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"), "the next one goes there at once");
@@ -314,7 +314,7 @@ static void may_learn_topology(struct member *member, int fd, const char *what, 
     ok(peer_hears_nothing(fd), "and no more");
     peer_say(fd, answer);
     step(member, PATIENCE_MS);
-    ok(member->state == RLOCK_OK && reply_int(member->reply) == 1, "answered");
+    ok(member->state == RLOCK_OK && resp_int(member->reply) == 1, "answered");
 }
 
 #define ON "*1\r\n$2\r\nON\r\n"
@@ -421,7 +421,7 @@ static void test_ask(void)
     is_int(member.state, RLOCK_PENDING, "its answer is not the request's");
     peer_say(aside, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && reply_int(member.reply) == 1, "that comes next");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
     ask(&member, "NEXT");
     step(&member, A_WHILE_MS);
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),

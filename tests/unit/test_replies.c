@@ -156,13 +156,13 @@ static const char *const malformed_waits[] = {
 };
 
 /* The reply in a text; the caller gives `*reader of replies` back. */
-static const struct reply *parse(struct resp **resp, const char *text)
+static const struct resp_value *parse(struct resp_reader **resp, const char *text)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
 
-    *resp = resp_new();
-    if (*resp == NULL || resp_feed(*resp, text, strlen(text), NULL) != RLOCK_OK ||
-        resp_next(*resp, &reply, NULL) != RLOCK_OK)
+    *resp = resp_reader_new();
+    if (*resp == NULL || resp_reader_feed(*resp, text, strlen(text), NULL) != RLOCK_OK ||
+        resp_reader_next(*resp, &reply, NULL) != RLOCK_OK)
         return NULL;
     return reply;
 }
@@ -170,20 +170,21 @@ static const struct reply *parse(struct resp **resp, const char *text)
 static void test_answers(void)
 {
     bool is_renewal;
-    enum rlock_status (*read)(const struct reply *, struct answer *, struct rlock_error *);
+    enum rlock_status (*read)(const struct resp_value *, struct answer *, struct rlock_error *);
     struct answer answer;
     struct rlock_error err;
-    struct resp *resp;
+    struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
-        const struct reply *reply = parse(&resp, good[i].reply);
+        const struct resp_value *reply = parse(&resp, good[i].reply);
 
         memset(&answer, 0x55, sizeof answer);
         /* a renewal has no fence and no place in line; the short answers are common to both */
-        is_renewal = reply != NULL && reply_count(reply) % 2 == 0 && reply_count(reply) < 8 &&
-                     reply_int(reply_at(reply, 0)) != -3 && /* nobody supersedes a holder */
-                     reply_int(reply_at(reply, 0)) != 3;
+        is_renewal = reply != NULL && resp_array_count(reply) % 2 == 0 &&
+                     resp_array_count(reply) < 8 &&
+                     resp_int(resp_array_at(reply, 0)) != -3 && /* nobody supersedes a holder */
+                     resp_int(resp_array_at(reply, 0)) != 3;
         read = is_renewal ? answer_read_renewal : answer_read_grant;
         if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK, "good: %s",
                 good[i].reply)) {
@@ -196,39 +197,39 @@ static void test_answers(void)
             is_int(answer.ticket, good[i].ticket, "and since when we wait");
             is_int(answer.obstacle.place, good[i].place, "and which place that is");
         }
-        resp_free(resp);
+        resp_reader_free(resp);
     }
     for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-        const struct reply *reply = parse(&resp, malformed[i]);
+        const struct resp_value *reply = parse(&resp, malformed[i]);
 
         err.text[0] = '\0';
         read = i % 2 == 0 ? answer_read_grant : answer_read_renewal;
-        if (reply_int(reply_at(reply, 0)) == 1)
+        if (resp_int(resp_array_at(reply, 0)) == 1)
             read = answer_read_grant;
         okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed: %s", malformed[i]);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
     for (i = 0; i < sizeof malformed_waits / sizeof malformed_waits[0]; i++) {
-        const struct reply *reply = parse(&resp, malformed_waits[i]);
+        const struct resp_value *reply = parse(&resp, malformed_waits[i]);
 
         err.text[0] = '\0';
         okf(reply != NULL && answer_read_grant(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed wait: %s", malformed_waits[i]);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 
 static void test_grants(void)
 {
     struct answer answer;
-    struct resp *resp;
+    struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof good_grants / sizeof good_grants[0]; i++) {
-        const struct reply *reply = parse(&resp, good_grants[i].reply);
+        const struct resp_value *reply = parse(&resp, good_grants[i].reply);
         const struct holding *last = &good_grants[i].last;
 
         memset(&answer, 0x55, sizeof answer);
@@ -241,21 +242,21 @@ static void test_grants(void)
             ok(answer.holding[good_grants[i].n - 1].fence == last->fence, "and its fence");
             is_int(answer.holding[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
         }
-        resp_free(resp);
+        resp_reader_free(resp);
     }
     for (i = 0; i < sizeof malformed_grants / sizeof malformed_grants[0]; i++) {
-        const struct reply *reply = parse(&resp, malformed_grants[i]);
+        const struct resp_value *reply = parse(&resp, malformed_grants[i]);
 
         okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed grant: %s", malformed_grants[i]);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
     for (i = 0; i < sizeof not_for_renewals / sizeof not_for_renewals[0]; i++) {
-        const struct reply *reply = parse(&resp, not_for_renewals[i]);
+        const struct resp_value *reply = parse(&resp, not_for_renewals[i]);
 
         okf(reply != NULL && answer_read_renewal(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "not for a renewal: %s", not_for_renewals[i]);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 
@@ -267,9 +268,9 @@ static void test_many_holdings(void)
     size_t n;
 
     for (n = RLOCK_KEYS_MAX; n <= RLOCK_KEYS_MAX + 1; n++) {
-        const struct reply *reply;
+        const struct resp_value *reply;
         struct answer answer;
-        struct resp *resp;
+        struct resp_reader *resp;
         size_t used = 0;
         size_t i;
 
@@ -280,7 +281,7 @@ static void test_many_holdings(void)
         okf(reply != NULL && answer_read_grant(reply, &answer, NULL) ==
                                  (n > RLOCK_KEYS_MAX ? RLOCK_E_PROTOCOL : RLOCK_OK),
             "%zu locks", n);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 
@@ -298,23 +299,23 @@ static void test_release_answers(void)
                     {":0\r\n", ANSWER_HELD, false},
                     {":-1\r\n", ANSWER_GONE, false}};
     struct answer answer;
-    struct resp *resp;
+    struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof released / sizeof released[0]; i++) {
-        const struct reply *reply = parse(&resp, released[i].reply);
+        const struct resp_value *reply = parse(&resp, released[i].reply);
 
         okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
                 answer.kind == released[i].kind && answer.is_passed_on == released[i].is_passed_on,
             "release: %s", released[i].reply);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        const struct reply *reply = parse(&resp, bad[i]);
+        const struct resp_value *reply = parse(&resp, bad[i]);
 
         okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed release: %s", bad[i]);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 
@@ -330,18 +331,18 @@ static void test_renewals(void)
         {"*3\r\n:1\r\n:5\r\n:-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", -1},
         {"*3\r\n:1\r\n:5\r\n$-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n", -1}};
     struct answer answer;
-    struct resp *resp;
+    struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct reply *reply = parse(&resp, rows[i].reply);
+        const struct resp_value *reply = parse(&resp, rows[i].reply);
         enum rlock_status st = reply == NULL ? RLOCK_OK : answer_read_renewal(reply, &answer, NULL);
 
         okf(reply != NULL &&
                 (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL
                                      : st == RLOCK_OK && answer.left_ms == rows[i].left_ms),
             "renewed: %s", rows[i].reply);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 

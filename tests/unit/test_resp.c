@@ -50,8 +50,8 @@ static const struct {
 };
 
 /* Feeds `n` bytes in pieces of `piece` after a first one; the state after the last. */
-static enum rlock_status feed(struct resp *resp, const char *bytes, size_t n, size_t first,
-                              size_t piece, const struct reply **reply)
+static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_t n, size_t first,
+                              size_t piece, const struct resp_value **reply)
 {
     enum rlock_status st = RLOCK_PENDING;
     size_t at = 0;
@@ -59,9 +59,9 @@ static enum rlock_status feed(struct resp *resp, const char *bytes, size_t n, si
 
     while (at < n && st == RLOCK_PENDING) {
         each = each < n - at ? each : n - at;
-        st = resp_feed(resp, bytes + at, each, NULL);
+        st = resp_reader_feed(resp, bytes + at, each, NULL);
         if (st == RLOCK_OK)
-            st = resp_next(resp, reply, NULL);
+            st = resp_reader_next(resp, reply, NULL);
         at += each;
         each = piece;
     }
@@ -70,75 +70,86 @@ static enum rlock_status feed(struct resp *resp, const char *bytes, size_t n, si
 
 static void test_splits(void)
 {
-    const struct reply *reply = NULL;
+    const struct resp_value *reply = NULL;
     size_t i;
 
     for (i = 0; i < sizeof whole / sizeof whole[0]; i++) {
-        struct resp *resp = resp_new();
+        struct resp_reader *resp = resp_reader_new();
         size_t n = whole[i].n;
         bool is_good = resp != NULL;
         size_t first;
 
         for (first = 1; is_good && first <= n; first++)
             is_good = feed(resp, whole[i].text, n, first, n, &reply) == RLOCK_OK &&
-                      resp_empty(resp) && resp_next(resp, &reply, NULL) == RLOCK_PENDING;
+                      resp_reader_is_empty(resp) &&
+                      resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING;
         is_good = is_good && feed(resp, whole[i].text, n, 1, 1, &reply) == RLOCK_OK;
         okf(is_good, "whole only with its last byte, wherever it is cut: %s", whole[i].text);
-        resp_free(resp);
+        resp_reader_free(resp);
     }
 }
 
 static void test_contents(void)
 {
-    struct resp *resp = resp_new();
-    const struct reply *reply = NULL;
+    struct resp_reader *resp = resp_reader_new();
+    const struct resp_value *reply = NULL;
     size_t n = 77;
     size_t i;
 
     if (resp == NULL)
         return;
     for (i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        (void)!resp_feed(resp, whole[i].text, whole[i].n, NULL);
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_is_ok(reply) && !resp_empty(resp),
+        (void)!resp_reader_feed(resp, whole[i].text, whole[i].n, NULL);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply) &&
+           !resp_reader_is_empty(resp),
        "many replies at once come one by one: +OK");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && !reply_is_ok(reply), "a status of no text");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && !reply_is_ok(reply), "an error isn't OK");
-    is_str(reply_error(reply), "ERR no", "and has its text");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_is_int(reply), "zero is a number");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_int(reply) == INT64_MAX, "the greatest");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_int(reply) == INT64_MIN, "the least");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) == NULL && n == 77,
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply),
+       "a status of no text");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply), "an error isn't OK");
+    is_str(resp_error(reply), "ERR no", "and has its text");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply), "zero is a number");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MAX,
+       "the greatest");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MIN,
+       "the least");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) == NULL &&
+           n == 77,
        "nothing is no text");
-    ok(!reply_is_ok(reply) && !reply_is_int(reply) && reply_int(reply) == 0 &&
-           reply_error(reply) == NULL && reply_count(reply) == 0 && reply_at(reply, 0) == NULL,
+    ok(!resp_is_ok(reply) && !resp_is_int(reply) && resp_int(reply) == 0 &&
+           resp_error(reply) == NULL && resp_array_count(reply) == 0 &&
+           resp_array_at(reply, 0) == NULL,
        "and nothing else");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) != NULL && n == 0,
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 0,
        "an empty text is a text");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "hello");
-    is_str(reply_text(reply, &n), "hello", "has its bytes");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_text(reply, &n) != NULL && n == 4,
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0, "hello");
+    is_str(resp_string(reply, &n), "hello", "has its bytes");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 4,
        "the ends of lines may stand in a text");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "no array");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_count(reply) == 0, "an empty array");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_count(reply) == 3 &&
-           reply_int(reply_at(reply, 1)) == 1700000000000 && reply_at(reply, 3) == NULL,
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
+       "no array");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
+       "an empty array");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 3 &&
+           resp_int(resp_array_at(reply, 1)) == 1700000000000 && resp_array_at(reply, 3) == NULL,
        "an array has its elements and no more");
-    ok(!reply_is_int(NULL) && reply_int(NULL) == 0 && reply_text(NULL, &n) == NULL,
+    ok(!resp_is_int(NULL) && resp_int(NULL) == 0 && resp_string(NULL, &n) == NULL,
        "what isn't there is nothing");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK && reply_text(reply_at(reply, 3), &n) != NULL &&
-           n == 2 && reply_text(reply_at(reply, 3), &n)[1] == 'x',
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
+           resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
+           resp_string(resp_array_at(reply, 3), &n)[1] == 'x',
        "a text of any bytes");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_OK &&
-           reply_count(reply_at(reply_at(reply_at(reply, 0), 0), 0)) == 2,
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
+           resp_array_count(resp_array_at(resp_array_at(resp_array_at(reply, 0), 0), 0)) == 2,
        "four levels");
-    ok(resp_next(resp, &reply, NULL) == RLOCK_PENDING && resp_empty(resp), "that was all");
-    resp_free(resp);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING && resp_reader_is_empty(resp),
+       "that was all");
+    resp_reader_free(resp);
 }
 
 static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_error *err)
 {
-    struct resp *resp = resp_new();
-    const struct reply *reply = NULL;
+    struct resp_reader *resp = resp_reader_new();
+    const struct resp_value *reply = NULL;
     enum rlock_status st = RLOCK_E_MEMORY;
     size_t at;
 
@@ -146,11 +157,11 @@ static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_err
         return st;
     st = RLOCK_PENDING;
     for (at = 0; at < n && st == RLOCK_PENDING; at += 4096) {
-        st = resp_feed(resp, bytes + at, n - at < 4096 ? n - at : 4096, err);
+        st = resp_reader_feed(resp, bytes + at, n - at < 4096 ? n - at : 4096, err);
         if (st == RLOCK_OK)
-            st = resp_next(resp, &reply, err);
+            st = resp_reader_next(resp, &reply, err);
     }
-    resp_free(resp);
+    resp_reader_free(resp);
     return st;
 }
 
@@ -248,10 +259,10 @@ static void test_requests(void)
 
     request_add(&request, "GET");
     request_add(&request, "");
-    is_int(resp_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a request is encoded");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a request is encoded");
     request.n = 0;
     request_add(&request, "a\r\nb");
-    is_int(resp_encode(&request, &bytes, &n, NULL), RLOCK_OK, "another one behind it");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "another one behind it");
     ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0,
        "each word with its length");
     free(bytes);
@@ -272,11 +283,11 @@ static void test_scripts(void)
     request_add(&request, digest);
     request_add(&request, "1");
     request_add(&request, "k");
-    is_int(resp_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a script by its digest");
-    is_int(resp_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK, "is spelled out");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a script by its digest");
+    is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK, "is spelled out");
     ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0, "with all behind it");
     request_use_eval(&request);
-    is_int(resp_encode(&request, &again, &n_again, NULL), RLOCK_OK, "or before it is encoded");
+    is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK, "or before it is encoded");
     ok(n_again == n && memcmp(again, spelled, n) == 0, "which is the same");
     free(bytes);
     free(again);

@@ -14,13 +14,13 @@
 
 /* Both ends of a line, and the handshake that was begun on one of them. */
 struct talk {
-    struct tls_line *line;
+    struct tls_connection *line;
     struct stream stream;
     int peer;
     struct rlock_error err;
 };
 
-static bool begin(struct talk *talk, struct tls *tls, const char *host)
+static bool begin(struct talk *talk, struct tls_context *tls, const char *host)
 {
     int ends[2];
 
@@ -29,13 +29,13 @@ static bool begin(struct talk *talk, struct tls *tls, const char *host)
         return false;
     talk->stream.fd = ends[0];
     talk->peer = ends[1];
-    return tls_start(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->stream,
-                     &talk->err) == RLOCK_OK;
+    return tls_connection_new(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->stream,
+                              &talk->err) == RLOCK_OK;
 }
 
 static void end(struct talk *talk)
 {
-    tls_end(talk->line);
+    tls_connection_free(talk->line);
     stream_reset(&talk->stream);
     if (talk->peer >= 0)
         close(talk->peer);
@@ -66,7 +66,7 @@ static const struct {
     {"a word of goodbye", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE, "closed"},
 };
 
-static void test_answers(struct tls *tls)
+static void test_answers(struct tls_context *tls)
 {
     struct talk talk;
     size_t i;
@@ -87,7 +87,7 @@ static void test_answers(struct tls *tls)
     }
 }
 
-static void test_events(struct tls *tls)
+static void test_events(struct tls_context *tls)
 {
     struct talk talk;
     char noise[4096] = "\x15\x03\x03\x00\x02\x02\x50";
@@ -117,7 +117,7 @@ static void test_events(struct tls *tls)
  * A request on a connection that stands: the server says nothing before it is asked, so who polls
  * for its words alone waits until the time for the answer is over.
  */
-static void test_unsent(struct tls *tls)
+static void test_unsent(struct tls_context *tls)
 {
     struct request request = {.n = 0};
     struct conn node;
@@ -128,24 +128,24 @@ static void test_unsent(struct tls *tls)
 
     request_add(&request, "PING");
     if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
-                resp_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
+                request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
             "a line"))
         return;
     conn_init(&node, &url, NULL);
     node.line = talk.line;
     node.stream = talk.stream;
-    node.resp = resp_new();
+    node.resp = resp_reader_new();
     ok(tls_handshake(node.line, NULL) == RLOCK_PENDING && tls_events(node.line) == POLLIN,
        "of which TLS waits for the other end");
     node.phase = CONN_READY;
-    ok(conn_ask(&node, CONN_NOTHING, bytes, n, rlock_clock_ms() + PATIENCE_MS, NULL) ==
-               RLOCK_PENDING &&
+    ok(conn_start_request(&node, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
+                          NULL) == RLOCK_PENDING &&
            conn_events(&node) == (POLLIN | POLLOUT),
        "a request that isn't sent yet waits for POLLOUT, whatever TLS waits for");
     node.sent = node.out_bytes;
     is_int(conn_events(&node), POLLIN, "once it is sent, only an answer is awaited");
     node.sent = 0;
-    node.phase = CONN_SECURING;
+    node.phase = CONN_TLS_HANDSHAKE;
     is_int(conn_events(&node), POLLIN, "in the handshake it isn't its turn yet");
     conn_fini(&node);
     url_fini(&url);
@@ -154,7 +154,7 @@ static void test_unsent(struct tls *tls)
 }
 
 /* A dead line: no SIGPIPE, which would end this test. */
-static void test_dead(struct tls *tls)
+static void test_dead(struct tls_context *tls)
 {
     struct talk talk;
 
@@ -167,7 +167,7 @@ static void test_dead(struct tls *tls)
     end(&talk);
 }
 
-static void test_hosts(struct tls *tls)
+static void test_hosts(struct tls_context *tls)
 {
     static const char *const good[] = {"h", "h.", "127.0.0.1", "::1", "fe80::1%eth0", "127.1"};
     static const char *const bad[] = {"", "%eth0"};
@@ -212,7 +212,7 @@ static void test_never_plain(void)
     fd = peer_accept();
     for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
         member_step(&member);
-    okf(member.state == RLOCK_E_CONFIG, "without tls_open: %s", member.err.text);
+    okf(member.state == RLOCK_E_CONFIG, "without tls_context_new: %s", member.err.text);
     ok(peer_hears_the_end(fd), "and without a word");
     close(fd);
     member_close(&member);
@@ -223,8 +223,8 @@ int main(void)
 {
     const struct rlock_config config = {.tls_ca = NULL};
     struct rlock_error err = {.text = ""};
-    struct tls *tls = NULL;
-    enum rlock_status st = tls_open(&tls, &config, &err);
+    struct tls_context *tls = NULL;
+    enum rlock_status st = tls_context_new(&tls, &config, &err);
 
     test_never_plain();
     if (!tls_is_built()) {
@@ -238,6 +238,6 @@ int main(void)
         test_dead(tls);
         test_hosts(tls);
     }
-    tls_close(tls);
+    tls_context_free(tls);
     return done_testing();
 }
