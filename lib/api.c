@@ -111,12 +111,9 @@ void rlock_unkeep(struct rlock *lock)
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
                               int64_t *expires_ms, struct rlock_error *err)
 {
-    size_t i;
-
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
-    for (i = 0; i < lock->owner.n; i++)
-        lock->owner.lock[i].ttl_ms = ttl_ms;
+    owner_set_renewal_ttl(&lock->owner, ttl_ms);
     return wait_renew(&lock->quorum, &lock->owner, deadline, expires_ms, err);
 }
 
@@ -127,8 +124,7 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
         return err_set(err, RLOCK_E_USAGE, 0, "a lock stays for 1ms to 30d");
     if (!owner_has_own_lock(&lock->owner))
         return RLOCK_OK;
-    lock->owner.ending = ending;
-    lock->owner.stay_ms = stay_ms;
+    owner_set_ending(&lock->owner, ending, stay_ms);
     return wait_release(&lock->quorum, &lock->owner, deadline, err);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "doctor/server_checks.h"
+#include "lock/scripts.h"
 #include "ops/inspect.h"
 
 #include <inttypes.h>
@@ -294,14 +295,12 @@ static enum rlock_status tell_rights(struct probe *probe)
     struct request request;
     struct owner owner;
     enum rlock_status st;
-    int i;
 
     st = owner_open(&owner, &config, &probe->err);
     if (st != RLOCK_OK)
         goto out;
-    script_request(&request, SCRIPT_RIGHTS, SCRIPT_KEYS, false);
-    for (i = 0; i < SCRIPT_KEYS; i++)
-        request_add(&request, owner.lock[0].key[i]);
+    script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK, false);
+    keys_add(&owner.lock[0].keys, &request);
     request_add(&request, owner.token);
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_report(reply)) {

@@ -17,9 +17,9 @@ static const struct {
     [SCRIPT_CONFIRM] = SCRIPT(confirm),
     [SCRIPT_RENEW] = SCRIPT(renew),
     [SCRIPT_RELEASE] = SCRIPT(release),
-    [SCRIPT_STAMP_ACQUIRE] = SCRIPT(stamp_acquire),
-    [SCRIPT_STAMP_RENEW] = SCRIPT(stamp_renew),
-    [SCRIPT_STAMP_RELEASE] = SCRIPT(stamp_release),
+    [SCRIPT_TIMESTAMP_LOCK_ACQUIRE] = SCRIPT(timestamp_lock_acquire),
+    [SCRIPT_TIMESTAMP_LOCK_RENEW] = SCRIPT(timestamp_lock_renew),
+    [SCRIPT_TIMESTAMP_LOCK_RELEASE] = SCRIPT(timestamp_lock_release),
     [SCRIPT_INSPECT] = SCRIPT(inspect),
     [SCRIPT_LIST] = SCRIPT(list),
     [SCRIPT_BREAK] = SCRIPT(break),
@@ -27,12 +27,13 @@ static const struct {
     [SCRIPT_RIGHTS] = SCRIPT(rights),
 };
 
-void script_request(struct request *request, enum script script, size_t n_keys, bool is_known)
+void script_request(struct request *request, enum script script, size_t n_keys,
+                    bool is_likely_known)
 {
     request_begin(request, "EVALSHA");
     request_add(request, scripts[script].sha1);
     request_add_format(request, "%zu", n_keys);
     request->script = scripts[script].text;
-    if (!is_known)
+    if (!is_likely_known)
         request_use_eval(request);
 }

@@ -5,14 +5,15 @@
 
 #include "wire/resp.h"
 
+/* The Lua files of lib/lua, by their names. */
 enum script {
     SCRIPT_ACQUIRE,
     SCRIPT_CONFIRM,
     SCRIPT_RENEW,
     SCRIPT_RELEASE,
-    SCRIPT_STAMP_ACQUIRE,
-    SCRIPT_STAMP_RENEW,
-    SCRIPT_STAMP_RELEASE,
+    SCRIPT_TIMESTAMP_LOCK_ACQUIRE,
+    SCRIPT_TIMESTAMP_LOCK_RENEW,
+    SCRIPT_TIMESTAMP_LOCK_RELEASE,
     SCRIPT_INSPECT,
     SCRIPT_LIST,
     SCRIPT_BREAK,
@@ -20,16 +21,13 @@ enum script {
     SCRIPT_RIGHTS
 };
 
-/* The keys of one lock, in the order of the scripts' KEYS. */
-enum script_key { KEY_LOCK, KEY_FENCE, KEY_LINE, KEY_WAITERS, KEY_HOLDERS, KEY_CARDS };
-
-#define SCRIPT_KEYS (KEY_CARDS + 1)
-
 /*
- * script_request: begin a script over so many keys; KEYS and ARGV are to be
- * added. One that the server is likely to know is asked for by its SHA1, which
- * saves it from reading the text again: a third of its work for a grant.
+ * script_request: begin the request that runs a script over `n_keys` keys; the caller adds KEYS,
+ * then ARGV. Where the server is likely to know the script it is called by its SHA1 (EVALSHA): to
+ * read the text anew is a third of the server's work for a grant. A server that doesn't know it
+ * answers NOSCRIPT, and the member sends it again with the text.
  */
-void script_request(struct request *request, enum script script, size_t n_keys, bool is_known);
+void script_request(struct request *request, enum script script, size_t n_keys,
+                    bool is_likely_known);
 
 #endif

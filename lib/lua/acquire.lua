@@ -51,7 +51,7 @@ end
 
 -- Most who are granted a lock want one for themselves, and find it free or kept for them. It would
 -- cost the server more to define the functions that this doesn't need than it costs.
-if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' and waits ~= 'outer' then
+if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' and waits ~= 'parents' then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
   local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
@@ -121,7 +121,7 @@ for i, lock in ipairs(locks) do
   end
 end
 
-if waits == 'outer' and #ours > 0 then
+if waits == 'parents' and #ours > 0 then
   return {-1, now}
 end
 

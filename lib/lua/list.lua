@@ -10,7 +10,7 @@
 
 local most, room = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- As lib/slot.c names helper keys, but where that takes the key's hash slot: nil.
+-- As lib/lock/keys.c names helper keys, but where that takes the key's hash slot: nil.
 local function helper(kind, key)
   if not string.find(key, '}', 1, true) then
     return '{' .. key .. '}:rlock:' .. kind

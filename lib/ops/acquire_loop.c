@@ -201,7 +201,7 @@ static enum rlock_status attempt(struct asking *asking, struct rlock_grant *gran
     }
     if (st == RLOCK_E_REPLICAS && !asking->owner->is_single_attempt) {
         if (has_line(asking) && asking->owner->ticket == 0)
-            asking->owner->ticket = (int64_t)grant->fence;
+            owner_set_ticket(asking->owner, (int64_t)grant->fence);
         quorum_requeue(quorum, asking->owner);
     }
     return st;
@@ -326,7 +326,7 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
     enum rlock_status st;
 
     quorum_set_hooks(quorum, watch_hooks(&told));
-    owner->is_single_attempt = deadline_has_passed(deadline);
+    owner_start_acquire(owner, deadline_has_passed(deadline));
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         asking.ends.at_ms = rlock_clock_ms() + quorum->connect_ms;
     err = err != NULL ? err : &own;
@@ -335,7 +335,7 @@ enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
     quorum_set_hooks(quorum, (struct quorum_hooks){.context = NULL});
     if (st != RLOCK_OK && (quorum->in_doubt || owner->ticket > 0))
         take_back(quorum, owner, st, err);
-    owner->ticket = 0;
+    owner_set_ticket(owner, 0);
     return st;
 }
 

@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "lock/keys.h"
+#include "lock/scripts.h"
 #include "lock/view.h"
 #include "quorum/round.h"
 
@@ -33,19 +35,10 @@ static enum rlock_status unexpected(struct rlock_error *err)
 
 /* ---- one lock ---- */
 
-/* Its keys, as all who use the lock name them. */
-static enum rlock_status name_keys(struct owner *owner, const char *key, struct rlock_error *err)
+static void begin(struct request *request, enum script script, const struct lock_keys *keys)
 {
-    return owner_open(owner, &(struct rlock_config){.keys = &key, .n_keys = 1}, err);
-}
-
-static void begin(struct request *request, enum script script, const struct owner *owner)
-{
-    int i;
-
-    script_request(request, script, SCRIPT_KEYS, false);
-    for (i = 0; i < SCRIPT_KEYS; i++)
-        request_add(request, owner->lock[0].key[i]);
+    script_request(request, script, KEYS_PER_LOCK, false);
+    keys_add(keys, request);
 }
 
 static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
@@ -151,13 +144,13 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
     size_t n_alike = 0;
     struct request request;
     char after[64] = "";
-    struct owner owner;
+    struct lock_keys keys;
     enum rlock_status st;
     size_t n;
 
-    st = name_keys(&owner, key, err);
+    st = keys_init(&keys, key, NULL, err);
     for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
-        begin(&request, SCRIPT_INSPECT, &owner);
+        begin(&request, SCRIPT_INSPECT, &keys);
         request_add(&request, after);
         request_add(&request, WAITERS_EACH);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
@@ -178,7 +171,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         show_waiters(reply, visitor);
         memcpy(after, next, n + 1);
     }
-    owner_close(&owner);
+    keys_fini(&keys);
     return st;
 }
 
@@ -209,18 +202,18 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
 {
     const struct resp_value *reply = NULL;
     struct request request;
-    struct owner owner;
+    struct lock_keys keys;
     enum rlock_status st;
 
-    st = name_keys(&owner, key, err);
+    st = keys_init(&keys, key, NULL, err);
     if (st == RLOCK_OK) {
-        begin(&request, SCRIPT_BREAK, &owner);
+        begin(&request, SCRIPT_BREAK, &keys);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
-    owner_close(&owner);
+    keys_fini(&keys);
     return st == RLOCK_OK ? read_break(quorum, err) : st;
 }
 

@@ -158,7 +158,7 @@ static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
         return RLOCK_DONE;
     }
     if (tally->held > 0 && tally->ticket > owner->ticket)
-        owner->ticket = tally->ticket;
+        owner_set_ticket(owner, tally->ticket);
     if (tally->held > 0 && tally->same_owner + unknown >= quorum->need) {
         *obstacle = tally->held_by.obstacle;
         obstacle->seen_ms = rlock_clock_ms();
@@ -203,7 +203,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     enum rlock_status st;
     struct tally tally;
 
-    owner->attempt++;
+    owner_begin_attempt(owner);
     quorum->recently_restarted = false;
     stopped = round_run(quorum, &round, deadline);
     st = tally_count(&tally, quorum, answer_read_grant, err);
@@ -291,7 +291,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
     for (i = 0; i < quorum->n; i++)
         if (quorum->member[i].state >= RLOCK_E_USAGE &&
             quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
-            owner->whole_seconds = true;
+            owner_need_whole_seconds(owner);
     return members_fault(quorum, err);
 }
 
@@ -305,7 +305,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
 {
-    struct owner again = *owner;
+    struct owner again = owner_for_repair(owner);
     struct round round = {.owner = &again,
                           .ask = requests_acquire,
                           .read = answer_read_grant,
@@ -320,10 +320,6 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
     for (i = 0; i < quorum->n; i++)
         if (!quorum->member[i].knows_clock)
             round.skip |= 1U << i;
-    again.attempt++;
-    again.queue = RLOCK_QUEUE_NONE;
-    again.unless_done = false;
-    again.ticket = 0;
     round_run(quorum, &round, deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
     round_drop(quorum, &round);
 }

@@ -550,7 +550,7 @@ static void test_asked_in_turn(int late)
     int64_t expires_ms;
     int i;
 
-    several = (struct several){.owner = {.n = 0}};
+    several = (struct several){.owner = {.n_locks = 0}};
     for (i = 0; i < 2; i++) {
         several.server[i].answers[ASKED_ACQUIRE] = grant;
         several.server[i].answers[ASKED_CONFIRM] = noted;
@@ -600,7 +600,7 @@ static bool is_taken_back(void)
     int64_t expires_ms;
     int i;
 
-    several = (struct several){.owner = {.n = 0}};
+    several = (struct several){.owner = {.n_locks = 0}};
     for (i = 0; i < MEMBERS; i++) {
         several.server[i].answers[ASKED_ACQUIRE] = i == 0 ? grant : greater;
         several.server[i].answers[ASKED_CONFIRM] = noted;

@@ -360,7 +360,7 @@ static void test_vote(size_t row)
     enum rlock_status st;
     int i;
 
-    several = (struct several){.owner = {.n = 0}};
+    several = (struct several){.owner = {.n_locks = 0}};
     for (i = 0; i < MEMBERS; i++) {
         answers[i][0][0] = votes[row].acquire[i];
         answers[i][1][0] = votes[row].confirm[i] != NULL ? votes[row].confirm[i] : CLOSE;
@@ -426,7 +426,7 @@ static void test_answer_to_an_earlier_round(void)
     sigset_t alarms;
     int i;
 
-    several = (struct several){.owner = {.n = 0}};
+    several = (struct several){.owner = {.n_locks = 0}};
     for (i = 0; i < MEMBERS; i++)
         several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
                                                         [ASKED_CONFIRM] = i == 0 ? noted : refused,
@@ -469,7 +469,7 @@ static void test_returns(void)
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
 
-        several = (struct several){.owner = {.n = 0}};
+        several = (struct several){.owner = {.n_locks = 0}};
         for (i = 0; i < MEMBERS; i++) {
             answers[i][0] = returns[row].release[i];
             several.server[i].answers[ASKED_RELEASE] = answers[i];

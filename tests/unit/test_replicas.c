@@ -38,7 +38,7 @@ static void wait_for(size_t i)
     struct rlock_obstacle obstacle;
     struct rlock_error err = {.text = ""};
     struct quorum quorum = {.n = 0};
-    struct owner owner = {.n = 0};
+    struct owner owner = {.n_locks = 0};
     struct rlock_grant grant;
     int64_t block_ms;
     struct rlock_config config = {

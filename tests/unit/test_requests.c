@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_lease: the words of each request. */
+/* test_requests: the words of each request. */
 #include "lock/requests.h"
 #include "tap.h"
 
@@ -21,7 +21,7 @@ static void test_open(void)
 
     memset(key, 'k', RLOCK_KEY_MAX);
     if (is_int(open_for(&owner, key, &err), RLOCK_OK, "a key of 64 KiB"))
-        is_str(owner.lock[0].key[KEY_LOCK], key, "is kept as it is");
+        is_str(owner.lock[0].keys.name[KEY_LOCK], key, "is kept as it is");
     owner_close(&owner);
     key[RLOCK_KEY_MAX] = 'k';
     ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL,
@@ -30,7 +30,7 @@ static void test_open(void)
     is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "no key is refused");
     owner_close(&owner);
     if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK, "a key of any bytes"))
-        is_str(owner.lock[0].key[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
+        is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
     owner_close(&owner);
     ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL,
        "nothing of it stays behind");

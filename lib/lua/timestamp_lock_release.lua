@@ -1,10 +1,10 @@
--- stamp_release: give back a lock that is a time, while that time is ours and not over.
+-- timestamp_lock_release: give back a lock that is a time, while that time is ours and not over.
 -- ARGV: as of release; 3 leaves no line, as there is none
 -- returns as release
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
--- with shared/stamp.lua
+-- with shared/timestamp_lock.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)

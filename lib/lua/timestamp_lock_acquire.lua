@@ -1,11 +1,11 @@
--- stamp_acquire: take a lock that is a time, where it is free or its time is over.
+-- timestamp_lock_acquire: take a lock that is a time, where it is free or its time is over.
 -- ARGV: as of acquire; 8 the unit of the time, s or ms; there is no line
 -- returns as acquire
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
 -- with shared/needs.lua
--- with shared/stamp.lua
+-- with shared/timestamp_lock.lua
 
 local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
 

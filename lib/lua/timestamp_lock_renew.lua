@@ -1,10 +1,10 @@
--- stamp_renew: extend a lock that is a time; put it back where nobody else can have had it.
+-- timestamp_lock_renew: extend a lock that is a time, or put it back where only we had it.
 -- ARGV: as of renew; 3 the unit of the time, s or ms
 -- returns as renew
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
--- with shared/stamp.lua
+-- with shared/timestamp_lock.lua
 
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
 

@@ -1,4 +1,4 @@
--- stamp: a lock that is the time of its own expiry, as older programs keep it; comes behind
+-- timestamp_lock: a lock that is the time of its own expiry; comes behind
 -- shared/keys.lua, in front of the scripts that serve such locks.
 -- KEYS: as everywhere, of one lock; the last fence and the cards are used besides the lock itself
 -- Whoever finds the time in a lock to be over may take it. A time is no name: which owner wrote it

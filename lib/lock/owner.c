@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner: one token, the locks that it asks for, and what was granted of them.
+ *
+ * One token serves every attempt, so that an attempt whose reply was lost is
+ * recognised as ours.
+ */
+#include "lock/owner.h"
+
+#include "base/err.h"
+#include "base/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum rlock_status open_locks(struct owner *owner, const struct rlock_config *config,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+    size_t j;
+
+    if (config->n_keys < 1 || config->n_keys > RLOCK_KEYS_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "1 to %d keys are needed", RLOCK_KEYS_MAX);
+    owner->lock = calloc(config->n_keys, sizeof *owner->lock);
+    if (owner->lock == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    for (i = 0; i < config->n_keys && st == RLOCK_OK; i++) {
+        for (j = 0; j < i; j++)
+            if (strcmp(config->keys[i], config->keys[j]) == 0)
+                return err_set(err, RLOCK_E_USAGE, 0, "one key is given twice");
+        owner->n_locks++;
+        owner->lock[i].ttl_ms = owner->ttl_ms;
+        st = keys_init(&owner->lock[i].keys, config->keys[i], owner->token, err);
+    }
+    return st;
+}
+
+static bool is_token(const char *text)
+{
+    return strlen(text) == RLOCK_TOKEN_BYTES &&
+           strspn(text, "0123456789abcdef") == RLOCK_TOKEN_BYTES;
+}
+
+static enum rlock_status set_token(struct owner *owner, const struct rlock_config *config,
+                                   struct rlock_error *err)
+{
+    if (config->token == NULL)
+        return random_token(owner->token, err);
+    if (!is_token(config->token))
+        return err_set(err, RLOCK_LOST, 0, "no lock has such a token: it is %d hexadecimal digits",
+                       RLOCK_TOKEN_BYTES);
+    memcpy(owner->token, config->token, sizeof owner->token);
+    owner->is_adopted = true;
+    return RLOCK_OK;
+}
+
+/* Parent tokens come from the environment, so they may be anything: what is none is skipped. */
+static enum rlock_status copy_parents(struct owner *owner, const struct rlock_config *config,
+                                      struct rlock_error *err)
+{
+    size_t i;
+
+    if (config->n_parents == 0)
+        return RLOCK_OK;
+    owner->parent = calloc(config->n_parents, sizeof *owner->parent);
+    if (owner->parent == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    for (i = 0; i < config->n_parents && i < RLOCK_PARENTS_MAX; i++)
+        if (is_token(config->parent[i]))
+            memcpy(owner->parent[owner->n_parents++], config->parent[i], sizeof *owner->parent);
+    return RLOCK_OK;
+}
+
+/* The timestamp protocol can express one exclusive owner of one key, and no line. */
+static enum rlock_status set_timestamp_mode(struct owner *owner, const struct rlock_config *config,
+                                            struct rlock_error *err)
+{
+    if (config->n_keys != 1 || config->mode != RLOCK_EXCLUSIVE || config->unless_done)
+        return err_set(err, RLOCK_E_USAGE, 0,
+                       "a lock that is a timestamp is one key, held alone, and never done");
+    owner->is_timestamp = true;
+    owner->queue = RLOCK_QUEUE_NONE;
+    snprintf(owner->mode, sizeof owner->mode, "%s",
+             config->protocol == RLOCK_PROTOCOL_TIME_S ? "s" : "ms");
+    return RLOCK_OK;
+}
+
+static enum rlock_status set_mode(struct owner *owner, const struct rlock_config *config,
+                                  struct rlock_error *err)
+{
+    if (config->protocol != RLOCK_PROTOCOL_TOKEN)
+        return set_timestamp_mode(owner, config, err);
+    switch (config->mode) {
+    case RLOCK_EXCLUSIVE:
+        snprintf(owner->mode, sizeof owner->mode, "x");
+        return RLOCK_OK;
+    case RLOCK_SHARED:
+        snprintf(owner->mode, sizeof owner->mode, "s");
+        return RLOCK_OK;
+    case RLOCK_SLOTS:
+        break;
+    }
+    if (config->n_slots < 1 || config->n_slots > RLOCK_SLOTS_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "slots: 1 to %d are possible", RLOCK_SLOTS_MAX);
+    if (config->n_keys != 1)
+        return err_set(err, RLOCK_E_USAGE, 0, "slots are those of one key");
+    snprintf(owner->mode, sizeof owner->mode, "%d", (int)config->n_slots);
+    return RLOCK_OK;
+}
+
+enum rlock_status owner_open(struct owner *owner, const struct rlock_config *config,
+                             struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    *owner = (struct owner){.ttl_ms = config->timing.ttl_ms,
+                            .queue = config->queue,
+                            .has_renewer = config->holder.has_renewer,
+                            .only_parents = config->only_parents,
+                            .unless_done = config->unless_done};
+    st = set_mode(owner, config, err);
+    if (st == RLOCK_OK)
+        st = set_token(owner, config, err);
+    if (st == RLOCK_OK)
+        st = copy_parents(owner, config, err);
+    if (st == RLOCK_OK)
+        st = open_locks(owner, config, err);
+    holder_info_write(owner->holder_info, &config->holder);
+    return st;
+}
+
+void owner_close(struct owner *owner)
+{
+    size_t i;
+
+    for (i = 0; i < owner->n_locks; i++)
+        keys_fini(&owner->lock[i].keys);
+    free(owner->lock);
+    if (owner->parent != NULL)
+        explicit_bzero(owner->parent, owner->n_parents * sizeof *owner->parent);
+    free(owner->parent);
+    explicit_bzero(owner, sizeof *owner);
+}
+
+void owner_join_quorum(struct owner *owner, const char *members_hash)
+{
+    size_t used = strlen(owner->holder_info);
+
+    owner->is_in_quorum = members_hash[0] != '\0';
+    if (owner->is_in_quorum)
+        snprintf(owner->holder_info + used, sizeof owner->holder_info - used, "%smembers=%s",
+                 used > 0 ? " " : "", members_hash);
+}
+
+/* ---- what changes from request to request ---- */
+
+void owner_start_acquire(struct owner *owner, bool is_single_attempt)
+{
+    owner->is_single_attempt = is_single_attempt;
+    owner->ticket = 0;
+}
+
+void owner_begin_attempt(struct owner *owner)
+{
+    owner->attempt++;
+}
+
+void owner_set_ticket(struct owner *owner, int64_t ticket)
+{
+    owner->ticket = ticket;
+}
+
+void owner_need_whole_seconds(struct owner *owner)
+{
+    owner->whole_seconds = true;
+}
+
+void owner_take_grant(struct owner *owner, const struct answer *answer, uint64_t fence)
+{
+    size_t i;
+
+    owner->slot = answer->slot;
+    for (i = 0; i < owner->n_locks; i++) {
+        struct owner_lock *lock = &owner->lock[i];
+        bool is_told = i < answer->n_holdings && answer->holding[i].parent <= owner->n_parents;
+
+        lock->parent = is_told ? answer->holding[i].parent : 0;
+        /* without a fence no renewal puts it back: that is for the parent to do */
+        lock->fence = lock->parent > 0 ? 0 : fence;
+        lock->ttl_ms = lock->parent > 0 ? answer->holding[i].ttl_ms : owner->ttl_ms;
+    }
+}
+
+struct owner owner_for_repair(const struct owner *owner)
+{
+    struct owner repair = *owner;
+
+    repair.attempt++;
+    repair.queue = RLOCK_QUEUE_NONE;
+    repair.unless_done = false;
+    repair.ticket = 0;
+    return repair;
+}
+
+void owner_set_renewal_ttl(struct owner *owner, int64_t ttl_ms)
+{
+    size_t i;
+
+    for (i = 0; i < owner->n_locks; i++)
+        owner->lock[i].ttl_ms = ttl_ms;
+}
+
+void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t stay_ms)
+{
+    owner->ending = ending;
+    owner->stay_ms = stay_ms;
+}
+
+/* ---- what was granted ---- */
+
+bool owner_has_own_lock(const struct owner *owner)
+{
+    size_t i;
+
+    for (i = 0; i < owner->n_locks; i++)
+        if (owner->lock[i].parent == 0)
+            return true;
+    return false;
+}
+
+bool owner_has_parent_lock(const struct owner *owner)
+{
+    return owner_parent_keys(owner) != 0;
+}
+
+uint32_t owner_parent_keys(const struct owner *owner)
+{
+    uint32_t keys = 0;
+    size_t i;
+
+    for (i = 0; i < owner->n_locks; i++)
+        keys |= (uint32_t)(owner->lock[i].parent > 0) << i;
+    return keys;
+}
+
+const char *owner_held_token(const struct owner *owner)
+{
+    return owner_has_own_lock(owner) ? owner->token : owner->parent[owner->lock[0].parent - 1];
+}
+
+int64_t owner_granted_ttl_ms(const struct owner *owner)
+{
+    int64_t shortest = owner->lock[0].ttl_ms;
+    size_t i;
+
+    for (i = 1; i < owner->n_locks; i++)
+        if (owner->lock[i].ttl_ms < shortest)
+            shortest = owner->lock[i].ttl_ms;
+    return shortest;
+}
+
+uint64_t owner_granted_fence(const struct owner *owner)
+{
+    uint64_t fence = 0;
+    size_t i;
+
+    for (i = 0; i < owner->n_locks; i++)
+        if (owner->lock[i].fence > fence)
+            fence = owner->lock[i].fence;
+    return fence;
+}
+
+int64_t owner_block_ms(const struct owner *owner, int64_t ms)
+{
+    if (ms < 1)
+        ms = 1; /* BLPOP takes 0 for ever */
+    return owner->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
+}
