@@ -28,6 +28,11 @@ const struct exit_reason_row *exit_reason_row(enum exit_reason reason)
     return &rows[reason];
 }
 
+int exit_reason_status(enum exit_reason reason)
+{
+    return reason == REASON_GRANTED ? 0 : rows[reason].status;
+}
+
 enum exit_reason exit_reason_of(enum rlock_status status)
 {
     switch (status) {

@@ -32,10 +32,13 @@ struct exit_reason_row {
     const char *meaning;
 };
 
-/* verdict_row: what there is to know about an exit reason. */
+/* exit_reason_row: the row of the table; its `status` is -1 where the table can't tell it. */
 const struct exit_reason_row *exit_reason_row(enum exit_reason reason);
 
-/* verdict_of: the exit reason for what the library returned instead of a grant. */
+/* exit_reason_status: the status to exit with if no command ran: 0 for REASON_GRANTED. */
+int exit_reason_status(enum exit_reason reason);
+
+/* exit_reason_of: the exit reason for what a function of the library returned. */
 enum exit_reason exit_reason_of(enum rlock_status status);
 
 #endif

@@ -233,16 +233,9 @@ static void tell_trouble(struct progress *progress, const struct rlock_obstacle 
     }
 }
 
-static void see_trouble(void *context, const struct rlock_obstacle *obstacle)
-{
-    tell_trouble(context, obstacle);
-}
-
 /* In the foreground, standard error is the controlling terminal, by whatever name. */
-static void see_line(void *context, const struct rlock_obstacle *obstacle)
+static void show_line(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    struct progress *progress = context;
-
     if (obstacle == NULL || !is_foreground()) {
         clear(progress);
         tell_trouble(progress, obstacle);
@@ -257,9 +250,8 @@ static void see_line(void *context, const struct rlock_obstacle *obstacle)
 
 /* ---- the messages ---- */
 
-static void see_message(void *context, const struct rlock_obstacle *obstacle)
+static void show_message(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    struct progress *progress = context;
     int64_t now_ms = rlock_clock_ms();
     char rest[96];
     char why[400];
@@ -273,25 +265,42 @@ static void see_message(void *context, const struct rlock_obstacle *obstacle)
     progress->say_ms = now_ms + SAY_EVERY_MS;
 }
 
-void progress_init(struct progress *progress, const struct report *report)
+/* ---- what the caller sees of it ---- */
+
+static enum progress_style style_of(const struct report *report)
 {
-    *progress = (struct progress){.report = report, .terminal = -1};
+    if (report->level == REPORT_STEP)
+        return PROGRESS_MESSAGES;
+    return wants_line(report) ? PROGRESS_LINE : PROGRESS_TROUBLE;
 }
 
-static void warn(void *context, const char *text)
+void progress_init(struct progress *progress, const struct report *report)
 {
-    struct progress *progress = context;
+    *progress = (struct progress){.report = report, .style = style_of(report), .terminal = -1};
+}
 
+void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle)
+{
+    switch (progress->style) {
+    case PROGRESS_TROUBLE:
+        tell_trouble(progress, obstacle);
+        break;
+    case PROGRESS_LINE:
+        show_line(progress, obstacle);
+        break;
+    case PROGRESS_MESSAGES:
+        show_message(progress, obstacle);
+        break;
+    }
+}
+
+void progress_warn(struct progress *progress, const char *text)
+{
     clear(progress);
     report_say(progress->report, REPORT_NOTICE, (struct message){.what = "warning", .why = text});
 }
 
-struct rlock_watch progress_watch(struct progress *progress)
+int64_t progress_every_ms(const struct progress *progress)
 {
-    if (progress->report->level == REPORT_STEP)
-        return (struct rlock_watch){.see = see_message, .warn = warn, .context = progress};
-    if (wants_line(progress->report))
-        return (struct rlock_watch){
-            .see = see_line, .warn = warn, .context = progress, .every_ms = DRAW_EVERY_MS};
-    return (struct rlock_watch){.see = see_trouble, .warn = warn, .context = progress};
+    return progress->style == PROGRESS_LINE ? DRAW_EVERY_MS : 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* session: the lock that the options name, on its server. */
+/* session: what a verb needs for its lock: the messages, the server, the library's handle. */
 #include "session/session.h"
 
+#include "base/err.h"
+#include "options/config.h"
 #include "process/secret.h"
 #include "process/user.h"
 #include "session/credentials.h"
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -25,23 +28,76 @@ static enum report_level level_of(const struct options *options)
 
 void session_init(struct session *session, const struct options *options)
 {
-    *session =
-        (struct session){.options = options,
-                         .report = {.level = level_of(options),
-                                    .json = options->json != 0,
-                                    .key = options->n_keys > 0 ? options->keys[0] : NULL,
-                                    .start_ms = rlock_clock_ms()},
-                         .signals = {.fd = -1, .stop_fd = -1},
-                         .local = LOCAL_NONE,
-                         .password_helper = {.fd = -1},
-                         .sentinel_password_helper = {.fd = -1},
-                         .pid = getpid(),
-                         .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL};
+    *session = (struct session){
+        .options = options,
+        .report = {.level = level_of(options),
+                   .json = options->json != 0,
+                   .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                   .start_ms = rlock_clock_ms()},
+        .signals = {.fd = -1, .stop_fd = -1},
+        .local = LOCAL_NONE,
+        .password_helper = {.fd = -1},
+        .sentinel_password_helper = {.fd = -1},
+        .holder_pid = getpid(),
+        .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL,
+    };
     if (session->keys_shown != NULL)
         session->report.key = session->keys_shown;
     progress_init(&session->progress, &session->report);
-    session->watch = progress_watch(&session->progress);
 }
+
+enum exit_reason session_open_signals(struct session *session)
+{
+    int failed = signals_open(&session->signals);
+
+    return failed ? report_fault(&session->report, REASON_SYSTEM, "signalfd", failed)
+                  : REASON_GRANTED;
+}
+
+void session_set_holder(struct session *session, pid_t holder_pid, bool has_renewer)
+{
+    session->holder_pid = holder_pid;
+    session->has_renewer = has_renewer;
+}
+
+/* ---- while the lock is waited for: called by the library ---- */
+
+static void blocked(void *context, const struct rlock_obstacle *obstacle)
+{
+    struct session *session = context;
+
+    if (session->hooks != NULL && session->hooks->blocked != NULL)
+        session->hooks->blocked(session->hooks->context, obstacle);
+    progress_show(&session->progress, obstacle);
+}
+
+static void asked(void *context)
+{
+    const struct session *session = context;
+
+    if (session->hooks != NULL && session->hooks->asked != NULL)
+        session->hooks->asked(session->hooks->context);
+}
+
+static void warn(void *context, const char *text)
+{
+    struct session *session = context;
+
+    progress_warn(&session->progress, text);
+}
+
+/* A private server that has ended is replaced, as nobody else would start another. */
+static void unreached(void *context)
+{
+    struct session *session = context;
+
+    if (session->hooks != NULL && session->hooks->unreached != NULL)
+        session->hooks->unreached(session->hooks->context);
+    if (session->local.fd >= 0)
+        local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
+}
+
+/* ---- the handle ---- */
 
 static const char *user_name(void)
 {
@@ -50,51 +106,11 @@ static const char *user_name(void)
     return user == NULL ? NULL : user->pw_name;
 }
 
-/* ---- who is told of the wait, and who looks after `local:` meanwhile ---- */
-
-static void see(void *context, const struct rlock_obstacle *obstacle)
+static enum rlock_protocol protocol_of(const struct options *options)
 {
-    const struct session *session = context;
-
-    if (session->watch.see != NULL)
-        session->watch.see(session->watch.context, obstacle);
-}
-
-static void asked(void *context)
-{
-    const struct session *session = context;
-
-    if (session->watch.asked != NULL)
-        session->watch.asked(session->watch.context);
-}
-
-static void warn(void *context, const char *text)
-{
-    const struct session *session = context;
-
-    if (session->watch.warn != NULL)
-        session->watch.warn(session->watch.context, text);
-}
-
-static void unreached(void *context)
-{
-    struct session *session = context;
-
-    if (session->watch.unreached != NULL)
-        session->watch.unreached(session->watch.context);
-    local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
-}
-
-static struct rlock_watch watch_of(struct session *session)
-{
-    if (session->local.fd < 0)
-        return session->watch;
-    return (struct rlock_watch){.see = see,
-                                .asked = asked,
-                                .warn = warn,
-                                .unreached = unreached,
-                                .context = session,
-                                .every_ms = session->watch.every_ms};
+    if (!options->is_time)
+        return RLOCK_PROTOCOL_TOKEN;
+    return options->is_ms ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
 }
 
 static enum rlock_status open_lock(struct session *session, const char *program,
@@ -102,13 +118,13 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 {
     const struct options *options = session->options;
     bool is_local = session->local.fd >= 0;
+    bool has_token = session->token != NULL;
+    const char *local_url = session->local.url;
+    struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent(environ);
     struct utsname host;
-    const char *local = session->local.url;
-    struct parent parent =
-        session->token == NULL ? environment_parent(environ) : (struct parent){.n = 0};
     enum rlock_status st;
     struct rlock_config config = {
-        .urls = is_local ? &local : (const char *const *)credentials->url,
+        .urls = is_local ? &local_url : (const char *const *)credentials->url,
         .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
         .password_source = password_helper_source(&session->password_helper),
@@ -121,53 +137,54 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_key = options->tls_key,
         .keys = options->keys,
         .n_keys = verb_table[options->verb].only_looks ? 0 : options->n_keys,
-        .protocol = !options->is_time ? RLOCK_PROTOCOL_TOKEN
-                    : options->is_ms  ? RLOCK_PROTOCOL_TIME_MS
-                                      : RLOCK_PROTOCOL_TIME_S,
-        .mode = options->mode,
+        /* with a token: the lease is what it was granted as, whatever RLOCK_ variables say */
+        .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : protocol_of(options),
+        .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,
         .parent = parent.token,
         .n_parents = parent.n,
-        .only_parents = options->nested != 0 && session->token == NULL,
+        .only_parents = options->nested != 0 && !has_token,
         .token = session->token,
         .timing = session->timing,
         .holder = {.host = uname(&host) == 0 ? host.nodename : NULL,
                    .user = user_name(),
                    .command = program,
                    .label = options->label,
-                   .pid = session->pid,
+                   .pid = session->holder_pid,
                    .has_renewer = session->has_renewer},
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
-        .watch = watch_of(session),
+        .watch = {.see = blocked,
+                  .asked = asked,
+                  .warn = warn,
+                  .unreached = unreached,
+                  .context = session,
+                  .every_ms = progress_every_ms(&session->progress)},
     };
 
-    if (session->token != NULL) { /* it is as it was granted, whatever else is wanted */
-        config.protocol = RLOCK_PROTOCOL_TOKEN;
-        config.mode = RLOCK_EXCLUSIVE;
-    }
     st = rlock_open(&session->lock, &config, err);
     parent_fini(&parent);
     return st;
 }
 
+/* ---- passwords ---- */
+
 static enum rlock_status start_helper(struct password_helper *helper,
                                       const struct password_place *place, struct rlock_error *err)
 {
-    char **envp = place->name != NULL ? environment_plain(environ) : NULL;
-    int failed = 0;
+    char **envp;
+    int failed;
 
-    if (place->name != NULL)
-        failed = envp == NULL ? ENOMEM : password_helper_start(helper, place, envp);
+    if (place->name == NULL)
+        return RLOCK_OK;
+    envp = environment_plain(environ);
+    failed = envp == NULL ? ENOMEM : password_helper_start(helper, place, envp);
     free(envp);
     if (failed == 0)
         return RLOCK_OK;
-    *err = (struct rlock_error){.status = RLOCK_E_SYSTEM, .sys = failed};
-    snprintf(err->text, sizeof err->text, "no process can look the password up: %s",
-             strerror(failed));
-    return RLOCK_E_SYSTEM;
+    return err_set(err, RLOCK_E_SYSTEM, failed, "no process can look the password up");
 }
 
 static enum rlock_status start_helpers(struct session *session,
@@ -184,21 +201,6 @@ static enum rlock_status start_helpers(struct session *session,
     return st;
 }
 
-/* What the library knows by now, nobody else needs to, but a command that is to be told. */
-static void forget_passwords(const struct session *session, bool has_password)
-{
-    const struct options *options = session->options;
-    size_t i;
-
-    for (i = 0; i < options->n_texts; i++)
-        if (strstr(options->texts[i], "://") != NULL)
-            secret_hide(options->texts[i]);
-    if (has_password) /* for as long as the handle may need it for another connection */
-        secret_is_known(true);
-    if (!options->pass_credentials)
-        environment_forget(environ);
-}
-
 static bool has_password(const struct credentials *credentials)
 {
     size_t i;
@@ -210,74 +212,244 @@ static bool has_password(const struct credentials *credentials)
     return credentials->password != NULL || credentials->sentinel_password != NULL;
 }
 
-/* A signal that doesn't end us only cuts the wait short. */
-static enum rlock_status open_local_by(struct session *session, int64_t expires_ms,
+/* The library has copies by now; with --pass-credentials the command needs those of ours, too. */
+static void forget_passwords(const struct session *session, bool has_password)
+{
+    const struct options *options = session->options;
+    size_t i;
+
+    for (i = 0; i < options->n_texts; i++)
+        if (strstr(options->texts[i], "://") != NULL)
+            secret_hide(options->texts[i]);
+    if (has_password) /* the handle keeps it for further connections, until the process ends */
+        secret_is_known(true);
+    if (!options->pass_credentials)
+        environment_forget(environ);
+}
+
+/* ---- the private server ---- */
+
+static void say_warning(const struct session *session, const char *why)
+{
+    report_say(&session->report, REPORT_NOTICE, (struct message){.what = "warning", .why = why});
+}
+
+/* A signal that neither ends nor stops rlock only interrupts the wait: then wait again. */
+static enum rlock_status open_local_by(struct session *session, int64_t deadline_ms,
                                        struct rlock_error *err)
 {
-    struct rlock_deadline deadline = {expires_ms, session->signals.stop_fd};
+    struct rlock_deadline deadline = {deadline_ms, session->signals.stop_fd};
     enum rlock_status st;
 
     do
         st = local_open(&session->local, deadline, session->options->connect_ms, err);
-    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->number));
+    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->interrupted_by));
     return st;
 }
 
-static void say(const struct session *session, enum report_level level, const char *why)
+static void warn_of_few_clients(const struct session *session)
 {
-    report_say(&session->report, level, (struct message){.what = "warning", .why = why});
+    char why[160];
+
+    if (session->local.clients <= 0)
+        return;
+    snprintf(why, sizeof why,
+             "local: its server can serve %lld connections only, two for each rlock, by the "
+             "limit of open files here (ulimit -Hn)",
+             (long long)session->local.clients);
+    say_warning(session, why);
 }
 
-/* Who waits for a lock waits for who used a server that has ended, too. */
+/*
+ * RLOCK_BUSY: processes still use a private server that has ended. A verb that waits for a lock
+ * waits for them as long as for the lock; others only as long as for a connection.
+ */
 static enum rlock_status open_local(struct session *session, struct rlock_error *err)
 {
     const struct options *options = session->options;
     bool waits = session->token == NULL && !verb_table[options->verb].only_looks;
-    int64_t expires_ms = session->report.start_ms + options->connect_ms;
-    int64_t wait_ms = RLOCK_NEVER;
-    enum rlock_status st = open_local_by(session, expires_ms, err);
-    char why[160];
+    int64_t connect_by_ms = session->report.start_ms + options->connect_ms;
+    int64_t wait_by_ms =
+        options->wait_ms >= 0 ? session->report.start_ms + options->wait_ms : RLOCK_NEVER;
+    enum rlock_status st = open_local_by(session, connect_by_ms, err);
 
-    if (options->wait_ms >= 0)
-        wait_ms = session->report.start_ms + options->wait_ms;
-    if (st == RLOCK_BUSY && waits && wait_ms > expires_ms) {
-        say(session, REPORT_NOTICE, err->text);
-        st = open_local_by(session, wait_ms, err);
+    if (st == RLOCK_BUSY && waits && wait_by_ms > connect_by_ms) {
+        say_warning(session, err->text);
+        st = open_local_by(session, wait_by_ms, err);
     }
     if (st == RLOCK_BUSY)
         st = err->status = RLOCK_E_UNREACHABLE;
-    if (st == RLOCK_OK && session->local.clients > 0) {
-        snprintf(why, sizeof why,
-                 "local: its server can serve %lld connections only, two for each rlock, by the "
-                 "limit of open files here (ulimit -Hn)",
-                 (long long)session->local.clients);
-        say(session, REPORT_NOTICE, why);
-    }
+    if (st == RLOCK_OK)
+        warn_of_few_clients(session);
     return st;
 }
 
-enum rlock_status session_open(struct session *session, const char *program,
-                               struct rlock_error *err)
+/* ---- opening ---- */
+
+static enum rlock_status open_server(struct session *session, const struct credentials *credentials,
+                                     struct rlock_error *err)
 {
     const struct options *options = session->options;
-    struct credentials credentials;
-    enum rlock_status st;
+    enum rlock_status st =
+        rlock_timing_fit(options->ttl_ms, session->token != NULL ? -1 : options->kill_after_ms,
+                         &session->timing, err);
 
-    st = credentials_read(&credentials, options, err);
     if (st != RLOCK_OK)
         return st;
-    st = rlock_timing_fit(options->ttl_ms, session->token != NULL ? -1 : options->kill_after_ms,
-                          &session->timing, err);
-    if (st == RLOCK_OK && credentials.n_urls == 1 && strcmp(credentials.url[0], LOCAL_URL) == 0)
-        st = open_local(session, err);
-    else if (st == RLOCK_OK)
-        st = start_helpers(session, &credentials, err);
+    if (credentials->n_urls == 1 && strcmp(credentials->url[0], LOCAL_URL) == 0)
+        return open_local(session, err);
+    return start_helpers(session, credentials, err);
+}
+
+enum exit_reason session_open(struct session *session, const char *program)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct credentials credentials;
+    enum rlock_status st = credentials_read(&credentials, session->options, &err);
+
+    if (st != RLOCK_OK)
+        return session_fault(session, &err);
+    st = open_server(session, &credentials, &err);
     if (st == RLOCK_OK)
-        st = open_lock(session, program, &credentials, err);
+        st = open_lock(session, program, &credentials, &err);
     forget_passwords(session, has_password(&credentials));
     credentials_fini(&credentials);
-    return st;
+    if (st == RLOCK_OK)
+        return REASON_GRANTED;
+    if (st == RLOCK_STOPPED)
+        return REASON_INTERRUPTED;
+    if (st == RLOCK_LOST) /* of the token it is known without asking that it is no lease */
+        return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
+    return session_fault(session, &err);
 }
+
+/* ---- by its token ---- */
+
+static enum exit_reason read_token_file(struct session *session, const char *path)
+{
+    const char *failed = NULL;
+    char why[256];
+
+    session->token_from_file = config_first_line(path, &failed);
+    session->token = session->token_from_file;
+    if (session->token == NULL) {
+        snprintf(why, sizeof why, "token file %.150s: %s", path, failed);
+        return report_fault(&session->report, REASON_MISCONFIGURED, why, 0);
+    }
+    if (session->token[0] == '\0') {
+        snprintf(why, sizeof why, "no token: %.150s is empty", path);
+        return report_fault(&session->report, REASON_USAGE, why, 0);
+    }
+    return REASON_GRANTED;
+}
+
+static enum exit_reason read_token(struct session *session)
+{
+    const struct options *options = session->options;
+    const char *inherited = getenv("RLOCK_TOKEN");
+
+    /* RLOCK_TOKEN is nearer than a configuration file that names a token file */
+    if (options->token_file != NULL && (options->token_file_from > FROM_FILE || inherited == NULL))
+        return read_token_file(session, options->token_file);
+    session->token = inherited;
+    if (inherited == NULL)
+        return report_fault(&session->report, REASON_USAGE,
+                            "no token: it is in RLOCK_TOKEN, or in the file of --token-file", 0);
+    if (*inherited == '\0')
+        return report_fault(&session->report, REASON_USAGE,
+                            "RLOCK_TOKEN is empty: the acquire that was to fill it has failed, or "
+                            "nobody looked at its status",
+                            0);
+    return REASON_GRANTED;
+}
+
+enum exit_reason session_open_by_token(struct session *session)
+{
+    enum exit_reason reason = read_token(session);
+
+    return reason == REASON_GRANTED ? session_open(session, NULL) : reason;
+}
+
+/* ---- asking for the lock ---- */
+
+/* With several keys the one is named that is in the way. */
+static enum exit_reason report_busy(const struct session *session, enum exit_reason reason,
+                                    const struct rlock_obstacle *obstacle)
+{
+    const struct options *options = session->options;
+    char key[100] = "";
+    char why[500];
+
+    if (options->n_keys > 1 && obstacle->key < options->n_keys)
+        report_escape(key, sizeof key, options->keys[obstacle->key]);
+    if (obstacle->trouble.status != RLOCK_OK)
+        progress_trouble(why, sizeof why, obstacle, rlock_clock_ms());
+    else if (obstacle->holder[0] == '\0')
+        snprintf(why, sizeof why, "not had in time");
+    else if (obstacle->left_ms < 0)
+        snprintf(why, sizeof why, "%s%sheld by %s, without an end", key, *key ? " is " : "",
+                 obstacle->holder);
+    else
+        snprintf(why, sizeof why, "%s%sheld by %s, for up to %lld.%01d s more", key,
+                 *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
+                 (int)(obstacle->left_ms % 1000 / 100));
+    report_say(&session->report, REPORT_NOTICE,
+               (struct message){.what = exit_reason_row(reason)->name, .why = why});
+    return reason;
+}
+
+static enum exit_reason report_done(const struct session *session,
+                                    const struct rlock_obstacle *obstacle)
+{
+    time_t at = (time_t)(obstacle->since_ms / 1000);
+    char when[40] = "";
+    char why[400];
+    struct tm utc;
+
+    if (gmtime_r(&at, &utc) != NULL)
+        strftime(when, sizeof when, ", at %Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(why, sizeof why, "by %s%s", obstacle->holder, when);
+    report_say(&session->report, REPORT_NOTICE,
+               (struct message){.what = exit_reason_row(REASON_DONE)->name,
+                                .why = why,
+                                .who = obstacle->holder,
+                                .at_ms = obstacle->since_ms});
+    return REASON_DONE;
+}
+
+enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,
+                                 struct rlock_grant *grant, int64_t *granted_at_ms)
+{
+    struct rlock_deadline deadline = {RLOCK_NEVER, session->signals.stop_fd};
+    struct rlock_obstacle obstacle = {.left_ms = -1};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    if (session->options->wait_ms >= 0)
+        deadline.at_ms = session->report.start_ms + session->options->wait_ms;
+    session->hooks = hooks;
+    do
+        st = rlock_acquire(session->lock, deadline, grant, &obstacle, &err);
+    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->interrupted_by));
+    session->hooks = NULL;
+    *granted_at_ms = rlock_clock_ms();
+    if (st == RLOCK_OK)
+        return REASON_GRANTED;
+    if (st == RLOCK_STOPPED)
+        return REASON_INTERRUPTED;
+    if (st == RLOCK_BUSY || st == RLOCK_TIMEOUT || st == RLOCK_SUPERSEDED)
+        return report_busy(session, exit_reason_of(st), &obstacle);
+    if (st == RLOCK_DONE)
+        return report_done(session, &obstacle);
+    if (st == RLOCK_LOST)
+        return report_fault(&session->report, REASON_LOST,
+                            "no outer lock holds it, as --nested wants: the lock of RLOCK_TOKEN is "
+                            "gone, or another one",
+                            0);
+    return session_fault(session, &err);
+}
+
+/* ---- how it ended ---- */
 
 static const char *hint_for(const struct session *session, const struct rlock_error *err)
 {
@@ -292,7 +464,7 @@ static const char *hint_for(const struct session *session, const struct rlock_er
     return NULL;
 }
 
-enum exit_reason session_give_up(const struct session *session, const struct rlock_error *err)
+enum exit_reason session_fault(const struct session *session, const struct rlock_error *err)
 {
     enum exit_reason reason = exit_reason_of(err->status);
 
@@ -303,28 +475,30 @@ enum exit_reason session_give_up(const struct session *session, const struct rlo
     return reason;
 }
 
+struct rlock_deadline session_deadline(const struct session *session)
+{
+    return (struct rlock_deadline){rlock_clock_ms() + session->options->connect_ms, -1};
+}
+
 int session_status(const struct session *session, enum exit_reason reason)
 {
-    if (reason == REASON_GRANTED)
-        return 0;
     if (reason == REASON_INTERRUPTED)
-        return 128 + session->number;
+        return 128 + session->interrupted_by;
     if (exit_reason_row(reason)->status == exit_reason_row(REASON_BUSY)->status)
         return (int)session->options->conflict_status;
-    return exit_reason_row(reason)->status;
+    return exit_reason_status(reason);
 }
 
-void session_leave(struct session *session)
-{
-    password_helper_leave(&session->password_helper);
-    password_helper_leave(&session->sentinel_password_helper);
-}
-
-void session_hand_over(struct session *session)
+void session_quiet_helpers(const struct session *session)
 {
     password_helper_detach(&session->password_helper);
     password_helper_detach(&session->sentinel_password_helper);
-    session_leave(session);
+}
+
+void session_disown(struct session *session)
+{
+    password_helper_leave(&session->password_helper);
+    password_helper_leave(&session->sentinel_password_helper);
 }
 
 void session_close(struct session *session)
@@ -334,6 +508,9 @@ void session_close(struct session *session)
     password_helper_stop(&session->password_helper);
     password_helper_stop(&session->sentinel_password_helper);
     local_close(&session->local);
+    config_forget(session->token_from_file);
+    session->token_from_file = NULL;
+    session->token = NULL;
     free(session->keys_shown);
     session->keys_shown = NULL;
 }

@@ -303,12 +303,6 @@ static int detach(const struct renew_daemon_log *log)
     return 0;
 }
 
-static void detach_helpers(const struct session *session)
-{
-    password_helper_detach(&session->password_helper);
-    password_helper_detach(&session->sentinel_password_helper);
-}
-
 static _Noreturn void be_daemon(struct renewing *a, int fd)
 {
     enum renew_daemon_word word = RENEW_DAEMON_CANCEL;
@@ -322,7 +316,7 @@ static _Noreturn void be_daemon(struct renewing *a, int fd)
     heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
     close(fd);
     if (heard > 0 && word == RENEW_DAEMON_BEGIN) {
-        detach_helpers(a->session);
+        session_quiet_helpers(a->session);
         renew_until_end(a);
     }
     deadline_killer_drop(&a->killer);

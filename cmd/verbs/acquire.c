@@ -8,7 +8,7 @@
 
 #include "output/json.h"
 #include "output/outfile.h"
-#include "session/acquire_or_report.h"
+#include "session/session.h"
 #include "supervise/renew_daemon.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct acquire {
     struct bound bound;
     struct renew_daemon_log log;
     struct rlock_grant grant;
-    int64_t granted_ms;
+    int64_t granted_at_ms;
 };
 
 static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, const char *why,
@@ -45,7 +45,7 @@ static enum exit_reason wait_for_room(struct acquire *a)
     int64_t left_ms;
 
     while (watch[0].revents == 0) {
-        if (signals_end(&a->session.signals, &a->session.number))
+        if (signals_end(&a->session.signals, &a->session.interrupted_by))
             return REASON_INTERRUPTED;
         left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
         if (left_ms <= 0)
@@ -111,10 +111,9 @@ static enum exit_reason bind(struct acquire *a)
     char why[160];
     int failed;
 
-    a->session.pid = pid > 0 ? pid : getppid();
+    session_set_holder(&a->session, pid > 0 ? pid : getppid(), pid > 0);
     if (pid == 0)
         return REASON_GRANTED;
-    a->session.has_renewer = true;
     refusal = bound_refusal(pid);
     snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
              refusal != NULL ? refusal : "");
@@ -140,7 +139,7 @@ static enum exit_reason tell_and_stay(struct acquire *a)
     if (reason != REASON_GRANTED)
         renew_daemon_cancel(&daemon);
     else
-        session_leave(&a->session);
+        session_disown(&a->session);
     return reason;
 }
 
@@ -171,24 +170,17 @@ static void give_back(const struct acquire *a)
 static enum exit_reason acquire_all(struct acquire *a)
 {
     struct session *session = &a->session;
-    struct rlock_error err = {.status = RLOCK_OK};
-    int failed = signals_open(&session->signals);
-    enum exit_reason reason;
-    enum rlock_status st;
+    enum exit_reason reason = session_open_signals(session);
     char program[32];
 
-    if (failed)
-        return fault(a, REASON_SYSTEM, "signalfd", failed);
-    reason = bind(a);
+    if (reason == REASON_GRANTED)
+        reason = bind(a);
     if (reason != REASON_GRANTED)
         return reason;
-    bound_name(session->pid, program);
-    st = session_open(session, program, &err);
-    if (st == RLOCK_STOPPED)
-        return REASON_INTERRUPTED;
-    if (st != RLOCK_OK)
-        return session_give_up(session, &err);
-    reason = acquire_or_report(session, &a->grant, &a->granted_ms);
+    bound_name(session->holder_pid, program);
+    reason = session_open(session, program);
+    if (reason == REASON_GRANTED)
+        reason = session_acquire(session, NULL, &a->grant, &a->granted_at_ms);
     if (reason != REASON_GRANTED)
         return reason;
     reason = hand_out(a);
@@ -210,6 +202,6 @@ int cmd_acquire(const struct options *options)
         close(a.log.fd);
     session_close(&a.session);
     if (reason == REASON_INTERRUPTED)
-        signals_yield(a.session.number);
+        signals_yield(a.session.interrupted_by);
     return session_status(&a.session, reason);
 }

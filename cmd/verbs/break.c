@@ -75,7 +75,7 @@ static enum exit_reason hit(struct session *session, const struct target *target
         return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)
-        return session_give_up(session, &err);
+        return session_fault(session, &err);
     say(session,
         (struct message){.what = exit_reason_row(REASON_BUSY)->name,
                          .why = "it was not broken, as it has another holder by now"},
@@ -89,12 +89,12 @@ static enum exit_reason break_one(struct session *session)
     struct target target = {.seen = RLOCK_SEEN_FREE};
     struct rlock_visitor visitor = {.lock = aim, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = session_open(session, "rlock", &err);
+    enum exit_reason reason = session_open(session, "rlock");
 
-    if (st == RLOCK_OK)
-        st = rlock_inspect(session->lock, session->report.key, deadline, &visitor, &err);
-    if (st != RLOCK_OK)
-        return session_give_up(session, &err);
+    if (reason != REASON_GRANTED)
+        return reason;
+    if (rlock_inspect(session->lock, session->report.key, deadline, &visitor, &err) != RLOCK_OK)
+        return session_fault(session, &err);
     if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
         say(session, (struct message){.what = "free", .why = "there is nobody to take it from"},
             "");
@@ -124,5 +124,5 @@ int cmd_break(const struct options *options)
     else
         reason = break_one(&session);
     session_close(&session);
-    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
+    return exit_reason_status(reason);
 }

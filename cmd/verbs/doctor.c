@@ -105,15 +105,17 @@ static enum exit_reason examine(struct visit *visit)
     struct rlock_examiner examiner = {.see = see, .context = visit};
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = session_open(&visit->session, "rlock", &err);
+    enum exit_reason reason = session_open(&visit->session, "rlock");
+    enum rlock_status st;
     char why[260];
 
-    if (st == RLOCK_OK)
-        st = rlock_examine(visit->session.lock, key, deadline, &examiner, &err);
+    if (reason != REASON_GRANTED)
+        return reason;
+    st = rlock_examine(visit->session.lock, key, deadline, &examiner, &err);
     if (!outbuf_write(&visit->page)) /* also what was found until it failed */
         return report_fault(&visit->session.report, REASON_SYSTEM, "standard output", 0);
     if (st != RLOCK_OK)
-        return session_give_up(&visit->session, &err);
+        return session_fault(&visit->session, &err);
     if (visit->unsafe[0] == '\0')
         return REASON_GRANTED;
     snprintf(why, sizeof why, "locks are not safe here: %s", visit->unsafe);
@@ -133,5 +135,5 @@ int cmd_doctor(const struct options *options)
         reason = examine(&visit);
     outbuf_fini(&visit.page);
     session_close(&visit.session);
-    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
+    return exit_reason_status(reason);
 }

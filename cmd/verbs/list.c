@@ -100,33 +100,35 @@ static enum exit_reason print(struct listing *listing, const struct report *repo
     return good ? REASON_GRANTED : report_fault(report, REASON_SYSTEM, "standard output", 0);
 }
 
+static enum exit_reason list(struct listing *listing, const struct session *session)
+{
+    const struct options *options = listing->options;
+    bool is_one = options->n_urls <= 1;
+    struct rlock_visitor visitor = {.lock = is_one ? add_row : note_key, .context = listing};
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st = rlock_list(session->lock, options->argv[0], whenever, &visitor, &err);
+
+    if (st == RLOCK_OK && !is_one)
+        st = look_at_each(listing, session->lock, &err);
+    return st == RLOCK_OK ? print(listing, &session->report) : session_fault(session, &err);
+}
+
 int cmd_list(const struct options *options)
 {
     struct listing listing = {.options = options};
-    bool is_one = options->n_urls <= 1;
-    struct rlock_visitor visitor = {.lock = is_one ? add_row : note_key, .context = &listing};
-    struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason;
     struct session session;
-    enum rlock_status st;
 
     session_init(&session, options);
-    if (options->argv[0] != NULL && options->argv[1] != NULL) {
+    if (options->argv[0] != NULL && options->argv[1] != NULL)
         reason = report_fault(&session.report, REASON_USAGE, "one pattern is possible", 0);
-        return exit_reason_row(reason)->status;
-    }
-    st = session_open(&session, "rlock", &err);
-    if (st == RLOCK_OK)
-        st = rlock_list(session.lock, options->argv[0], whenever, &visitor, &err);
-    if (st == RLOCK_OK && !is_one)
-        st = look_at_each(&listing, session.lock, &err);
-    if (st == RLOCK_OK)
-        reason = print(&listing, &session.report);
     else
-        reason = session_give_up(&session, &err);
+        reason = session_open(&session, "rlock");
+    if (reason == REASON_GRANTED)
+        reason = list(&listing, &session);
     sorted_lines_fini(&listing.keys);
     sorted_lines_fini(&listing.rows);
     outbuf_fini(&listing.row);
     session_close(&session);
-    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
+    return exit_reason_status(reason);
 }

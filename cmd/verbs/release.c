@@ -2,34 +2,40 @@
 /* release: give a lock back by its token. */
 #include "cmd.h"
 
-#include "session/token.h"
+#include "session/session.h"
 
-static enum exit_reason release(const struct token *token)
+static enum exit_reason not_yours(const struct session *session, const char *why)
 {
-    const struct options *options = token->session.options;
+    return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
+}
+
+static enum exit_reason release(const struct session *session)
+{
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st =
-        rlock_release(token->session.lock, token_until(token), RLOCK_ENDS_FREE, 0, &err);
+        rlock_release(session->lock, session_deadline(session), RLOCK_ENDS_FREE, 0, &err);
 
-    if (st == RLOCK_GONE && options->quiet_if_gone)
+    if (st == RLOCK_GONE && session->options->quiet_if_gone)
         return REASON_GRANTED;
     if (st == RLOCK_GONE)
-        return token_not_yours(token, "it is gone: it was released before, or its ttl is over");
+        return not_yours(session, "it is gone: it was released before, or its ttl is over");
     if (st == RLOCK_LOST)
-        return token_not_yours(token, "it is held by another");
+        return not_yours(session, "it is held by another");
     if (st != RLOCK_OK)
-        return session_give_up(&token->session, &err);
-    report_say(&token->session.report, REPORT_STEP, (struct message){.what = "released"});
+        return session_fault(session, &err);
+    report_say(&session->report, REPORT_STEP, (struct message){.what = "released"});
     return REASON_GRANTED;
 }
 
 int cmd_release(const struct options *options)
 {
-    struct token token;
-    enum exit_reason reason = token_open(&token, options);
+    struct session session;
+    enum exit_reason reason;
 
+    session_init(&session, options);
+    reason = session_open_by_token(&session);
     if (reason == REASON_GRANTED)
-        reason = release(&token);
-    token_close(&token);
-    return session_status(&token.session, reason);
+        reason = release(&session);
+    session_close(&session);
+    return session_status(&session, reason);
 }

@@ -2,40 +2,41 @@
 /* renew: renew a lock by its token. */
 #include "cmd.h"
 
-#include "session/token.h"
+#include "session/session.h"
 
 #include <stdio.h>
 
-static enum exit_reason renew(const struct token *token)
+static enum exit_reason renew(const struct session *session)
 {
-    const struct options *options = token->session.options;
+    const struct options *options = session->options;
+    int64_t ttl_ms = options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms; /* 0: as granted */
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t expires_ms = 0;
     int64_t left_ms;
     char why[64];
     enum rlock_status st =
-        rlock_renew(token->session.lock, options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms,
-                    token_until(token), &expires_ms, &err);
+        rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
 
     if (st == RLOCK_LOST || st == RLOCK_RELEASED)
-        return token_not_yours(token, err.text);
+        return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
     if (st != RLOCK_OK)
-        return session_give_up(&token->session, &err);
+        return session_fault(session, &err);
     left_ms = expires_ms - rlock_clock_ms();
     snprintf(why, sizeof why, "for %lld.%01d s", (long long)(left_ms / 1000),
              (int)(left_ms % 1000 / 100));
-    report_say(&token->session.report, REPORT_STEP,
-               (struct message){.what = "renewed", .why = why});
+    report_say(&session->report, REPORT_STEP, (struct message){.what = "renewed", .why = why});
     return REASON_GRANTED;
 }
 
 int cmd_renew(const struct options *options)
 {
-    struct token token;
-    enum exit_reason reason = token_open(&token, options);
+    struct session session;
+    enum exit_reason reason;
 
+    session_init(&session, options);
+    reason = session_open_by_token(&session);
     if (reason == REASON_GRANTED)
-        reason = renew(&token);
-    token_close(&token);
-    return session_status(&token.session, reason);
+        reason = renew(&session);
+    session_close(&session);
+    return session_status(&session, reason);
 }

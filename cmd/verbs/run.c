@@ -4,7 +4,6 @@
 
 #include "output/outfile.h"
 #include "process/secret.h"
-#include "session/acquire_or_report.h"
 #include "session/environment.h"
 #include "session/session.h"
 #include "supervise/supervise.h"
@@ -24,7 +23,7 @@ struct run {
     const struct options *options;
     struct session session;
     struct rlock_grant grant;
-    int64_t granted_ms; /* 0: never */
+    int64_t granted_at_ms; /* 0: never */
     struct supervise_result held;
     char *keys;     /* NULL: no memory */
     char *shell[4]; /* the command, if it is one for a shell */
@@ -32,8 +31,7 @@ struct run {
     struct guard_client guard;
     bool has_prepared;
     bool has_waited;
-    bool has_warned;          /* that the lock which the environment speaks of is gone */
-    struct rlock_watch shown; /* who shows that we wait; the guard is prepared meanwhile */
+    bool has_warned; /* that the lock which the environment speaks of is gone */
 };
 
 static int status_of(const struct run *run, enum exit_reason reason)
@@ -64,8 +62,9 @@ static void write_report(const struct run *run, enum exit_reason reason)
     struct summary summary = {
         .reason = reason,
         .status = status_of(run, reason),
-        .waited_ms = (run->granted_ms > 0 ? run->granted_ms : now) - run->session.report.start_ms,
-        .held_ms = run->grant.fence != 0 ? now - run->granted_ms : 0,
+        .waited_ms =
+            (run->granted_at_ms > 0 ? run->granted_at_ms : now) - run->session.report.start_ms,
+        .held_ms = run->grant.fence != 0 ? now - run->granted_at_ms : 0,
         .renewals = run->held.renewals,
         .paused_ms = run->held.paused_ms,
         .fence = run->grant.fence,
@@ -82,7 +81,7 @@ static enum exit_reason run_command(struct run *run)
         .signals = &run->session.signals,
         .lock = run->session.lock,
         .grant = &run->grant,
-        .granted_ms = run->granted_ms,
+        .granted_ms = run->granted_at_ms,
         .has_waited = run->has_waited,
         .local = &run->session.local,
         .guard = &run->guard,
@@ -199,26 +198,19 @@ static void warn_of_grant(struct run *run)
 }
 
 /* Who is far from its turn needs no guard yet. */
-static void see(void *context, const struct rlock_obstacle *obstacle)
+static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
 
-    run->has_waited = run->has_waited || obstacle != NULL;
-    if (obstacle != NULL && obstacle->key < run->options->n_keys)
+    if (obstacle == NULL)
+        return;
+    run->has_waited = true;
+    if (obstacle->key < run->options->n_keys)
         warn_of_stale(run, obstacle->key);
-    if (run->shown.see != NULL)
-        run->shown.see(run->shown.context, obstacle);
-    if (obstacle != NULL && obstacle->is_next)
+    if (obstacle->is_next)
         get_ready(run);
-    else if (obstacle != NULL)
+    else
         guard_client_reap(&run->guard);
-}
-
-static void warn(void *context, const char *text)
-{
-    struct run *run = context;
-
-    run->shown.warn(run->shown.context, text);
 }
 
 /* ---- from the beginning ---- */
@@ -240,7 +232,7 @@ static void end_alike(const struct run *run, enum exit_reason reason)
     int status = run->held.status;
 
     if (reason == REASON_INTERRUPTED)
-        signals_yield(run->session.number);
+        signals_yield(run->session.interrupted_by);
     if (reason == REASON_GRANTED && WIFSIGNALED(status) &&
         WTERMSIG(status) == run->held.from_terminal)
         signals_yield(run->held.from_terminal);
@@ -257,34 +249,24 @@ static bool is_under_any(void)
 
 static enum exit_reason run_all(struct run *run)
 {
+    const struct session_hooks hooks = {
+        .blocked = blocked, .asked = prepare, .unreached = unreached, .context = run};
     struct session *session = &run->session;
-    struct rlock_error err = {.status = RLOCK_OK};
-    int failed = signals_open(&session->signals);
-    enum rlock_status st;
-    enum exit_reason reason;
+    enum exit_reason reason = session_open_signals(session);
     char *program;
 
-    if (failed)
-        return report_fault(&session->report, REASON_SYSTEM, "signalfd", failed);
-    run->shown = session->watch;
-    session->watch = (struct rlock_watch){.see = see,
-                                          .asked = prepare,
-                                          .warn = warn,
-                                          .unreached = unreached,
-                                          .context = run,
-                                          .every_ms = run->shown.every_ms};
+    if (reason != REASON_GRANTED)
+        return reason;
     program = program_name(run->options);
-    st = session_open(session, program, &err);
+    reason = session_open(session, program);
     free(program);
-    if (st == RLOCK_STOPPED)
-        return REASON_INTERRUPTED;
-    if (st != RLOCK_OK)
-        return session_give_up(session, &err);
+    if (reason != REASON_GRANTED)
+        return reason;
     plan_ward(run);
     if (run->options->nested && !is_under_any())
         return report_fault(&session->report, REASON_LOST,
                             "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
-    reason = acquire_or_report(session, &run->grant, &run->granted_ms);
+    reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);
     if (reason == REASON_GRANTED) {
         warn_of_grant(run);
         return run_command(run);
@@ -301,10 +283,12 @@ int cmd_run(const struct options *options)
     session_init(&run.session, options);
     reason = run_all(&run);
     if (reason == REASON_INTERRUPTED && run.held.interrupted_by != 0)
-        run.session.number = run.held.interrupted_by;
+        run.session.interrupted_by = run.held.interrupted_by;
     write_report(&run, reason);
-    if (run.held.is_releasing) /* the processes that look passwords up serve that one now */
-        session_hand_over(&run.session);
+    if (run.held.is_releasing) { /* another process of ours uses the password helpers now */
+        session_quiet_helpers(&run.session);
+        session_disown(&run.session);
+    }
     session_close(&run.session);
     free(run.keys);
     end_alike(&run, reason);

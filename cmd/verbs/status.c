@@ -109,7 +109,7 @@ static enum exit_reason tell_once(struct looking *looking)
     struct rlock_error err = {.status = RLOCK_OK};
 
     if (look(looking, &err) != RLOCK_OK)
-        return session_give_up(&looking->session, &err);
+        return session_fault(&looking->session, &err);
     if (!outbuf_write(&looking->page))
         return no_output(looking);
     return looking->any_taken ? REASON_BUSY : REASON_GRANTED;
@@ -183,9 +183,9 @@ static enum exit_reason watch(struct looking *looking)
             if (!tell_change(looking, &before))
                 reason = no_output(looking);
         } else if (!has_told || exit_reason_of(st) != REASON_UNREACHABLE) {
-            reason = session_give_up(&looking->session, &err);
+            reason = session_fault(&looking->session, &err);
         } else if (!is_away) {
-            session_give_up(&looking->session, &err);
+            session_fault(&looking->session, &err);
             is_away = true;
         }
     } while (reason == REASON_GRANTED && pause_watching());
@@ -196,19 +196,17 @@ static enum exit_reason watch(struct looking *looking)
 int cmd_status(const struct options *options)
 {
     struct looking looking = {.wants_free = options->n_keys > 0};
-    struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason;
 
     session_init(&looking.session, options);
     terminal_look(&looking.terminal);
     looking.shown.as_json = options->json != 0;
     looking.shown.terminal = &looking.terminal;
-    if (session_open(&looking.session, "rlock", &err) != RLOCK_OK)
-        reason = session_give_up(&looking.session, &err);
-    else
+    reason = session_open(&looking.session, "rlock");
+    if (reason == REASON_GRANTED)
         reason = options->watch ? watch(&looking) : tell_once(&looking);
     show_fini(&looking.shown);
     outbuf_fini(&looking.page);
     session_close(&looking.session);
-    return reason == REASON_GRANTED ? 0 : exit_reason_row(reason)->status;
+    return exit_reason_status(reason);
 }

@@ -85,14 +85,13 @@ static void test_any_width(void)
 static void told(char *text, size_t room, struct progress *progress,
                  const struct rlock_obstacle *obstacle)
 {
-    struct rlock_watch watch = progress_watch(progress);
     int before = dup(STDERR_FILENO);
     int ends[2];
     ssize_t n = 0;
 
     if (pipe(ends) == 0) {
         dup2(ends[1], STDERR_FILENO);
-        watch.see(watch.context, obstacle);
+        progress_show(progress, obstacle);
         dup2(before, STDERR_FILENO);
         close(ends[1]);
         n = read(ends[0], text, room - 1);
@@ -182,7 +181,7 @@ static void test_messages(void)
     progress.say_ms = rlock_clock_ms();
     told(text, sizeof text, &progress, &obstacle);
     ok(strstr(text, "\"event\":\"waiting\"") != NULL, "but then");
-    is_int(progress_watch(&progress).every_ms, 0, "it takes no ticks");
+    is_int(progress_every_ms(&progress), 0, "it takes no ticks");
 }
 
 int main(void)
