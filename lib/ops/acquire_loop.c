@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "ops/replicas.h"
 #include "ops/watch.h"
-#include "quorum/round.h"
+#include "quorum/broadcast.h"
 
 #include <stdio.h>
 
@@ -350,7 +350,7 @@ enum rlock_status wait_release(struct quorum *quorum, const struct owner *owner,
         st = quorum_release(quorum, owner, deadline, err);
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_done)
             return RLOCK_OK;
-        may_be_done = may_be_done || round_unanswered(quorum);
+        may_be_done = may_be_done || broadcast_is_unanswered(quorum);
     } while ((may_pass(quorum, st) || may_relog(quorum, st)) &&
              clock_sleep(deadline_in(deadline, retry_ms(++failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));

@@ -15,7 +15,7 @@
 #include "lock/keys.h"
 #include "lock/scripts.h"
 #include "lock/view.h"
-#include "quorum/round.h"
+#include "quorum/broadcast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +210,7 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
         begin(&request, SCRIPT_BREAK, &keys);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
-        if (st >= RLOCK_E_USAGE && round_unanswered(quorum))
+        if (st >= RLOCK_E_USAGE && broadcast_is_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
     keys_fini(&keys);

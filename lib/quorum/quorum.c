@@ -14,7 +14,7 @@
  * them would hold up all others. Whoever finds a majority free has the lock.
  *
  * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first
- * round; of one member it is the single-instance algorithm.
+ * broadcast; of one member it is the single-instance algorithm.
  */
 #include "quorum/quorum.h"
 
@@ -22,8 +22,7 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "lock/timing.h"
-#include "quorum/round.h"
-#include "quorum/tally.h"
+#include "quorum/broadcast.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,9 +31,9 @@
 #define CONFIRM_TRIES 5 /* where others are granted it at the same time, as by shared locks */
 #define REPAIR_SPARE 4  /* of a lease, the part that must be left to put it back anywhere */
 
-static bool is_reached(const struct tally *tally, const struct quorum *quorum)
+static bool is_reached(const struct votes *votes, const struct quorum *quorum)
 {
-    return tally->n_granted >= quorum->need;
+    return votes->n_granted >= quorum->need;
 }
 
 static int64_t acquire_reply_ms(const struct rlock_timing *timing)
@@ -50,53 +49,53 @@ void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
 /* ---- acquire ---- */
 
 static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
-                                    const struct tally *tally, int64_t reply_ms,
+                                    const struct votes *votes, int64_t reply_ms,
                                     struct rlock_grant *grant)
 {
-    owner_take_grant(owner, &tally->granted, tally->fence);
+    owner_take_grant(owner, &votes->granted, votes->fence);
     timing_shorten(&quorum->timing, owner_granted_ttl_ms(owner));
-    *grant = (struct rlock_grant){.sent_ms = tally->sent_ms,
-                                  .expires_ms = timing_end(&quorum->timing, tally->sent_ms),
-                                  .fence = tally->fence,
+    *grant = (struct rlock_grant){.sent_ms = votes->sent_ms,
+                                  .expires_ms = timing_end(&quorum->timing, votes->sent_ms),
+                                  .fence = votes->fence,
                                   .slot = owner->slot,
                                   .is_parent = !owner_has_own_lock(owner),
                                   .has_parent = owner_has_parent_lock(owner),
                                   .parent_keys = owner_parent_keys(owner),
                                   .timing = quorum->timing};
     memcpy(grant->token, owner_held_token(owner), sizeof grant->token);
-    /* were we stopped meanwhile? Then too little of the lease is left, and we ask again */
-    return rlock_clock_ms() > tally->sent_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
+    /* were we stopped meanwhile? Then too little of the lease is left: ask again */
+    return rlock_clock_ms() > votes->sent_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
 }
 
-/* The second round. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
+/* The second one. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
-                                 struct tally *tally, struct rlock_deadline deadline)
+                                 struct votes *votes, struct rlock_deadline deadline)
 {
-    struct round round = {.owner = owner,
-                          .ask = requests_confirm,
-                          .read = answer_read_confirmation,
-                          .needs_memory = true,
-                          .is_quick = true};
-    struct tally noted;
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = requests_confirm,
+                                  .read = answer_read_confirmation,
+                                  .needs_memory = true,
+                                  .is_quick = true};
+    struct votes noted;
     enum rlock_status st;
     int tries;
 
-    if (tally->same_fence == quorum->n || !owner_has_own_lock(owner))
+    if (votes->same_fence == quorum->n || !owner_has_own_lock(owner))
         return RLOCK_OK;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
-        round.fence = tally->fence;
-        round.reply_ms = tally->sent_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
-        if (round.reply_ms <= 0)
+        broadcast.fence = votes->fence;
+        broadcast.reply_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
+        if (broadcast.reply_ms <= 0)
             return RLOCK_PENDING;
-        st = round_run(quorum, &round, deadline_in(deadline, round.reply_ms));
+        st = broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms));
         if (st != RLOCK_OK)
             return st;
-        st = tally_count(&noted, quorum, answer_read_confirmation, NULL);
+        st = votes_count(&noted, quorum, answer_read_confirmation, NULL);
         if (st != RLOCK_OK || is_reached(&noted, quorum))
             return st;
         if (noted.late == 0)
             return RLOCK_PENDING;
-        tally->fence = noted.fence; /* that is the greatest of those it would have to pass */
+        votes->fence = noted.fence; /* that is the greatest of those it would have to pass */
     }
     return RLOCK_PENDING;
 }
@@ -104,71 +103,71 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 static void undo(struct quorum *quorum, const struct owner *owner, unsigned granted_by,
                  requests_build *ask)
 {
-    struct round round = {.owner = owner,
-                          .ask = ask,
-                          .enough = 1,
-                          .skip = ~granted_by,
-                          .reply_ms = quorum->timing.reply_ms};
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = ask,
+                                  .enough = 1,
+                                  .skip = ~granted_by,
+                                  .reply_ms = quorum->timing.reply_ms};
 
     if (granted_by != 0)
-        round_run(quorum, &round,
-                  deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, round.reply_ms));
+        broadcast_run(quorum, &broadcast,
+                      deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, broadcast.reply_ms));
 }
 
 /* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
-static void take_back(struct quorum *quorum, const struct owner *owner, const struct round *of,
+static void take_back(struct quorum *quorum, const struct owner *owner, const struct broadcast *of,
                       unsigned granted_by)
 {
-    round_drop(quorum, of);
+    broadcast_abandon(quorum, of);
     undo(quorum, owner, granted_by, requests_undo);
 }
 
 /* Too few members remember for long enough who has it. */
-static enum rlock_status too_young(struct quorum *quorum, const struct tally *tally,
+static enum rlock_status too_young(struct quorum *quorum, const struct votes *votes,
                                    struct rlock_obstacle *obstacle, struct rlock_error *err)
 {
     quorum->recently_restarted = true;
-    *obstacle = (struct rlock_obstacle){.left_ms = tally->young_ms, .seen_ms = rlock_clock_ms()};
+    *obstacle = (struct rlock_obstacle){.left_ms = votes->young_ms, .seen_ms = rlock_clock_ms()};
     snprintf(obstacle->holder, sizeof obstacle->holder,
              "%zu of %zu servers that were restarted, and may have forgotten who holds it",
-             tally->young, quorum->n);
+             votes->young, quorum->n);
     return err_set(err, RLOCK_E_NO_QUORUM, 0,
                    "%zu of %zu members were restarted, and may have forgotten who holds it: they "
                    "count again in %lld.%01d s",
-                   tally->young, quorum->n, (long long)(tally->young_ms / 1000),
-                   (int)(tally->young_ms % 1000 / 100));
+                   votes->young, quorum->n, (long long)(votes->young_ms / 1000),
+                   (int)(votes->young_ms % 1000 / 100));
 }
 
 /* How the members are to be understood where no majority granted. */
 static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
-                                    const struct tally *tally, struct rlock_obstacle *obstacle,
+                                    const struct votes *votes, struct rlock_obstacle *obstacle,
                                     int64_t *block_ms, struct rlock_error *err)
 {
-    size_t unknown = quorum->n - tally->n_granted - tally->held - tally->young - tally->late;
+    size_t unknown = quorum->n - votes->n_granted - votes->held - votes->young - votes->late;
 
-    if (tally->superseded > 0)
+    if (votes->superseded > 0)
         return RLOCK_SUPERSEDED;
-    if (tally->other_mode > 0)
+    if (votes->other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
-    if (owner->only_parents && tally->gone > quorum->n - quorum->need)
+    if (owner->only_parents && votes->gone > quorum->n - quorum->need)
         return RLOCK_LOST;
-    if (tally->done > 0) {
-        *obstacle = tally->held_by.obstacle;
+    if (votes->done > 0) {
+        *obstacle = votes->held_by.obstacle;
         return RLOCK_DONE;
     }
-    if (tally->held > 0 && tally->ticket > owner->ticket)
-        owner_set_ticket(owner, tally->ticket);
-    if (tally->held > 0 && tally->same_owner + unknown >= quorum->need) {
-        *obstacle = tally->held_by.obstacle;
+    if (votes->held > 0 && votes->ticket > owner->ticket)
+        owner_set_ticket(owner, votes->ticket);
+    if (votes->held > 0 && votes->same_owner + unknown >= quorum->need) {
+        *obstacle = votes->held_by.obstacle;
         obstacle->seen_ms = rlock_clock_ms();
-        *block_ms = tally->held_by.block_ms;
+        *block_ms = votes->held_by.block_ms;
         return RLOCK_BUSY;
     }
-    if (tally->n_granted + tally->young >= quorum->need)
-        return too_young(quorum, tally, obstacle, err);
+    if (votes->n_granted + votes->young >= quorum->need)
+        return too_young(quorum, votes, obstacle, err);
     /* others want it as well, and nobody has it */
-    return tally->late + tally->held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+    return votes->late + votes->held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
 }
 
 static void warn_of(const struct quorum *quorum, const struct answer *stranger)
@@ -192,39 +191,39 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err)
 {
-    struct round round = {.owner = owner,
-                          .ask = requests_acquire,
-                          .read = answer_read_grant,
-                          .reply_ms = acquire_reply_ms(&quorum->timing),
-                          .undo = true,
-                          .needs_memory = true,
-                          .is_told = true};
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = requests_acquire,
+                                  .read = answer_read_grant,
+                                  .reply_ms = acquire_reply_ms(&quorum->timing),
+                                  .undo = true,
+                                  .needs_memory = true,
+                                  .is_told = true};
     enum rlock_status stopped;
     enum rlock_status st;
-    struct tally tally;
+    struct votes votes;
 
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
-    stopped = round_run(quorum, &round, deadline);
-    st = tally_count(&tally, quorum, answer_read_grant, err);
-    warn_of(quorum, &tally.stranger);
-    quorum->in_doubt = quorum->in_doubt || round_unanswered(quorum) || st != RLOCK_OK;
-    if (st == RLOCK_OK && is_reached(&tally, quorum)) {
-        owner_take_grant(owner, &tally.granted, tally.fence);
-        st = stopped == RLOCK_OK ? confirm(quorum, owner, &tally, deadline) : stopped;
+    stopped = broadcast_run(quorum, &broadcast, deadline);
+    st = votes_count(&votes, quorum, answer_read_grant, err);
+    warn_of(quorum, &votes.stranger);
+    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(quorum) || st != RLOCK_OK;
+    if (st == RLOCK_OK && is_reached(&votes, quorum)) {
+        owner_take_grant(owner, &votes.granted, votes.fence);
+        st = stopped == RLOCK_OK ? confirm(quorum, owner, &votes, deadline) : stopped;
         if (st == RLOCK_PENDING)
-            take_back(quorum, owner, &round, tally.granted_by);
+            take_back(quorum, owner, &broadcast, votes.granted_by);
         if (st == RLOCK_OK)
-            undo(quorum, owner, tally.inconsistent, requests_undo);
+            undo(quorum, owner, votes.inconsistent, requests_undo);
         if (st == RLOCK_OK)
-            st = take_grant(quorum, owner, &tally, round.reply_ms, grant);
+            st = take_grant(quorum, owner, &votes, broadcast.reply_ms, grant);
         quorum->in_doubt = st != RLOCK_OK;
         return st;
     }
     if (stopped != RLOCK_OK || st != RLOCK_OK)
         return stopped != RLOCK_OK ? stopped : st;
-    take_back(quorum, owner, &round, tally.granted_by);
-    return understand(quorum, owner, &tally, obstacle, block_ms, err);
+    take_back(quorum, owner, &broadcast, votes.granted_by);
+    return understand(quorum, owner, &votes, obstacle, block_ms, err);
 }
 
 void quorum_requeue(struct quorum *quorum, const struct owner *owner)
@@ -268,18 +267,18 @@ static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    struct round round = {.owner = owner,
-                          .ask = requests_wait,
-                          .enough = 1,
-                          .block_ms = owner_block_ms(owner, *block_ms),
-                          .reply_ms = acquire_reply_ms(&quorum->timing)};
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = requests_wait,
+                                  .enough = 1,
+                                  .block_ms = owner_block_ms(owner, *block_ms),
+                                  .reply_ms = acquire_reply_ms(&quorum->timing)};
     struct clocks before;
     enum rlock_status st;
     size_t i;
 
     note_clocks(&before, quorum);
-    st = round_run(quorum, &round, deadline);
-    round_drop(quorum, &round);
+    st = broadcast_run(quorum, &broadcast, deadline);
+    broadcast_abandon(quorum, &broadcast);
     keep_clocks(&before, quorum);
     if (st == RLOCK_STOPPED)
         return st;
@@ -306,35 +305,35 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
                    struct rlock_deadline deadline)
 {
     struct owner again = owner_for_repair(owner);
-    struct round round = {.owner = &again,
-                          .ask = requests_acquire,
-                          .read = answer_read_grant,
-                          .enough = 1,
-                          .skip = ~gone_from,
-                          .reply_ms = quorum->timing.reply_ms,
-                          .undo = true};
+    struct broadcast broadcast = {.owner = &again,
+                                  .ask = requests_acquire,
+                                  .read = answer_read_grant,
+                                  .enough = 1,
+                                  .skip = ~gone_from,
+                                  .reply_ms = quorum->timing.reply_ms,
+                                  .undo = true};
     size_t i;
 
     if (gone_from == 0 || owner->is_adopted || owner_has_parent_lock(owner))
         return;
     for (i = 0; i < quorum->n; i++)
         if (!quorum->member[i].knows_clock)
-            round.skip |= 1U << i;
-    round_run(quorum, &round, deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
-    round_drop(quorum, &round);
+            broadcast.skip |= 1U << i;
+    broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
+    broadcast_abandon(quorum, &broadcast);
 }
 
-static enum rlock_status not_renewed(const struct quorum *quorum, const struct tally *tally,
+static enum rlock_status not_renewed(const struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
     size_t most = quorum->n - quorum->need;
 
-    if (tally->released > most)
+    if (votes->released > most)
         return err_set(err, RLOCK_RELEASED, 0, "it was released");
-    if (tally->held + tally->gone + tally->released <= most)
-        return tally->late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
-    if (tally->held > 0)
-        return err_set(err, RLOCK_LOST, 0, "it is held by %s", tally->held_by.obstacle.holder);
+    if (votes->held + votes->gone + votes->released <= most)
+        return votes->late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+    if (votes->held > 0)
+        return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by.obstacle.holder);
     return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
 }
 
@@ -342,43 +341,43 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err)
 {
-    struct round round = {.owner = owner,
-                          .ask = requests_renew,
-                          .read = answer_read_renewal,
-                          .reply_ms = quorum->timing.reply_ms};
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = requests_renew,
+                                  .read = answer_read_renewal,
+                                  .reply_ms = quorum->timing.reply_ms};
     enum rlock_status stopped =
-        round_run(quorum, &round, deadline_in(deadline, quorum->timing.reply_ms));
+        broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
     struct rlock_timing timing = quorum->timing;
-    struct tally tally;
-    enum rlock_status st = tally_count(&tally, quorum, answer_read_renewal, err);
+    struct votes votes;
+    enum rlock_status st = votes_count(&votes, quorum, answer_read_renewal, err);
 
     if (st != RLOCK_OK)
         return st;
-    if (is_reached(&tally, quorum)) {
-        if (owner->is_adopted && tally.left_ms > 0)
-            timing.ttl_ms = tally.left_ms;
-        *expires_ms = timing_end(&timing, tally.sent_ms);
-        *restored = tally.restored > 0;
+    if (is_reached(&votes, quorum)) {
+        if (owner->is_adopted && votes.left_ms > 0)
+            timing.ttl_ms = votes.left_ms;
+        *expires_ms = timing_end(&timing, votes.sent_ms);
+        *restored = votes.restored > 0;
         if (stopped == RLOCK_OK)
-            repair(quorum, owner, tally.gone_from, deadline);
+            repair(quorum, owner, votes.gone_from, deadline);
         return RLOCK_OK;
     }
-    return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &tally, err);
+    return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &votes, err);
 }
 
 void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline)
 {
-    struct round round = {
+    struct broadcast broadcast = {
         .looks = true, .enough = quorum->n, .reply_ms = quorum->timing.reply_ms, .skip = ~0U};
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
         if (member_may_look(&quorum->member[i]))
-            round.skip &= ~(1U << i);
-    if (round.skip == ~0U)
+            broadcast.skip &= ~(1U << i);
+    if (broadcast.skip == ~0U)
         return;
-    (void)!round_run(quorum, &round, deadline_in(deadline, round.reply_ms));
-    round_drop(quorum, &round);
+    (void)!broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms));
+    broadcast_abandon(quorum, &broadcast);
 }
 
 /* ---- release ---- */
@@ -387,26 +386,26 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
                                    requests_build *ask, struct rlock_deadline deadline,
                                    struct rlock_error *err)
 {
-    struct round round = {.owner = owner,
-                          .ask = ask,
-                          .read = answer_read_release,
-                          .reply_ms = quorum->timing.reply_ms,
-                          .supersedes_pending = true};
+    struct broadcast broadcast = {.owner = owner,
+                                  .ask = ask,
+                                  .read = answer_read_release,
+                                  .reply_ms = quorum->timing.reply_ms,
+                                  .supersedes_pending = true};
     enum rlock_status stopped =
-        round_run(quorum, &round, deadline_in(deadline, quorum->timing.reply_ms));
-    struct tally tally;
-    enum rlock_status st = tally_count(&tally, quorum, answer_read_release, err);
+        broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
+    struct votes votes;
+    enum rlock_status st = votes_count(&votes, quorum, answer_read_release, err);
 
-    quorum->is_passed_on = st == RLOCK_OK && tally.granted.is_passed_on;
-    if (st != RLOCK_OK || is_reached(&tally, quorum))
+    quorum->is_passed_on = st == RLOCK_OK && votes.granted.is_passed_on;
+    if (st != RLOCK_OK || is_reached(&votes, quorum))
         return st;
     if (stopped == RLOCK_STOPPED)
         return stopped;
-    if (tally.n_granted + tally.held + tally.gone < quorum->need)
+    if (votes.n_granted + votes.held + votes.gone < quorum->need)
         return members_fault(quorum, err);
-    if (tally.held + tally.gone <= quorum->n - quorum->need)
+    if (votes.held + votes.gone <= quorum->n - quorum->need)
         return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
-    return tally.held > 0 ? RLOCK_LOST : RLOCK_GONE;
+    return votes.held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
@@ -434,11 +433,11 @@ enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request 
                                     int64_t block_ms, struct rlock_deadline deadline,
                                     const struct resp_value **reply, struct rlock_error *err)
 {
-    struct round round = {.request = request,
-                          .enough = block_ms > 0 ? quorum->n : 0,
-                          .block_ms = block_ms,
-                          .reply_ms = quorum->timing.reply_ms};
-    enum rlock_status st = round_run(quorum, &round, deadline);
+    struct broadcast broadcast = {.request = request,
+                                  .enough = block_ms > 0 ? quorum->n : 0,
+                                  .block_ms = block_ms,
+                                  .reply_ms = quorum->timing.reply_ms};
+    enum rlock_status st = broadcast_run(quorum, &broadcast, deadline);
     size_t answered = 0;
     size_t i;
 
