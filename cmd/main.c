@@ -7,7 +7,7 @@
 #include "session/environment.h"
 
 #include <fcntl.h>
-#include <rlock.h>
+#include <rlock_admin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* api: the calls of rlock.h over the layers below. */
+/* api: the calls of rlock.h and rlock_admin.h over the layers below. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "doctor/doctor.h"
 #include "ops/acquire_loop.h"
 #include "ops/inspect.h"
 #include "ops/renewer.h"
+#include "rlock_admin.h"
 #include "wire/tls.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@ struct rlock {
     struct quorum quorum;
     struct renewer renewer;
     struct rlock_grant grant;
-    struct rlock_watch watch;
+    struct rlock_observer observer;
+    struct rlock_hooks hooks;
     char *password;
     char *sentinel_password;
 };
@@ -24,6 +26,35 @@ struct rlock {
 const char *rlock_built_with(void)
 {
     return resp_built_with(tls_is_built());
+}
+
+const char *rlock_status_text(enum rlock_status status)
+{
+    static const char *const texts[] = {
+        [RLOCK_OK] = "done",
+        [RLOCK_BUSY] = "somebody else holds the lock",
+        [RLOCK_TIMEOUT] = "the lock was not had in time",
+        [RLOCK_STOPPED] = "the call was stopped",
+        [RLOCK_LOST] = "the lease has ended, and another owner has the lock",
+        [RLOCK_GONE] = "the lease is not on the server",
+        [RLOCK_RELEASED] = "the lease was released by its token",
+        [RLOCK_SUPERSEDED] = "a newer waiter came",
+        [RLOCK_DONE] = "the work was done already",
+        [RLOCK_E_USAGE] = "a value is outside its range",
+        [RLOCK_E_CONFIG] = "an address, a file or a certificate can't be right",
+        [RLOCK_E_UNREACHABLE] = "the server doesn't answer",
+        [RLOCK_E_PROTOCOL] = "the answer is not one of Redis",
+        [RLOCK_E_SERVER] = "the server can't serve now",
+        [RLOCK_E_UNSUPPORTED] = "the server can't do what was asked",
+        [RLOCK_E_REFUSED] = "the server refused",
+        [RLOCK_E_NO_QUORUM] = "too few servers granted the lock",
+        [RLOCK_E_REPLICAS] = "too few replicas had the grant in time",
+        [RLOCK_E_MEMORY] = "no memory",
+        [RLOCK_E_SYSTEM] = "a system call failed",
+    };
+    const char *text = status < sizeof texts / sizeof texts[0] ? texts[status] : NULL;
+
+    return text != NULL ? text : "unknown status";
 }
 
 static void clear(char *password)
@@ -67,7 +98,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
 
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    l->watch = config->watch;
+    l->observer = config->observer;
     st = keep_passwords(l, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
         st = owner_open(&l->owner, config, err);
@@ -82,6 +113,11 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     return st;
 }
 
+void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)
+{
+    lock->hooks = *hooks;
+}
+
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,
                                 struct rlock_error *err)
@@ -89,7 +125,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = wait_acquire(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen, lock->watch, err);
+    st = wait_acquire(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen, &lock->observer,
+                      &lock->hooks, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)

@@ -40,7 +40,6 @@ enum exit_reason exit_reason_of(enum rlock_status status)
         return REASON_GRANTED;
     case RLOCK_BUSY:
         return REASON_BUSY;
-    case RLOCK_PENDING:
     case RLOCK_TIMEOUT:
         return REASON_TIMEOUT;
     case RLOCK_STOPPED:

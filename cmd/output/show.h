@@ -6,7 +6,7 @@
 #include "output/outbuf.h"
 #include "output/terminal.h"
 
-#include <rlock.h>
+#include <rlock_admin.h>
 
 /* One lock with those who wait for it, as it is put together. Zero is the beginning. */
 struct shown {

@@ -30,6 +30,7 @@
  */
 #include "session/local.h"
 
+#include "base/err.h"
 #include "session/localdir.h"
 #include "session/localserver.h"
 

@@ -26,6 +26,7 @@
  */
 #include "session/localdir.h"
 
+#include "base/err.h"
 #include "process/user.h"
 
 #include <dirent.h>

@@ -301,8 +301,6 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
         return RLOCK_OK;
     }
     secret_is_known(false);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return RLOCK_PENDING;
     if (n <= 0)
         return gone(err);
     *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_LOGIN};

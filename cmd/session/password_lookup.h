@@ -3,7 +3,7 @@
 #ifndef PASSWORD_LOOKUP_H
 #define PASSWORD_LOOKUP_H
 
-#include <rlock.h>
+#include <rlock_admin.h>
 #include <sys/types.h>
 
 /* Where the password is, as the first line. Strings are borrowed during the start. */

@@ -123,14 +123,20 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent(environ);
     struct utsname host;
     enum rlock_status st;
+    const struct rlock_hooks hooks = {
+        .on_sent = asked, .on_unreachable = unreached, .context = session};
+    const struct rlock_password_source password_source =
+        password_helper_source(&session->password_helper);
+    const struct rlock_password_source sentinel_password_source =
+        password_helper_source(&session->sentinel_password_helper);
     struct rlock_config config = {
         .urls = is_local ? &local_url : (const char *const *)credentials->url,
         .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
-        .password_source = password_helper_source(&session->password_helper),
+        .password_source = &password_source,
         .sentinel_user = options->sentinel_user,
         .sentinel_password = credentials->sentinel_password,
-        .sentinel_password_source = password_helper_source(&session->sentinel_password_helper),
+        .sentinel_password_source = &sentinel_password_source,
         .tls_ca = options->tls_ca,
         .tls_name = options->tls_name,
         .tls_cert = options->tls_cert,
@@ -142,7 +148,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,
-        .parent = parent.token,
+        .parent_tokens = parent.token,
         .n_parents = parent.n,
         .only_parents = options->nested != 0 && !has_token,
         .token = session->token,
@@ -156,15 +162,15 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
         .queue = (enum rlock_queue)options->queue,
-        .watch = {.see = blocked,
-                  .asked = asked,
-                  .warn = warn,
-                  .unreached = unreached,
-                  .context = session,
-                  .every_ms = progress_every_ms(&session->progress)},
+        .observer = {.on_blocked = blocked,
+                     .on_warning = warn,
+                     .context = session,
+                     .every_ms = progress_every_ms(&session->progress)},
     };
 
     st = rlock_open(&session->lock, &config, err);
+    if (st == RLOCK_OK)
+        rlock_set_hooks(session->lock, &hooks);
     parent_fini(&parent);
     return st;
 }
@@ -318,7 +324,7 @@ enum exit_reason session_open(struct session *session, const char *program)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)
         return REASON_INTERRUPTED;
-    if (st == RLOCK_LOST) /* of the token it is known without asking that it is no lease */
+    if (st == RLOCK_E_USAGE && err.reason == RLOCK_REASON_TOKEN) /* known without asking */
         return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
     return session_fault(session, &err);
 }
@@ -441,7 +447,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
         return report_busy(session, exit_reason_of(st), &obstacle);
     if (st == RLOCK_DONE)
         return report_done(session, &obstacle);
-    if (st == RLOCK_LOST)
+    if (st == RLOCK_GONE)
         return report_fault(&session->report, REASON_LOST,
                             "no outer lock holds it, as --nested wants: the lock of RLOCK_TOKEN is "
                             "gone, or another one",

@@ -20,6 +20,8 @@
 #include "session/local.h"
 #include "session/password_lookup.h"
 
+#include <rlock_admin.h>
+
 /* What a verb does besides while the lock is waited for; each may be NULL. None of them blocks. */
 struct session_hooks {
     /* The lock is not free: the obstacle is what stands in the way. NULL: the wait has ended. */

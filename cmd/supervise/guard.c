@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <rlock_admin.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -5,7 +5,7 @@
 #include "output/terminal.h"
 #include "session/session.h"
 
-#include <rlock.h>
+#include <rlock_admin.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ static enum exit_reason hit(struct session *session, const struct target *target
         say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
         return REASON_GRANTED;
     }
-    if (st == RLOCK_LOST) {
+    if (st == RLOCK_GONE) {
         say(session, (struct message){.what = "free", .why = "it has been given back meanwhile"},
             "");
         return REASON_GRANTED;
@@ -87,7 +87,7 @@ static enum exit_reason break_one(struct session *session)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct target target = {.seen = RLOCK_SEEN_FREE};
-    struct rlock_visitor visitor = {.lock = aim, .context = &target};
+    struct rlock_visitor visitor = {.on_lock = aim, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open(session, "rlock");
 

@@ -102,7 +102,7 @@ static enum exit_reason examine(struct visit *visit)
 {
     const struct options *options = visit->session.options;
     const char *key = options->n_keys > 0 ? options->keys[0] : NULL;
-    struct rlock_examiner examiner = {.see = see, .context = visit};
+    struct rlock_examiner examiner = {.on_finding = see, .context = visit};
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open(&visit->session, "rlock");

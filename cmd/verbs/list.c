@@ -45,7 +45,7 @@ static void add_taken(void *context, const struct rlock_view *view)
 static enum rlock_status look_at_each(struct listing *listing, struct rlock *lock,
                                       struct rlock_error *err)
 {
-    struct rlock_visitor visitor = {.lock = add_taken, .context = listing};
+    struct rlock_visitor visitor = {.on_lock = add_taken, .context = listing};
     enum rlock_status st = RLOCK_OK;
     size_t i;
 
@@ -104,7 +104,7 @@ static enum exit_reason list(struct listing *listing, const struct session *sess
 {
     const struct options *options = listing->options;
     bool is_one = options->n_urls <= 1;
-    struct rlock_visitor visitor = {.lock = is_one ? add_row : note_key, .context = listing};
+    struct rlock_visitor visitor = {.on_lock = is_one ? add_row : note_key, .context = listing};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st = rlock_list(session->lock, options->argv[0], whenever, &visitor, &err);
 

@@ -17,7 +17,7 @@ static enum exit_reason renew(const struct session *session)
     enum rlock_status st =
         rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
 
-    if (st == RLOCK_LOST || st == RLOCK_RELEASED)
+    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
         return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
     if (st != RLOCK_OK)
         return session_fault(session, &err);

@@ -45,7 +45,8 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
 
 static enum rlock_status look_at(struct looking *looking, const char *key, struct rlock_error *err)
 {
-    struct rlock_visitor visitor = {.lock = see_lock, .waiter = see_waiter, .context = looking};
+    struct rlock_visitor visitor = {
+        .on_lock = see_lock, .on_waiter = see_waiter, .context = looking};
     enum rlock_status st;
 
     looking->session.report.key = key;
@@ -64,7 +65,7 @@ static void note_key(void *rows, const struct rlock_view *view)
 static enum rlock_status look_at_all(struct looking *looking, struct rlock_error *err)
 {
     struct sorted_lines rows = {.line = NULL};
-    struct rlock_visitor visitor = {.lock = note_key, .context = &rows};
+    struct rlock_visitor visitor = {.on_lock = note_key, .context = &rows};
     enum rlock_status st = rlock_list(looking->session.lock, NULL, whenever, &visitor, err);
     size_t i;
 

@@ -6,6 +6,12 @@
 #include "rlock.h"
 
 /*
+ * Between the functions of the library: not finished yet, call again. Never returned by a call of
+ * rlock.h, whose enum leaves this value out.
+ */
+#define RLOCK_PENDING ((enum rlock_status)1)
+
+/*
  * err_set: write a fault where the fact is known, and return its status, so
  * that `return err_set(...)` is the whole of failing. `sys` is an errno, whose
  * text is appended, or 0. `err` may be NULL.

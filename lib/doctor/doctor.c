@@ -361,7 +361,7 @@ static enum rlock_status tell_locks(struct probe *probe)
 {
     struct rlock_deadline deadline = deadline_in(probe->deadline, LIST_MS);
     struct odd_locks inconsistent = {.n = 0};
-    struct rlock_visitor visitor = {.lock = look_at_lock, .context = &inconsistent};
+    struct rlock_visitor visitor = {.on_lock = look_at_lock, .context = &inconsistent};
     enum rlock_status st = inspect_list(&probe->one, NULL, deadline, &visitor, &probe->err);
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
@@ -445,7 +445,7 @@ static void tell_together(const struct probe *probe, const struct quorum *quorum
         "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
         n_there, quorum->n, quorum->need, young, quorum->list);
     finding.found = found;
-    probe->examiner->see(probe->examiner->context, &finding);
+    probe->examiner->on_finding(probe->examiner->context, &finding);
 }
 
 /* What the members are together; a server that stands alone is told of already. */

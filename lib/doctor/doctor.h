@@ -4,6 +4,7 @@
 #define DOCTOR_H
 
 #include "quorum/quorum.h"
+#include "rlock_admin.h"
 
 /* doctor_examine: rlock_examine(). */
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key,

@@ -28,7 +28,7 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
     va_end(args);
     err_printable(found);
     finding.found = found;
-    probe->examiner->see(probe->examiner->context, &finding);
+    probe->examiner->on_finding(probe->examiner->context, &finding);
 }
 
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)

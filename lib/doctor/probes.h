@@ -4,6 +4,7 @@
 #define PROBES_H
 
 #include "quorum/quorum.h"
+#include "rlock_admin.h"
 
 struct probe {
     const struct rlock_examiner *examiner;

@@ -3,7 +3,7 @@
 #ifndef HOLDER_INFO_H
 #define HOLDER_INFO_H
 
-#include "rlock.h"
+#include "rlock_admin.h"
 
 #include <stdbool.h>
 

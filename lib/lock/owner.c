@@ -48,9 +48,13 @@ static enum rlock_status set_token(struct owner *owner, const struct rlock_confi
 {
     if (config->token == NULL)
         return random_token(owner->token, err);
-    if (!is_token(config->token))
-        return err_set(err, RLOCK_LOST, 0, "no lock has such a token: it is %d hexadecimal digits",
-                       RLOCK_TOKEN_BYTES);
+    if (!is_token(config->token)) {
+        err_set(err, RLOCK_E_USAGE, 0, "no lock has such a token: it is %d hexadecimal digits",
+                RLOCK_TOKEN_BYTES);
+        if (err != NULL)
+            err->reason = RLOCK_REASON_TOKEN;
+        return RLOCK_E_USAGE;
+    }
     memcpy(owner->token, config->token, sizeof owner->token);
     owner->is_adopted = true;
     return RLOCK_OK;
@@ -68,8 +72,9 @@ static enum rlock_status copy_parents(struct owner *owner, const struct rlock_co
     if (owner->parent == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     for (i = 0; i < config->n_parents && i < RLOCK_PARENTS_MAX; i++)
-        if (is_token(config->parent[i]))
-            memcpy(owner->parent[owner->n_parents++], config->parent[i], sizeof *owner->parent);
+        if (is_token(config->parent_tokens[i]))
+            memcpy(owner->parent[owner->n_parents++], config->parent_tokens[i],
+                   sizeof *owner->parent);
     return RLOCK_OK;
 }
 

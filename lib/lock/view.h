@@ -3,6 +3,7 @@
 #ifndef VIEW_H
 #define VIEW_H
 
+#include "rlock_admin.h"
 #include "wire/resp.h"
 
 #define VIEW_HOLDERS_MAX 20 /* shown of one lock, as in shared/view.lua */

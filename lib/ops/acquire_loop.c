@@ -312,10 +312,11 @@ static void take_back(struct quorum *quorum, const struct owner *owner, enum rlo
 
 enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_grant *grant,
-                               struct rlock_obstacle *obstacle, struct rlock_watch watch,
-                               struct rlock_error *err)
+                               struct rlock_obstacle *obstacle,
+                               const struct rlock_observer *observer,
+                               const struct rlock_hooks *hooks, struct rlock_error *err)
 {
-    struct watch told = {.by = watch};
+    struct watch told = {.by = *observer, .hooks = *hooks};
     struct asking asking = {.quorum = quorum,
                             .told = &told,
                             .owner = owner,

@@ -8,8 +8,9 @@
 /* wait_acquire: rlock_acquire(). */
 enum rlock_status wait_acquire(struct quorum *quorum, struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_grant *grant,
-                               struct rlock_obstacle *obstacle, struct rlock_watch watch,
-                               struct rlock_error *err);
+                               struct rlock_obstacle *obstacle,
+                               const struct rlock_observer *observer,
+                               const struct rlock_hooks *hooks, struct rlock_error *err);
 
 /* wait_release: rlock_release(). */
 enum rlock_status wait_release(struct quorum *quorum, const struct owner *owner,

@@ -53,14 +53,14 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
     for (i = 4; i + 1 < resp_array_count(reply); i += 2) {
         ticket = resp_string(resp_array_at(reply, i), &n);
         card = resp_string(resp_array_at(reply, i + 1), &n);
-        if (ticket == NULL || card == NULL || visitor->waiter == NULL)
+        if (ticket == NULL || card == NULL || visitor->on_waiter == NULL)
             continue;
         holder_info_read(card, &waiter);
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
         if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
         view_set_length(&waiter, now_ms);
-        visitor->waiter(visitor->context, &waiter);
+        visitor->on_waiter(visitor->context, &waiter);
     }
 }
 
@@ -129,8 +129,8 @@ static enum rlock_status show_lock(const struct resp_value *reply, const char *k
     if (view.name == NULL)
         return unexpected(err);
     st = view_read(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
-    if (st == RLOCK_OK && visitor->lock != NULL)
-        visitor->lock(visitor->context, &view);
+    if (st == RLOCK_OK && visitor->on_lock != NULL)
+        visitor->on_lock(visitor->context, &view);
     return st;
 }
 
@@ -194,7 +194,7 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
     }
     if (others >= quorum->need)
         return RLOCK_BUSY;
-    return broken > 0 ? RLOCK_OK : RLOCK_LOST;
+    return broken > 0 ? RLOCK_OK : RLOCK_GONE;
 }
 
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
@@ -237,8 +237,8 @@ static enum rlock_status show_page(const struct resp_value *reply,
             return unexpected(err);
         st = view_read(resp_array_at(row, 1), now_ms, &view, holders, err);
         if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
-            visitor->lock != NULL)
-            visitor->lock(visitor->context, &view);
+            visitor->on_lock != NULL)
+            visitor->on_lock(visitor->context, &view);
     }
     return st;
 }

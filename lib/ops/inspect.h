@@ -4,6 +4,7 @@
 #define INSPECT_H
 
 #include "quorum/quorum.h"
+#include "rlock_admin.h"
 
 /* inspect_lock: rlock_inspect(). */
 enum rlock_status inspect_lock(struct quorum *quorum, const char *key,

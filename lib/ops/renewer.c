@@ -90,8 +90,9 @@ static void *keep(void *arg)
             next = deadline_at(stop, next_renewal(renewer));
             continue;
         }
-        if (st == RLOCK_LOST || st == RLOCK_RELEASED) {
-            tell(renewer, st == RLOCK_LOST ? RLOCK_KEPT_LOST : RLOCK_KEPT_RELEASED, 0, err.text);
+        if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
+            tell(renewer, st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST, 0,
+                 err.text);
             break;
         }
         if (st != RLOCK_PENDING && !told)

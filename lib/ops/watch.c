@@ -15,31 +15,31 @@ static int64_t next_ms(const struct watch *watch)
 
 void watch_see(struct watch *watch, const struct rlock_obstacle *obstacle)
 {
-    if (watch == NULL || watch->by.see == NULL)
+    if (watch == NULL || watch->by.on_blocked == NULL)
         return;
     watch->obstacle = obstacle;
-    watch->by.see(watch->by.context, obstacle);
+    watch->by.on_blocked(watch->by.context, obstacle);
     watch->next_ms = next_ms(watch);
 }
 
 void watch_asked(const struct watch *watch)
 {
-    if (watch != NULL && watch->by.asked != NULL)
-        watch->by.asked(watch->by.context);
+    if (watch != NULL && watch->hooks.on_sent != NULL)
+        watch->hooks.on_sent(watch->hooks.context);
 }
 
 void watch_unreached(const struct watch *watch)
 {
-    if (watch != NULL && watch->by.unreached != NULL)
-        watch->by.unreached(watch->by.context);
+    if (watch != NULL && watch->hooks.on_unreachable != NULL)
+        watch->hooks.on_unreachable(watch->hooks.context);
 }
 
 void watch_warn(struct watch *watch, const char *text)
 {
-    if (watch == NULL || watch->by.warn == NULL || watch->has_warned)
+    if (watch == NULL || watch->by.on_warning == NULL || watch->has_warned)
         return;
     watch->has_warned = true;
-    watch->by.warn(watch->by.context, text);
+    watch->by.on_warning(watch->by.context, text);
 }
 
 void watch_tick(struct watch *watch)

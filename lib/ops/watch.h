@@ -4,9 +4,11 @@
 #define WATCH_H
 
 #include "quorum/quorum.h"
+#include "rlock_admin.h"
 
 struct watch {
-    struct rlock_watch by;
+    struct rlock_observer by;
+    struct rlock_hooks hooks;
     const struct rlock_obstacle *obstacle; /* borrowed; NULL: nothing was seen yet */
     int64_t next_ms;                       /* when to tell again; RLOCK_NEVER: after a look only */
     bool has_warned;

@@ -151,7 +151,7 @@ static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
     if (owner->only_parents && votes->gone > quorum->n - quorum->need)
-        return RLOCK_LOST;
+        return RLOCK_GONE;
     if (votes->done > 0) {
         *obstacle = votes->held_by.obstacle;
         return RLOCK_DONE;
@@ -334,7 +334,7 @@ static enum rlock_status not_renewed(const struct quorum *quorum, const struct v
         return votes->late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
     if (votes->held > 0)
         return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by.obstacle.holder);
-    return err_set(err, RLOCK_LOST, 0, "it is gone from the server");
+    return err_set(err, RLOCK_GONE, 0, "it is gone from the server");
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,

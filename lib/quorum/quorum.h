@@ -39,7 +39,8 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
 
 /*
  * quorum_renew: ask once. RLOCK_OK (`*expires_ms`, `*restored`), RLOCK_LOST (err
- * says to whom), RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a fault.
+ * says to whom), RLOCK_GONE, RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING (ask again at once) or a
+ * fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,

@@ -5,13 +5,16 @@
 #include "base/clock.h"
 #include "base/err.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-void password_source_init(struct password_source *source, struct rlock_password_source callbacks,
-                          int64_t lookup_ms)
+void password_source_init(struct password_source *source,
+                          const struct rlock_password_source *callbacks, int64_t lookup_ms)
 {
-    *source = (struct password_source){.callbacks = callbacks, .lookup_ms = lookup_ms, .fd = -1};
+    *source = (struct password_source){.lookup_ms = lookup_ms, .fd = -1};
+    if (callbacks != NULL)
+        source->callbacks = *callbacks;
 }
 
 bool password_source_is_set(const struct password_source *source)
@@ -60,6 +63,11 @@ void password_source_abandon(struct password_source *source)
     tell_forgotten(source);
 }
 
+static bool is_readable(int fd)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
+}
+
 /* The end of a lookup. */
 static void hear(struct password_source *source)
 {
@@ -70,8 +78,7 @@ static void hear(struct password_source *source)
     else
         source->found = source->callbacks.take(source->callbacks.context, text,
                                                RLOCK_PASSWORD_MAX + 1, &source->err);
-    if (source->found != RLOCK_PENDING)
-        source->fd = -1;
+    source->fd = -1;
     if (source->found == RLOCK_OK && (source->password = strdup(text)) == NULL)
         source->found = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     if (text != NULL)
@@ -84,7 +91,7 @@ enum rlock_status password_source_take(struct password_source *source, char **pa
 {
     enum rlock_status st;
 
-    if (source->found == RLOCK_PENDING)
+    if (source->found == RLOCK_PENDING && is_readable(source->fd))
         hear(source);
     st = source->found;
     if (st == RLOCK_PENDING)

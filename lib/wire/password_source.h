@@ -3,7 +3,8 @@
 #ifndef PASSWORD_SOURCE_H
 #define PASSWORD_SOURCE_H
 
-#include "rlock.h"
+#include "base/err.h"
+#include "rlock_admin.h"
 
 #include <stdbool.h>
 
@@ -22,8 +23,9 @@ struct password_source {
     size_t n_lent;                          /* copies that connections have */
 };
 
-void password_source_init(struct password_source *source, struct rlock_password_source callbacks,
-                          int64_t lookup_ms);
+/* password_source_init: the callbacks are copied; NULL: nothing is looked up. */
+void password_source_init(struct password_source *source,
+                          const struct rlock_password_source *callbacks, int64_t lookup_ms);
 void password_source_fini(struct password_source *source);
 
 /* password_source_is_set: may the next lookup find another password than the last? NULL: no. */

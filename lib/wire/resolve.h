@@ -3,7 +3,7 @@
 #ifndef RESOLVE_H
 #define RESOLVE_H
 
-#include "rlock.h"
+#include "base/err.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
 #ifndef RESP_H
 #define RESP_H
 
-#include "rlock.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 

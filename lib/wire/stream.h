@@ -3,7 +3,7 @@
 #ifndef STREAM_H
 #define STREAM_H
 
-#include "rlock.h"
+#include "base/err.h"
 
 struct stream {
     int fd; /* non-blocking, close on exec; -1: none */

@@ -325,20 +325,43 @@ named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
     assert_eq "$output" ""
 }
 
-public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT/lib/rlock.h"; }
+public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
 described_names() {
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[on] \(rlock_[a-z_]*\).*/\1/p' \
         "$ROOT/man/rlock.3"
 }
-public_values() { grep -oE '^    RLOCK_[A-Z_]+' "$ROOT/lib/rlock.h" | tr -d ' '; }
+public_values() { grep -ohE '^    RLOCK_[A-Z_]+' "$ROOT"/lib/rlock{,_admin}.h | tr -d ' '; }
 described_values() {
     grep -oE 'RLOCK_[A-Z_]+' "$ROOT/man/rlock.3" |
-        grep -vxF "$(sed -n 's/^#define \(RLOCK_[A-Z_]*\).*/\1/p' "$ROOT/lib/rlock.h")"
+        grep -vxF "$(sed -n 's/^#define \(RLOCK_[A-Z_]*\).*/\1/p' "$ROOT"/lib/rlock{,_admin}.h)"
 }
 
-@test "manual: rlock(3) describes the functions and statuses of the header, and nothing else" {
+@test "manual: rlock(3) describes the functions and statuses of the headers, and nothing else" {
     agree public_names described_names
     agree public_values described_values
+}
+
+# The structs without their comments, one member a line.
+members_of_structs() {
+    tr '\n' ' ' | sed -E 's,/\*([^*]|\*[^/])*\*/,,g; s/  */ /g' |
+        grep -oE 'struct rlock_[a-z_]+ \{[^}]*\}' | sed 's/; /;\n/g'
+}
+header_structs() { cat "$ROOT"/lib/rlock{,_admin}.h | members_of_structs; }
+manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
+
+@test "manual: rlock(3) has the structs of the headers, member by member" {
+    agree header_structs manual_structs
+}
+
+@test "manual: the example of rlock(3) can be compiled" {
+    need cc
+    {
+        printf '#include <err.h>\n#include <rlock.h>\nvoid work(int64_t, uint64_t);\n'
+        printf 'void example(void);\nvoid example(void) {\n'
+        MAN=$ROOT/man/rlock.3 section EXAMPLES | sed '/^\.[BE]d/d'
+        echo '}'
+    } >"$DIR/example.c"
+    run -0 cc -Wall -Wextra -Werror -fsyntax-only -I"$ROOT/lib" "$DIR/example.c"
 }
 
 acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }

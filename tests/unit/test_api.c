@@ -4,7 +4,7 @@
 #include "tap.h"
 
 #include <dirent.h>
-#include <rlock.h>
+#include <rlock_admin.h>
 
 static const char *const the_key = "k";
 
@@ -256,7 +256,7 @@ static void test_renew(void)
         int64_t left_ms; /* at the most */
     } rows[] = {{RENEWED, RLOCK_OK, 988},
                 {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
-                {GONE, RLOCK_LOST, 0},
+                {GONE, RLOCK_GONE, 0},
                 {LOST_TO, RLOCK_LOST, 0},
                 {"*2\r\n:-5\r\n:1700000000000\r\n", RLOCK_RELEASED, 0},
                 {LOADING, RLOCK_E_SERVER, 0},
@@ -290,14 +290,32 @@ static void test_tokens(void)
                                       "0123456789ABCDEF0123456789ABCDEF"};
     const char *url = "redis://127.0.0.1:1";
     struct rlock_config config = config_for(&url);
+    struct rlock_error err = {.text = ""};
     struct rlock *lock = NULL;
     size_t i;
 
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         config.token = bad[i];
-        okf(rlock_open(&lock, &config, NULL) == RLOCK_LOST && lock == NULL, "no token: \"%s\"",
-            bad[i]);
+        okf(rlock_open(&lock, &config, &err) == RLOCK_E_USAGE && lock == NULL &&
+                err.reason == RLOCK_REASON_TOKEN,
+            "no token: \"%s\"", bad[i]);
     }
+}
+
+/* Each status has words of its own, also the last one, and no other number has any. */
+static void test_status_texts(void)
+{
+    const char *unknown = rlock_status_text((enum rlock_status)(RLOCK_E_SYSTEM + 1));
+    int i;
+    int j;
+
+    for (i = RLOCK_OK; i <= RLOCK_E_SYSTEM; i++)
+        for (j = RLOCK_BUSY; j < i; j++)
+            okf(strcmp(rlock_status_text((enum rlock_status)i),
+                       rlock_status_text((enum rlock_status)j)) != 0,
+                "statuses %d and %d differ in words", i, j);
+    is_str(rlock_status_text((enum rlock_status)1), unknown, "that of the library inside has none");
+    is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock", "busy");
 }
 
 /* What looks like a grant and isn't: the number that nobody else has is missing. */
@@ -356,6 +374,7 @@ int main(void)
     test_release();
     test_renew();
     test_tokens();
+    test_status_texts();
     test_malformed_grants();
     test_absurd_answers();
     return done_testing();

@@ -186,14 +186,14 @@ static enum rlock_status look_up(const struct password_place *place, int patienc
     char *const nothing[] = {NULL};
     struct password_helper helper;
     struct rlock_password_source source;
-    enum rlock_status st = RLOCK_PENDING;
+    enum rlock_status st = RLOCK_TIMEOUT;
     struct pollfd answer = {.events = POLLIN};
 
     if (password_helper_start(&helper, place, nothing) != 0)
         return RLOCK_E_SYSTEM;
     source = password_helper_source(&helper);
     answer.fd = source.ask(source.context, rlock_clock_ms() + patience_ms, err);
-    while (st == RLOCK_PENDING && poll(&answer, 1, 20000) > 0)
+    if (poll(&answer, 1, 20000) > 0)
         st = source.take(source.context, found, RLOCK_PASSWORD_MAX + 1, err);
     if (st == RLOCK_OK)
         source.forgotten(source.context);

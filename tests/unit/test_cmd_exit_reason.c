@@ -22,7 +22,6 @@ static const struct {
     enum exit_reason reason;
 } meanings[] = {
     {RLOCK_OK, REASON_GRANTED},
-    {RLOCK_PENDING, REASON_TIMEOUT},
     {RLOCK_BUSY, REASON_BUSY},
     {RLOCK_TIMEOUT, REASON_TIMEOUT},
     {RLOCK_STOPPED, REASON_INTERRUPTED},
@@ -63,10 +62,11 @@ int main(void)
             if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
                 okf(false, "%s is a name for one verdict alone", row->name);
     }
-    is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM + 1,
+    /* 1 is no status of rlock.h */
+    is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM,
            "every status of the library has a verdict");
     for (i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
-        okf(meanings[i].status == (enum rlock_status)i &&
+        okf(meanings[i].status == (enum rlock_status)(i > 0 ? i + 1 : 0) &&
                 exit_reason_of(meanings[i].status) == meanings[i].reason,
             "status %zu is %s", i, exit_reason_row(meanings[i].reason)->name);
     return done_testing();

@@ -3,7 +3,7 @@
 #include "server.h"
 #include "tap.h"
 
-#include <rlock.h>
+#include <rlock_admin.h>
 
 #define NOW "*2\r\n$10\r\n1700000000\r\n$6\r\n000001\r\n"
 #define INFO(text) "$" text

@@ -3,7 +3,7 @@
 #include "server.h"
 #include "tap.h"
 
-#include <rlock.h>
+#include <rlock_admin.h>
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define NOW ":1700000005000\r\n"
@@ -131,7 +131,7 @@ static void test_break(void)
 
     is_int(survey(BREAK, ANSWERS(":1\r\n"), &seen), RLOCK_OK, "broken");
     is_int(survey(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY, "another's by now");
-    is_int(survey(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_LOST, "gone by now");
+    is_int(survey(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE, "gone by now");
     is_int(survey(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL, "nonsense");
     is_int(survey(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE, "no answer");
 }

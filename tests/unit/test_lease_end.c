@@ -195,7 +195,7 @@ static void test_nested(void)
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    config.parent = &parent;
+    config.parent_tokens = &parent;
     config.n_parents = 1;
     if (!open_one(&one, config))
         return;

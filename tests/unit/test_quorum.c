@@ -76,7 +76,7 @@ static const struct {
     {ACQUIRE, "nonsense\r\n", RLOCK_E_PROTOCOL, "not the protocol", false, true},
     {RENEW, RENEWED, RLOCK_OK, "", false, false},
     {RENEW, RESTORED, RLOCK_OK, "", false, false},
-    {RENEW, GONE, RLOCK_LOST, "it is gone from the server", false, false},
+    {RENEW, GONE, RLOCK_GONE, "it is gone from the server", false, false},
     {RENEW, LOST_TO, RLOCK_LOST, "it is held by another program (\"foreign\")", false, false},
     {RENEW, "*2\r\n:-5\r\n:1\r\n", RLOCK_RELEASED, "it was released", false, false},
     {RENEW, LATE, RLOCK_PENDING, "", false, false},

@@ -173,7 +173,7 @@ static void test_several(void)
                                   .n_keys = 2,
                                   .mode = RLOCK_SHARED,
                                   .unless_done = true,
-                                  .parent = (const char *const[]){"no token", parent},
+                                  .parent_tokens = (const char *const[]){"no token", parent},
                                   .n_parents = 2,
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};

@@ -15,7 +15,7 @@ static void count(void *context, const struct rlock_obstacle *obstacle)
 static void test_nobody(void)
 {
     const struct rlock_obstacle obstacle = {.left_ms = 1};
-    struct watch watch = {.by = {.see = NULL, .every_ms = 1}};
+    struct watch watch = {.by = {.on_blocked = NULL, .every_ms = 1}};
 
     watch_see(NULL, &obstacle);
     watch_tick(NULL);
@@ -29,7 +29,7 @@ static void test_ticks(void)
 {
     const struct rlock_obstacle obstacle = {.left_ms = 1};
     int counts[2] = {0, 0};
-    struct watch watch = {.by = {.see = count, .context = counts, .every_ms = FAR_MS}};
+    struct watch watch = {.by = {.on_blocked = count, .context = counts, .every_ms = FAR_MS}};
     int64_t now = rlock_clock_ms();
 
     watch_tick(&watch);
@@ -57,7 +57,7 @@ static void test_looks_only(void)
 {
     const struct rlock_obstacle obstacle = {.left_ms = 1};
     int counts[2] = {0, 0};
-    struct watch watch = {.by = {.see = count, .context = counts}};
+    struct watch watch = {.by = {.on_blocked = count, .context = counts}};
 
     watch_see(&watch, &obstacle);
     watch_tick(&watch);
