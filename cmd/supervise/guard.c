@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard: inside the guard process: the command, its tree, their deadlines.
+ * guard: ends the command and everything it started before its lease ends.
  *
- * The guard is the command's parent and the subreaper of all that comes of it.
- * It has no network, and from the start of the command on allocates nothing
- * and waits in one poll for its children, its timer and the program's word. It
- * ends the tree by itself when the lease's end comes near or the program is
- * gone, so that a program that hangs, is stopped or is killed can't keep a lost
- * lock alive.
+ * Why a process of its own: the program may hang, be stopped or be killed. The guard has its own
+ * copy of the lease's end and its own timer, so that none of these lets the command run on after
+ * another host got the lock.
  *
- * Where the tree is to be frozen instead, that has to be done and checked by
- * the time of KILL, else it is killed after all. What is frozen never runs
- * again without a lease: whoever wants its end, it ends by KILL.
+ * The guard is the command's parent, and the subreaper of all processes that come of the command.
+ * The guard has no network, allocates nothing after the start of the command, and waits in one
+ * poll for its children, its timer and the program's messages. What to do is decided by
+ * guard_state.c; this file does it.
  */
 #include "supervise/guard.h"
 
@@ -20,6 +18,7 @@
 #include "process/timer.h"
 #include "supervise/bound.h"
 #include "supervise/freeze.h"
+#include "supervise/guard_state.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -35,41 +34,41 @@
 extern char **environ;
 
 #define REAPED_AT_ONCE 64
-#define AGAIN_MS 5           /* for those that were forked while the others were frozen */
+#define AGAIN_MS 5           /* between two tries of a call that failed */
 #define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
-#define KILL_AT_ONCE_MS 20   /* without a look at what the program says */
-#define KILL_FAST_MS 2000    /* what lives after so long of KILL can't be ended, or not yet */
+#define KILL_AT_ONCE_MS 20   /* of sending KILL without a look at what the program says */
 #define HEARD_WITHIN_MS 1000
+
+/* What is known of the program, at the other end of the socket. */
+enum program_link {
+    PROGRAM_IS_HEARD,
+    PROGRAM_IS_UNHEARD, /* the socket failed last time, but the program lives: ask again soon */
+    PROGRAM_IS_GONE
+};
+
+/* A process that may not be signalled, of which the program or the user was told. */
+struct refused {
+    pid_t pid;     /* 0: none */
+    bool was_kill; /* told when it came to KILL, and not only for TERM */
+};
 
 struct guard {
     const struct guard_plan *plan;
+    struct guard_machine machine;
     pid_t program;
-    struct proctree *tree;
-    int fd;
+    enum program_link link;
+    int fd;       /* the socket to the program */
     int children; /* signalfd: SIGCHLD */
     int timer;
-    int failed;                     /* the errno of what it can't do without; 0: none */
+    int failed;                     /* the errno of what the guard can't do without; 0: none */
     struct environment environment; /* the command's */
-    pid_t command;
-    int64_t started_ms;
-    int status;
-    bool has_ended; /* the command */
-    bool childless;
-    bool has_more; /* of them there is news that was not yet looked at */
-    struct deadlines lease;
-    int64_t grace_ms;
-    int64_t kill_ms;   /* of an end that is not the lease's; RLOCK_NEVER: none is wanted */
-    int64_t killed_ms; /* since when; 0: it isn't */
-    bool is_termed;
-    bool by_lease;
-    bool is_alone;           /* the program is gone */
-    bool is_deaf;            /* the socket failed last time, and the program isn't gone */
-    bool is_frozen;          /* or is being frozen */
-    int64_t frozen_since_ms; /* since when all of it is, as the program is told; 0: it isn't */
-    bool is_in_doubt;        /* one of it has ended since it was looked at */
-    int refused;             /* the errno of one that can't be frozen; 0: none */
-    pid_t refused_pid;       /* one that can't be ended, as was told; 0: none */
-    bool refused_kill;
+    struct proctree *tree;
+    pid_t command;      /* 0: it was not started, or it has ended and was reaped */
+    int64_t started_ms; /* when the command was */
+    int status;         /* the command's, once it was reaped */
+    bool has_unreaped;  /* reap() stopped at its limit */
+    int freeze_failed;  /* the errno of a thread that can't be frozen; 0: none */
+    struct refused told_refused;
 };
 
 static void tell(const struct guard *guard, struct guard_news news)
@@ -77,7 +76,13 @@ static void tell(const struct guard *guard, struct guard_news news)
     (void)!send(guard->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* ---- who can't be ended ---- */
+static void tell_paused(const struct guard *guard)
+{
+    tell(guard, (struct guard_news){.says = GUARD_PAUSED,
+                                    .frozen_since_ms = guard->machine.frozen_since_ms});
+}
+
+/* ---- a process that can't be ended ---- */
 
 void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 {
@@ -90,78 +95,109 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
                (struct message){.what = "can't be ended", .why = why, .hint = hint});
 }
 
-/* Once for each; and once more when it comes to KILL, as the program waits for no end then. */
+/* Once for TERM and once for KILL: after a KILL that fails the program waits for no end. */
 static void tell_refused(struct guard *guard, bool was_kill)
 {
     pid_t pid = guard->tree->refused;
+    struct refused *told = &guard->told_refused;
 
-    if (pid == 0 || (pid == guard->refused_pid && was_kill == guard->refused_kill))
+    if (pid == 0 || (pid == told->pid && was_kill == told->was_kill))
         return;
-    guard->refused_pid = pid;
-    guard->refused_kill = was_kill;
-    if (guard->is_alone)
+    *told = (struct refused){.pid = pid, .was_kill = was_kill};
+    if (guard->link == PROGRAM_IS_GONE)
         guard_say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
     else
         tell(guard, (struct guard_news){.says = GUARD_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
-/* ---- what must end ---- */
+/* ---- what guard_state.c decides on ---- */
 
-/* Everything below us; without /proc it is the command that is known. */
-static void signal_tree(const struct guard *guard, int number)
+static void perform(struct guard *guard, unsigned actions);
+
+static void handle(struct guard *guard, enum guard_event event)
 {
-    if (proctree_signal(guard->tree, number) == 0 && !guard->has_ended)
-        kill(guard->command, number);
+    perform(guard, guard_state_handle(&guard->machine, event,
+                                      (struct guard_input){.now_ms = rlock_clock_ms()}));
 }
 
-static void term(struct guard *guard)
+/* Without /proc the command is the only process of the tree that is known. */
+static void send_term(struct guard *guard)
 {
-    if (guard->is_termed)
-        return;
-    guard->is_termed = true;
-    if (proctree_term(guard->tree) == 0 && !guard->has_ended)
+    if (proctree_term(guard->tree) == 0 && guard->command != 0)
         kill(guard->command, SIGTERM);
     tell_refused(guard, false);
 }
 
-static void end_by(struct guard *guard, int64_t kill_ms)
-{
-    if (guard->is_frozen)
-        kill_ms = 0; /* TERM would be no use to it */
-    if (kill_ms < guard->kill_ms)
-        guard->kill_ms = kill_ms;
-    term(guard);
-}
-
-static bool must_drain(const struct guard *guard)
-{
-    return guard->plan->wait_all || guard->is_termed || guard->is_alone;
-}
-
-static bool is_done(const struct guard *guard)
-{
-    return guard->has_ended && (guard->childless || !must_drain(guard));
-}
-
-/* A child of ours, the command or an orphan of its tree. */
 static void note_end(pid_t pid, int status, void *context)
 {
     struct guard *guard = context;
 
-    guard->is_in_doubt = true;
     if (pid != guard->command)
         return;
     guard->status = status;
-    guard->has_ended = true;
+    guard->command = 0;
+}
+
+static void send_kill(struct guard *guard)
+{
+    if (guard->command != 0)
+        kill(guard->command, SIGKILL); /* without /proc it is all that is known */
+    proctree_kill(guard->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, guard);
+    tell_refused(guard, true);
+}
+
+static void freeze(struct guard *guard)
+{
+    int failed;
+
+    if (freeze_tree(guard->tree, &failed))
+        handle(guard, EVENT_TREE_STOPPED);
+    else if (failed != 0)
+        guard->freeze_failed = failed;
+}
+
+/* In the order of enum guard_action, without DO_PASS_SIGNAL, which needs the signal. */
+static void perform(struct guard *guard, unsigned actions)
+{
+    if (actions & DO_ANSWER_AGREED)
+        tell(guard, (struct guard_news){.says = GUARD_AGREES, .lease = guard->machine.lease});
+    if (actions & DO_ANSWER_PAUSED)
+        tell_paused(guard);
+    if (actions & DO_THAW)
+        freeze_release(guard->tree, guard->machine.lease.term_ms);
+    if (actions & DO_LET_GO)
+        freeze_end(guard->tree);
+    if (actions & DO_TERM)
+        send_term(guard);
+    if (actions & DO_FREEZE)
+        freeze(guard);
+    if (actions & DO_KILL)
+        send_kill(guard);
+}
+
+/* ---- the children ---- */
+
+/* Asked to stop while the tree was being frozen, and stopped only after the tree was let go. */
+static void release_late(struct guard *guard, pid_t pid)
+{
+    if (!guard_state_is_held(&guard->machine))
+        freeze_release_one(pid, guard->machine.lease.term_ms);
+}
+
+static void note_command_end(struct guard *guard)
+{
+    handle(guard, WIFSIGNALED(guard->status) ? EVENT_COMMAND_KILLED : EVENT_COMMAND_EXITED);
 }
 
 /*
- * A few at once: each wait for one of some thousand that were frozen makes the kernel look at all
- * of them, and to have waited for all of them would be too late to say that they are.
+ * A few at once: with some thousand frozen children each waitpid(2) makes the kernel look at all
+ * of them. If all were waited for at once, the answer that they are frozen would come too late.
  */
 static void reap(struct guard *guard)
 {
+    bool command_was_there = guard->command != 0;
     struct signalfd_siginfo seen;
+    bool has_ended = false;
     int n = 0;
     int status;
     pid_t pid;
@@ -170,196 +206,113 @@ static void reap(struct guard *guard)
         continue;
     for (pid = 1; pid > 0 && n < REAPED_AT_ONCE; n++) {
         pid = waitpid(-1, &status, WNOHANG | __WALL);
-        if (pid <= 0)
-            break;
-        if (WIFSTOPPED(status)) {
-            if (!guard->is_frozen) /* asked to before the release, and stopped after it */
-                freeze_release_one(pid, guard->lease.term_ms);
-            continue;
+        if (pid > 0 && WIFSTOPPED(status)) {
+            release_late(guard, pid);
+        } else if (pid > 0) {
+            note_end(pid, status, guard);
+            has_ended = true;
         }
-        note_end(pid, status, guard);
     }
-    guard->childless = pid < 0;
-    guard->has_more = pid > 0;
-    /* what a signal ended did not leave the rest of its tree behind on purpose */
-    if (guard->has_ended && WIFSIGNALED(guard->status) && !guard->childless && !guard->is_termed)
-        end_by(guard, rlock_clock_ms() + guard->grace_ms);
-}
-
-static void freeze(struct guard *guard)
-{
-    int refused;
-
-    guard->is_frozen = true;
-    if (guard->frozen_since_ms != 0 && !guard->is_in_doubt)
-        return;
-    if (!freeze_tree(guard->tree, &refused)) {
-        if (refused != 0)
-            guard->refused = refused;
-        return;
-    }
-    guard->is_in_doubt = false;
-    if (guard->frozen_since_ms != 0)
-        return;
-    if (rlock_clock_ms() >= guard->lease.kill_ms)
-        return; /* too late to be believed: we may have been stopped meanwhile */
-    guard->frozen_since_ms = rlock_clock_ms();
-    tell(guard,
-         (struct guard_news){.says = GUARD_PAUSED, .frozen_since_ms = guard->frozen_since_ms});
-}
-
-/* The lease's end is near. What was to end anyway isn't frozen any more. */
-static void lapse(struct guard *guard)
-{
-    if (guard->plan->pauses && (guard->is_frozen || !guard->is_termed)) {
-        freeze(guard);
-        return;
-    }
-    guard->by_lease = true;
-    term(guard);
-}
-
-/* Nothing of a frozen tree runs, so no end of a lease can be too late for it. */
-static bool is_overdue(const struct guard *guard)
-{
-    return guard->frozen_since_ms == 0 && rlock_clock_ms() >= guard->lease.kill_ms;
-}
-
-static void end_tree(struct guard *guard)
-{
-    guard->is_termed = true;
-    if (guard->killed_ms == 0)
-        guard->killed_ms = rlock_clock_ms();
-    if (!guard->has_ended)
-        kill(guard->command, SIGKILL); /* all that is known where there is no /proc */
-    proctree_kill(guard->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, guard);
-    tell_refused(guard, true);
-}
-
-static void judge(struct guard *guard)
-{
-    int64_t now = rlock_clock_ms();
-
-    if (now >= guard->lease.term_ms) {
-        lapse(guard);
-    } else if (guard->is_frozen && !guard->is_termed) {
-        freeze_release(guard->tree, guard->lease.term_ms);
-        guard->is_frozen = false;
-    }
-    if (is_overdue(guard))
-        guard->by_lease = true;
-    if (guard->is_alone || is_overdue(guard) || now >= guard->kill_ms)
-        end_tree(guard);
+    guard->has_unreaped = pid > 0;
+    if (has_ended)
+        handle(guard, EVENT_PROCESS_ENDED);
+    if (pid < 0 && guard->command == 0) /* no child is left */
+        handle(guard, EVENT_TREE_EMPTY);
+    else if (command_was_there && guard->command == 0)
+        note_command_end(guard);
 }
 
 /* ---- what the program says ---- */
-
-static void extend(struct guard *guard, struct deadlines lease)
-{
-    if (guard->by_lease)
-        return; /* too late: the tree is ending */
-    if (guard->frozen_since_ms != 0 && (guard->is_termed || rlock_clock_ms() >= lease.term_ms)) {
-        tell(guard,
-             (struct guard_news){.says = GUARD_PAUSED, .frozen_since_ms = guard->frozen_since_ms});
-        return;
-    }
-    guard->lease = lease;
-    guard->frozen_since_ms =
-        0; /* it goes on soon, and once we agree the program counts with that */
-    tell(guard, (struct guard_news){.says = GUARD_AGREES, .lease = lease});
-}
 
 static bool asks_for_the_end(int number)
 {
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
-static void pass_on(struct guard *guard, const struct guard_word *word)
+static void pass_signal(struct guard *guard, const struct guard_word *word)
 {
-    if (guard->is_frozen && asks_for_the_end(word->signal)) {
-        end_by(guard, 0); /* it can't answer, and may not run until it can */
-        return;
-    }
     if (word->to_all_ms > guard->started_ms)
-        return; /* the command was of the job by then, and has it */
-    if (guard->has_ended)
-        signal_tree(guard, word->signal);
-    else if (kill(guard->command, word->signal) != 0 &&
-             errno == EPERM) /* not reaped yet: its pid */
+        return; /* the command was of the job by then, and got the signal from the terminal */
+    if (guard->command == 0)
+        proctree_signal(guard->tree, word->signal);
+    else if (kill(guard->command, word->signal) != 0 && errno == EPERM)
         guard->tree->refused = guard->command;
     if (asks_for_the_end(word->signal))
         tell_refused(guard, false);
 }
 
+static enum guard_event event_of(const struct guard_word *word)
+{
+    if (word->order == GUARD_EXTEND)
+        return EVENT_LEASE_EXTENDED;
+    if (word->order == GUARD_END)
+        return EVENT_END_ASKED;
+    return asks_for_the_end(word->signal) ? EVENT_END_SIGNAL : EVENT_SIGNAL;
+}
+
 static void obey(struct guard *guard, const struct guard_word *word)
 {
-    switch (word->order) {
-    case GUARD_START:
-        break;
-    case GUARD_EXTEND:
-        extend(guard, word->lease);
-        break;
-    case GUARD_SIGNAL:
-        pass_on(guard, word);
-        break;
-    case GUARD_END:
-        end_by(guard, word->lease.kill_ms);
-        break;
-    }
+    struct guard_input in = {
+        .now_ms = rlock_clock_ms(), .lease = word->lease, .kill_ms = word->lease.kill_ms};
+    unsigned actions = guard_state_handle(&guard->machine, event_of(word), in);
+
+    if (actions & DO_PASS_SIGNAL)
+        pass_signal(guard, word);
+    perform(guard, actions);
 }
 
 /*
  * A socket that fails once is no sign of the program's death, for which the tree would be killed:
- * as long as the program is our parent we listen again. What it has to say meanwhile is late, and
- * without word of a renewal the tree ends by the lease that we know.
+ * as long as the program is our parent we listen again. What the program says meanwhile is heard
+ * late, and if a renewal is not heard of in time the tree ends by the lease that we know.
  */
 static void listen_to_program(struct guard *guard)
 {
     struct guard_word word;
+    bool is_closed;
     ssize_t n;
 
+    if (guard->link == PROGRAM_IS_GONE)
+        return;
     while ((n = recv(guard->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
         obey(guard, &word);
-    guard->is_deaf = n < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNRESET;
-    if (n == 0 || (n < 0 && errno == ECONNRESET) || (guard->is_deaf && getppid() != guard->program))
-        guard->is_alone = true;
+    is_closed = n == 0 || (n < 0 && errno == ECONNRESET);
+    if (n > 0 || is_closed || errno == EAGAIN || errno == EINTR)
+        guard->link = PROGRAM_IS_HEARD;
+    else
+        guard->link = PROGRAM_IS_UNHEARD;
+    if (is_closed || (guard->link == PROGRAM_IS_UNHEARD && getppid() != guard->program)) {
+        guard->link = PROGRAM_IS_GONE;
+        handle(guard, EVENT_PROGRAM_GONE);
+    }
 }
 
 /* ---- waiting ---- */
 
-static bool is_unsettled(const struct guard *guard)
+static int64_t next_ms(const struct guard *guard)
 {
-    return guard->is_frozen && (guard->frozen_since_ms == 0 || guard->is_in_doubt);
-}
+    int64_t now = rlock_clock_ms();
+    int64_t at_ms = guard_state_next_ms(&guard->machine, now);
 
-static int64_t earliest(const struct guard *guard)
-{
-    int64_t at = guard->is_termed || guard->is_frozen ? RLOCK_NEVER : guard->lease.term_ms;
-
-    if (guard->frozen_since_ms == 0 && guard->lease.kill_ms < at)
-        at = guard->lease.kill_ms;
-    if (guard->kill_ms < at)
-        at = guard->kill_ms;
-    if (guard->has_more)
-        return 0;
-    if (guard->killed_ms != 0 && rlock_clock_ms() < guard->killed_ms + KILL_FAST_MS)
-        return 0;
-    if (guard->is_alone || guard->is_deaf || at <= rlock_clock_ms() || is_unsettled(guard))
-        at = rlock_clock_ms() + (guard->refused_kill ? AGAIN_REFUSED_MS : AGAIN_MS);
-    return at;
+    if (guard->has_unreaped)
+        return now;
+    if (at_ms > now && guard->told_refused.was_kill)
+        return now + AGAIN_REFUSED_MS;
+    if (guard->link == PROGRAM_IS_UNHEARD && at_ms > now + AGAIN_MS)
+        return now + AGAIN_MS;
+    return at_ms;
 }
 
 static void wait_for_something(const struct guard *guard)
 {
     struct pollfd watch[] = {
-        {.fd = guard->is_alone || guard->is_deaf ? -1 : guard->fd, .events = POLLIN},
+        {.fd = guard->link == PROGRAM_IS_HEARD ? guard->fd : -1, .events = POLLIN},
         {.fd = guard->children, .events = POLLIN},
         {.fd = guard->timer, .events = POLLIN}};
+    int64_t at_ms = next_ms(guard);
 
-    int64_t at = earliest(guard);
-
-    timer_set(guard->timer, at);
-    poll(watch, sizeof watch / sizeof watch[0], at == 0 ? 0 : -1);
+    timer_set(guard->timer, at_ms);
+    poll(watch, sizeof watch / sizeof watch[0], at_ms <= rlock_clock_ms() ? 0 : -1);
 }
 
 /* ---- the life of a guard ---- */
@@ -370,21 +323,21 @@ static bool program_lives(const struct guard *guard)
     return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
 }
 
-/* The program's last words, where it can't say them. */
+/* What happened, if the program is dead, or stopped, and so can't say it. */
 static void speak(const struct guard *guard)
 {
     struct pollfd program = {.fd = guard->fd, .events = POLLIN};
 
-    if (guard->is_alone && program_lives(guard))
-        return; /* it closed the socket itself: it knows */
-    if (guard->is_alone)
+    if (guard->link == PROGRAM_IS_GONE && program_lives(guard))
+        return; /* the program closed the socket itself, and knows why */
+    if (guard->link == PROGRAM_IS_GONE)
         report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
-                                    .why = guard->refused_kill
+                                    .why = guard->told_refused.was_kill
                                                ? "rlock was killed while the command ran"
                                                : "rlock was killed, so the command was ended",
                                     .hint = "the lock is free when its ttl ends"});
-    else if (guard->by_lease && poll(&program, 1, HEARD_WITHIN_MS) == 0)
+    else if (guard->machine.lease_ended_first && poll(&program, 1, HEARD_WITHIN_MS) == 0)
         report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
                                     .why = "rlock was stopped for too long, or did not get to run, "
@@ -438,8 +391,6 @@ static void start(struct guard *guard, const struct guard_word *word)
     struct guard_news news = {.says = GUARD_FAILED, .failed = guard->failed};
     struct spawn_plan command = plan->spawn;
 
-    guard->lease = word->lease;
-    guard->grace_ms = word->grant.timing.grace_ms;
     command.not_after_ms = word->not_after_ms;
     if (!news.failed && !environment_grant(&guard->environment, &word->grant, plan->has_slot))
         news.failed = ENOMEM;
@@ -449,6 +400,11 @@ static void start(struct guard *guard, const struct guard_word *word)
     environment_forget(environ); /* of what was to be passed on */
     secret_is_forgotten();
     guard->started_ms = rlock_clock_ms();
+    guard_state_start(&guard->machine,
+                      (struct guard_rules){.pauses = plan->pauses,
+                                           .wait_all = plan->wait_all,
+                                           .grace_ms = word->grant.timing.grace_ms},
+                      word->lease);
     if (guard->command == 0) {
         tell(guard, news);
         _exit(0);
@@ -472,32 +428,44 @@ static void wait_for_dismissal(const struct guard *guard)
         continue;
 }
 
+static void obey_clock(struct guard *guard)
+{
+    enum guard_event due;
+
+    while ((due = guard_state_due(&guard->machine, rlock_clock_ms())) != GUARD_EVENTS)
+        handle(guard, due);
+    perform(guard, guard_state_work(&guard->machine));
+}
+
+static void tell_done(const struct guard *guard)
+{
+    const struct guard_machine *machine = &guard->machine;
+
+    tell(guard, (struct guard_news){.says = GUARD_DONE,
+                                    .status = guard->status,
+                                    .frozen_since_ms = machine->frozen_since_ms != 0
+                                                           ? machine->frozen_since_ms
+                                                           : rlock_clock_ms(),
+                                    .by_lease = machine->lease_ended_first,
+                                    .is_alone = guard->link == PROGRAM_IS_GONE,
+                                    .refused = guard->freeze_failed});
+}
+
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
 {
-    struct guard guard = {
-        .plan = plan, .program = getppid(), .tree = tree, .fd = fd, .kill_ms = RLOCK_NEVER};
+    struct guard guard = {.plan = plan, .program = getppid(), .tree = tree, .fd = fd};
     struct guard_word word;
 
     settle(&guard);
     wait_for_start(&guard, &word);
     start(&guard, &word);
-    while (!is_done(&guard)) {
+    while (guard.machine.state != STATE_DONE) {
         wait_for_something(&guard);
         listen_to_program(&guard);
         reap(&guard);
-        if (!is_done(&guard))
-            judge(&guard);
+        obey_clock(&guard);
     }
-    if (guard.is_frozen)
-        freeze_end(tree); /* what the command left behind on purpose */
-    tell(&guard,
-         (struct guard_news){.says = GUARD_DONE,
-                             .status = guard.status,
-                             .frozen_since_ms =
-                                 guard.frozen_since_ms ? guard.frozen_since_ms : rlock_clock_ms(),
-                             .by_lease = guard.by_lease,
-                             .is_alone = guard.is_alone,
-                             .refused = guard.refused});
+    tell_done(&guard);
     speak(&guard);
     wait_for_dismissal(&guard);
     _exit(0);

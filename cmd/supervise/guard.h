@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guard: inside the guard process: the command, its tree, their deadlines. */
+/* guard: ends the command and everything it started before its lease ends. */
 #ifndef GUARD_H
 #define GUARD_H
 
@@ -7,15 +7,6 @@
 #include "session/environment.h"
 #include "supervise/proctree.h"
 #include "supervise/spawn.h"
-
-/*
- * When the tree gets TERM, or is frozen, and when KILL, if it isn't frozen by
- * then. On rlock_clock_ms(); RLOCK_NEVER: not by time.
- */
-struct deadlines {
-    int64_t term_ms;
-    int64_t kill_ms;
-};
 
 struct guard_plan {
     struct spawn_plan spawn; /* its environment and latest moment are known at the start */

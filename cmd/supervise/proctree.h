@@ -11,6 +11,15 @@
 struct proctree_place;
 
 /*
+ * When a tree gets TERM (or is frozen), and when KILL. On rlock_clock_ms(); RLOCK_NEVER: not by
+ * time.
+ */
+struct deadlines {
+    int64_t term_ms;
+    int64_t kill_ms;
+};
+
+/*
  * What is known of the descendants of one process, the root. Where the root is this process, it
  * has to be a subreaper (PR_SET_CHILD_SUBREAPER): who loses its parent becomes our child then.
  * Where the root is somebody else, whoever was seen once is remembered until it ends.

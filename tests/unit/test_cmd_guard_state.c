@@ -1,0 +1,813 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_guard_state: each cell of the guard's table; and a random walk over a tree of processes
+ * that exists only in this file, on a clock that only this file moves.
+ *
+ *     build/plain/unit/test_cmd_guard_state SEED    repeats a walk
+ */
+#include "supervise/guard_state.h"
+#include "tap.h"
+#include <rlock.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STEPS 1000000
+#define TERM_MS 1000
+#define KILL_MS 2000
+#define GRACE_MS 300
+
+static const char *const state_names[GUARD_STATES] = {
+    [STATE_RUNNING] = "RUNNING",
+    [STATE_DRAINING] = "DRAINING",
+    [STATE_TERMINATING] = "TERMINATING",
+    [STATE_FREEZING] = "FREEZING",
+    [STATE_FROZEN] = "FROZEN",
+    [STATE_REFREEZING] = "REFREEZING",
+    [STATE_KILLING] = "KILLING",
+    [STATE_KILLING_FROZEN] = "KILLING_FROZEN",
+    [STATE_DONE] = "DONE",
+};
+
+static const char *const event_names[GUARD_EVENTS] = {
+    [EVENT_LEASE_EXTENDED] = "LEASE_EXTENDED",
+    [EVENT_END_ASKED] = "END_ASKED",
+    [EVENT_SIGNAL] = "SIGNAL",
+    [EVENT_END_SIGNAL] = "END_SIGNAL",
+    [EVENT_PROGRAM_GONE] = "PROGRAM_GONE",
+    [EVENT_PROCESS_ENDED] = "PROCESS_ENDED",
+    [EVENT_COMMAND_EXITED] = "COMMAND_EXITED",
+    [EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
+    [EVENT_TREE_EMPTY] = "TREE_EMPTY",
+    [EVENT_TREE_STOPPED] = "TREE_STOPPED",
+    [EVENT_TERM_DUE] = "TERM_DUE",
+    [EVENT_KILL_DUE] = "KILL_DUE",
+    [EVENT_END_DUE] = "END_DUE",
+};
+
+/* ---- each cell ---- */
+
+/* How the state was reached, where that makes a difference. */
+enum way { PLAIN, WAIT_ALL, BY_LEASE, PROVEN };
+
+struct row {
+    enum guard_state from;
+    enum way way;
+    enum guard_event event;
+    int64_t now_ms;
+    struct deadlines lease; /* LEASE_EXTENDED; END_ASKED: kill_ms */
+    enum guard_state to;
+    unsigned actions;
+};
+
+#define NEW_LEASE  \
+    {              \
+        5000, 6000 \
+    }
+#define OLD_LEASE \
+    {             \
+        900, 1900 \
+    } /* its TERM is due */
+#define FREEZE DO_FREEZE
+#define AGREED DO_ANSWER_AGREED
+#define PAUSED DO_ANSWER_PAUSED
+#define PASS DO_PASS_SIGNAL
+
+/* The actions include the work of the state that the event leads to. */
+static const struct row rows[] = {
+    {STATE_RUNNING, PLAIN, EVENT_LEASE_EXTENDED, 100, NEW_LEASE, STATE_RUNNING, AGREED},
+    {STATE_RUNNING, PLAIN, EVENT_END_ASKED, 100, {0, 400}, STATE_TERMINATING, DO_TERM},
+    {STATE_RUNNING, PLAIN, EVENT_SIGNAL, 100, {0, 0}, STATE_RUNNING, PASS},
+    {STATE_RUNNING, PLAIN, EVENT_END_SIGNAL, 100, {0, 0}, STATE_RUNNING, PASS},
+    {STATE_RUNNING, PLAIN, EVENT_PROGRAM_GONE, 100, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_RUNNING, PLAIN, EVENT_PROCESS_ENDED, 100, {0, 0}, STATE_RUNNING, 0},
+    {STATE_RUNNING, PLAIN, EVENT_COMMAND_EXITED, 100, {0, 0}, STATE_DONE, 0},
+    {STATE_RUNNING, WAIT_ALL, EVENT_COMMAND_EXITED, 100, {0, 0}, STATE_DRAINING, 0},
+    {STATE_RUNNING, PLAIN, EVENT_COMMAND_KILLED, 100, {0, 0}, STATE_TERMINATING, DO_TERM},
+    {STATE_RUNNING, WAIT_ALL, EVENT_COMMAND_KILLED, 100, {0, 0}, STATE_TERMINATING, DO_TERM},
+    {STATE_RUNNING, PLAIN, EVENT_TREE_EMPTY, 100, {0, 0}, STATE_DONE, 0},
+    {STATE_RUNNING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, DO_TERM},
+    {STATE_RUNNING, PROVEN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_FREEZING, FREEZE},
+
+    {STATE_DRAINING, WAIT_ALL, EVENT_LEASE_EXTENDED, 100, NEW_LEASE, STATE_DRAINING, AGREED},
+    {STATE_DRAINING, WAIT_ALL, EVENT_END_ASKED, 100, {0, 400}, STATE_TERMINATING, DO_TERM},
+    {STATE_DRAINING, WAIT_ALL, EVENT_SIGNAL, 100, {0, 0}, STATE_DRAINING, PASS},
+    {STATE_DRAINING, WAIT_ALL, EVENT_END_SIGNAL, 100, {0, 0}, STATE_DRAINING, PASS},
+    {STATE_DRAINING, WAIT_ALL, EVENT_PROGRAM_GONE, 100, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_DRAINING, WAIT_ALL, EVENT_PROCESS_ENDED, 100, {0, 0}, STATE_DRAINING, 0},
+    {STATE_DRAINING, WAIT_ALL, EVENT_TREE_EMPTY, 100, {0, 0}, STATE_DONE, 0},
+    {STATE_DRAINING, WAIT_ALL, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, DO_TERM},
+
+    {STATE_TERMINATING, PLAIN, EVENT_LEASE_EXTENDED, 200, NEW_LEASE, STATE_TERMINATING, AGREED},
+    {STATE_TERMINATING, BY_LEASE, EVENT_LEASE_EXTENDED, 1100, NEW_LEASE, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_END_ASKED, 200, {0, 300}, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_SIGNAL, 200, {0, 0}, STATE_TERMINATING, PASS},
+    {STATE_TERMINATING, PLAIN, EVENT_END_SIGNAL, 200, {0, 0}, STATE_TERMINATING, PASS},
+    {STATE_TERMINATING, PLAIN, EVENT_PROGRAM_GONE, 200, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_TERMINATING, PLAIN, EVENT_PROCESS_ENDED, 200, {0, 0}, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_COMMAND_EXITED, 200, {0, 0}, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_COMMAND_KILLED, 200, {0, 0}, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_TREE_EMPTY, 200, {0, 0}, STATE_DONE, 0},
+    {STATE_TERMINATING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, 0},
+    {STATE_TERMINATING, BY_LEASE, EVENT_KILL_DUE, KILL_MS, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_TERMINATING, PLAIN, EVENT_END_DUE, 400, {0, 0}, STATE_KILLING, DO_KILL},
+
+    {STATE_FREEZING, PLAIN, EVENT_LEASE_EXTENDED, 1010, NEW_LEASE, STATE_RUNNING, AGREED | DO_THAW},
+    {STATE_FREEZING, PLAIN, EVENT_LEASE_EXTENDED, 1010, OLD_LEASE, STATE_FREEZING, AGREED | FREEZE},
+    {STATE_FREEZING,
+     PLAIN,
+     EVENT_END_ASKED,
+     1010,
+     {0, 1300},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_FREEZING, PLAIN, EVENT_SIGNAL, 1010, {0, 0}, STATE_FREEZING, PASS | FREEZE},
+    {STATE_FREEZING, PLAIN, EVENT_END_SIGNAL, 1010, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
+    {STATE_FREEZING,
+     PLAIN,
+     EVENT_PROGRAM_GONE,
+     1010,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_FREEZING, PLAIN, EVENT_PROCESS_ENDED, 1010, {0, 0}, STATE_FREEZING, FREEZE},
+    {STATE_FREEZING, PLAIN, EVENT_COMMAND_EXITED, 1010, {0, 0}, STATE_DONE, DO_LET_GO},
+    {STATE_FREEZING, WAIT_ALL, EVENT_COMMAND_EXITED, 1010, {0, 0}, STATE_FREEZING, FREEZE},
+    {STATE_FREEZING,
+     PLAIN,
+     EVENT_COMMAND_KILLED,
+     1010,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_FREEZING, PLAIN, EVENT_TREE_EMPTY, 1010, {0, 0}, STATE_DONE, 0},
+    {STATE_FREEZING, PLAIN, EVENT_TREE_STOPPED, 1010, {0, 0}, STATE_FROZEN, PAUSED},
+    {STATE_FREEZING,
+     PLAIN,
+     EVENT_TREE_STOPPED,
+     KILL_MS,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_FREEZING,
+     PLAIN,
+     EVENT_KILL_DUE,
+     KILL_MS,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+
+    {STATE_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING, AGREED | DO_THAW},
+    {STATE_FROZEN, WAIT_ALL, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING,
+     AGREED | DO_THAW},
+    {STATE_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 3000, OLD_LEASE, STATE_FROZEN, PAUSED},
+    {STATE_FROZEN, PLAIN, EVENT_END_ASKED, 3000, {0, 3300}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
+    {STATE_FROZEN, PLAIN, EVENT_SIGNAL, 3000, {0, 0}, STATE_FROZEN, PASS},
+    {STATE_FROZEN, PLAIN, EVENT_END_SIGNAL, 3000, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
+    {STATE_FROZEN, PLAIN, EVENT_PROGRAM_GONE, 3000, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
+    {STATE_FROZEN, PLAIN, EVENT_PROCESS_ENDED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
+
+    {STATE_REFREEZING, PLAIN, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING,
+     AGREED | DO_THAW},
+    {STATE_REFREEZING, PLAIN, EVENT_LEASE_EXTENDED, 3000, OLD_LEASE, STATE_REFREEZING,
+     PAUSED | FREEZE},
+    {STATE_REFREEZING,
+     PLAIN,
+     EVENT_END_ASKED,
+     3000,
+     {0, 3300},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_REFREEZING, PLAIN, EVENT_SIGNAL, 3000, {0, 0}, STATE_REFREEZING, PASS | FREEZE},
+    {STATE_REFREEZING,
+     PLAIN,
+     EVENT_END_SIGNAL,
+     3000,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_REFREEZING,
+     PLAIN,
+     EVENT_PROGRAM_GONE,
+     3000,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_REFREEZING, PLAIN, EVENT_PROCESS_ENDED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
+    {STATE_REFREEZING, PLAIN, EVENT_COMMAND_EXITED, 3000, {0, 0}, STATE_DONE, DO_LET_GO},
+    {STATE_REFREEZING, WAIT_ALL, EVENT_COMMAND_EXITED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
+    {STATE_REFREEZING,
+     PLAIN,
+     EVENT_COMMAND_KILLED,
+     3000,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_REFREEZING, PLAIN, EVENT_TREE_EMPTY, 3000, {0, 0}, STATE_DONE, 0},
+    {STATE_REFREEZING, PLAIN, EVENT_TREE_STOPPED, 3000, {0, 0}, STATE_FROZEN, 0},
+
+    {STATE_KILLING, PLAIN, EVENT_LEASE_EXTENDED, 500, NEW_LEASE, STATE_KILLING, AGREED | DO_KILL},
+    {STATE_KILLING, BY_LEASE, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_END_ASKED, 500, {0, 800}, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_SIGNAL, 500, {0, 0}, STATE_KILLING, PASS | DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_END_SIGNAL, 500, {0, 0}, STATE_KILLING, PASS | DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_PROGRAM_GONE, 500, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_PROCESS_ENDED, 500, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_COMMAND_EXITED, 500, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_COMMAND_KILLED, 500, {0, 0}, STATE_KILLING, DO_KILL},
+    {STATE_KILLING, PLAIN, EVENT_TREE_EMPTY, 500, {0, 0}, STATE_DONE, 0},
+    {STATE_KILLING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_KILLING, DO_KILL},
+
+    {STATE_KILLING_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 1100, NEW_LEASE, STATE_KILLING_FROZEN,
+     AGREED | FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN, BY_LEASE, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN, PROVEN, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING_FROZEN,
+     PAUSED | FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_END_ASKED,
+     1100,
+     {0, 1400},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_SIGNAL,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     PASS | FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_END_SIGNAL,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_PROGRAM_GONE,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_PROCESS_ENDED,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_COMMAND_EXITED,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_COMMAND_KILLED,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN, PLAIN, EVENT_TREE_EMPTY, 1100, {0, 0}, STATE_DONE, 0},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_TREE_STOPPED,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     PAUSED | FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PROVEN,
+     EVENT_TREE_STOPPED,
+     1100,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_TREE_STOPPED,
+     KILL_MS,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+    {STATE_KILLING_FROZEN,
+     PLAIN,
+     EVENT_KILL_DUE,
+     KILL_MS,
+     {0, 0},
+     STATE_KILLING_FROZEN,
+     FREEZE | DO_KILL},
+};
+
+static unsigned send_event(struct guard_machine *m, enum guard_event event, int64_t now_ms,
+                           struct deadlines lease)
+{
+    unsigned actions = guard_state_handle(
+        m, event, (struct guard_input){.now_ms = now_ms, .lease = lease, .kill_ms = lease.kill_ms});
+
+    return actions | guard_state_work(m);
+}
+
+static void reach(struct guard_machine *m, enum guard_state state, enum way way)
+{
+    const struct deadlines lease = {TERM_MS, KILL_MS};
+    const struct deadlines none = {0, 0};
+    bool is_held = state == STATE_FREEZING || state == STATE_FROZEN || state == STATE_REFREEZING ||
+                   state == STATE_KILLING_FROZEN;
+
+    guard_state_start(m,
+                      (struct guard_rules){.pauses = is_held || way == PROVEN,
+                                           .wait_all = way == WAIT_ALL,
+                                           .grace_ms = GRACE_MS},
+                      lease);
+    if (is_held || (way == BY_LEASE && state != STATE_KILLING))
+        send_event(m, EVENT_TERM_DUE, TERM_MS, none);
+    else if (state == STATE_TERMINATING)
+        send_event(m, EVENT_END_ASKED, 100, (struct deadlines){0, 400});
+    if (state == STATE_DRAINING)
+        send_event(m, EVENT_COMMAND_EXITED, 10, none);
+    if (state == STATE_FROZEN || state == STATE_REFREEZING ||
+        (state == STATE_KILLING_FROZEN && way == PROVEN))
+        send_event(m, EVENT_TREE_STOPPED, TERM_MS + 5, none);
+    if (state == STATE_REFREEZING)
+        send_event(m, EVENT_PROCESS_ENDED, TERM_MS + 6, none);
+    if (state == STATE_KILLING && way == BY_LEASE) {
+        send_event(m, EVENT_TERM_DUE, TERM_MS, none);
+        send_event(m, EVENT_KILL_DUE, KILL_MS, none);
+    } else if (state == STATE_KILLING_FROZEN && way == BY_LEASE) {
+        send_event(m, EVENT_KILL_DUE, KILL_MS, none);
+    } else if (state == STATE_KILLING || state == STATE_KILLING_FROZEN) {
+        send_event(m, EVENT_PROGRAM_GONE, state == STATE_KILLING ? 400 : TERM_MS + 7, none);
+    }
+    if (state == STATE_DONE)
+        send_event(m, EVENT_TREE_EMPTY, 100, none);
+    if (m->state != state)
+        okf(false, "%s is reached", state_names[state]);
+}
+
+static void test_cells(void)
+{
+    bool was_tried[GUARD_STATES][GUARD_EVENTS] = {{false}};
+    struct guard_machine m;
+    unsigned actions;
+    size_t i;
+    int s;
+    int e;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *row = &rows[i];
+
+        reach(&m, row->from, row->way);
+        actions = send_event(&m, row->event, row->now_ms, row->lease);
+        okf(m.state == row->to && actions == row->actions,
+            "%s, way %d: %s at %d leads to %s, got %s, and to the actions %#x, got %#x",
+            state_names[row->from], row->way, event_names[row->event], (int)row->now_ms,
+            state_names[row->to], state_names[m.state], row->actions, actions);
+        was_tried[row->from][row->event] = true;
+    }
+    for (s = 0; s < STATE_DONE; s++)
+        for (e = 0; e < GUARD_EVENTS; e++)
+            okf(was_tried[s][e] == guard_state_can_happen(s, e), "%s in %s %s", event_names[e],
+                state_names[s], was_tried[s][e] ? "has a cell" : "is NULL");
+}
+
+static void test_impossible_events(void)
+{
+    struct guard_machine m;
+    unsigned actions;
+    int s;
+    int e;
+
+    for (s = 0; s < GUARD_STATES; s++)
+        for (e = 0; e < GUARD_EVENTS; e++) {
+            if (guard_state_can_happen(s, e))
+                continue;
+            reach(&m, s, s == STATE_DRAINING ? WAIT_ALL : PLAIN);
+            actions = send_event(&m, e, TERM_MS + 10, (struct deadlines)NEW_LEASE);
+            if (s == STATE_DONE)
+                okf(m.state == STATE_DONE && actions == 0, "DONE: %s changes nothing",
+                    event_names[e]);
+            else
+                okf((m.state == STATE_KILLING || m.state == STATE_KILLING_FROZEN) &&
+                        (actions & DO_KILL) != 0,
+                    "%s: %s cannot happen, and ends in KILL", state_names[s], event_names[e]);
+        }
+}
+
+/* ---- what the clock does ---- */
+
+static void test_times(void)
+{
+    const struct deadlines none = {0, 0};
+    struct guard_machine m;
+
+    reach(&m, STATE_RUNNING, PLAIN);
+    is_int(guard_state_next_ms(&m, 5), TERM_MS, "RUNNING: awake for TERM");
+    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS, "nothing is due before TERM");
+    is_int(guard_state_due(&m, TERM_MS), EVENT_TERM_DUE, "TERM is due at its time");
+    is_int(guard_state_due(&m, KILL_MS), EVENT_TERM_DUE, "TERM comes first, however late it is");
+    send_event(&m, EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
+    is_int(guard_state_next_ms(&m, 500), 5000, "a new lease moves TERM");
+    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 900});
+    is_int(guard_state_next_ms(&m, 500), 900, "TERMINATING: awake for the KILL that was asked for");
+    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
+    is_int(guard_state_next_ms(&m, 500), 900, "a later KILL does not replace an earlier one");
+    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 700});
+    is_int(guard_state_next_ms(&m, 500), 700, "an earlier KILL does");
+    is_int(guard_state_due(&m, 699), GUARD_EVENTS, "nothing is due before it");
+    is_int(guard_state_due(&m, 700), EVENT_END_DUE, "it is due at its time");
+    send_event(&m, EVENT_END_DUE, 700, none);
+    is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: that time is over");
+    is_int(guard_state_next_ms(&m, 710), 710, "KILLING: again at once");
+    ok(guard_state_next_ms(&m, 2701) > 2701, "KILLING: not so often after two seconds");
+    ok(!m.lease_ended_first, "the lease was not the reason");
+    is_int(guard_state_due(&m, 5000), EVENT_TERM_DUE, "but it may end before the tree has");
+
+    reach(&m, STATE_RUNNING, PLAIN);
+    send_event(&m, EVENT_COMMAND_KILLED, 50, none);
+    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS, "KILL for what a killed command left");
+
+    reach(&m, STATE_TERMINATING, BY_LEASE);
+    ok(m.lease_ended_first, "TERM by the lease: the lease was the reason");
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS, "awake for KILL");
+    is_int(guard_state_due(&m, KILL_MS), EVENT_KILL_DUE, "KILL is due at its time");
+
+    reach(&m, STATE_FREEZING, PLAIN);
+    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS, "FREEZING: not too late for KILL");
+    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20, "FREEZING: soon again");
+    ok(!m.lease_ended_first, "FREEZING: the lease may be proven yet");
+    reach(&m, STATE_FROZEN, PLAIN);
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "FROZEN: there is no deadline");
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS, "FROZEN: nothing is due");
+    is_int(m.frozen_since_ms, TERM_MS + 5, "FROZEN: since when is known");
+    reach(&m, STATE_KILLING_FROZEN, PLAIN);
+    is_int(guard_state_due(&m, KILL_MS), EVENT_KILL_DUE,
+           "not proven frozen: the lease's end counts");
+    reach(&m, STATE_FROZEN, WAIT_ALL);
+    send_event(&m, EVENT_PROCESS_ENDED, 3000, none);
+    send_event(&m, EVENT_COMMAND_EXITED, 3000, none);
+    send_event(&m, EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
+    is_int(m.state, STATE_DRAINING, "thawed without its command, a tree is waited for");
+    guard_state_start(&m, (struct guard_rules){.wait_all = true},
+                      (struct deadlines){RLOCK_NEVER, RLOCK_NEVER});
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: no deadline");
+}
+
+/* ---- a random walk ---- */
+
+static uint64_t random_state;
+
+/* splitmix64, by Sebastiano Vigna */
+static uint64_t random_bits(void)
+{
+    uint64_t z = (random_state += 0x9e3779b97f4a7c15U);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+}
+
+static int64_t random_from(int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_bits() % (uint64_t)(high - low + 1));
+}
+
+static bool one_in(int64_t n)
+{
+    return random_from(1, n) == 1;
+}
+
+enum command { COMMAND_RUNS, COMMAND_STOPPED, COMMAND_EXITED, COMMAND_KILLED };
+
+/* What is true of the tree, and what the guard has promised: kept apart from the machine. */
+static struct world {
+    struct guard_machine machine;
+    int64_t now_ms;
+    int64_t turn_ms; /* when the guard looked at the clock at this turn */
+    enum command command;
+    int n_running; /* others than the command */
+    int n_stopped;
+    bool program_lives;
+    bool has_ended;       /* a process that is not reaped yet, */
+    bool command_is_news; /* and it was the command */
+    struct guard_rules rules;
+    struct deadlines lease;   /* that the guard has agreed to */
+    struct deadlines offered; /* in the event that is being handled */
+    bool was_offered;
+    bool is_frozen;        /* the program was told that nothing runs */
+    bool is_ending;        /* the tree has got TERM or KILL */
+    int64_t asked_kill_ms; /* the earliest that was asked for */
+    bool killed;           /* KILL was sent at this turn */
+    bool froze;            /* threads were stopped at this turn */
+} w;
+
+static bool was_visited[GUARD_STATES][GUARD_EVENTS];
+static long n_violations;
+static long n_lives;
+static long step_now;
+
+static void must(bool holds, const char *what)
+{
+    if (holds || n_violations++ > 0)
+        return;
+    okf(false, "step %ld, %s at %lld ms: %s", step_now, state_names[w.machine.state],
+        (long long)w.now_ms, what);
+}
+
+static bool command_is_there(void)
+{
+    return w.command == COMMAND_RUNS || w.command == COMMAND_STOPPED;
+}
+
+static bool something_runs(void)
+{
+    return w.command == COMMAND_RUNS || w.n_running > 0;
+}
+
+static bool tree_is_empty(void)
+{
+    return !command_is_there() && w.n_running + w.n_stopped == 0;
+}
+
+static void end_command_of_world(enum command how)
+{
+    w.command = how;
+    w.has_ended = w.command_is_news = true;
+}
+
+static void act(unsigned actions);
+
+static void dispatch(enum guard_event event, struct deadlines lease)
+{
+    bool can_happen = guard_state_can_happen(w.machine.state, event);
+
+    if (w.machine.state == STATE_DONE)
+        return;
+    was_visited[w.machine.state][event] = true;
+    if (!can_happen)
+        must(false, event_names[event]);
+    w.was_offered = event == EVENT_LEASE_EXTENDED;
+    w.offered = lease;
+    act(guard_state_handle(
+        &w.machine, event,
+        (struct guard_input){.now_ms = w.now_ms, .lease = lease, .kill_ms = lease.kill_ms}));
+}
+
+/* Some stop at once, some later, and some fork before they stop. */
+static void stop_tree(void)
+{
+    bool stood_still = !something_runs();
+    int i;
+
+    w.froze = true;
+    if (one_in(10)) /* the guard is stopped while it looks */
+        w.now_ms += random_from(0, 400);
+    for (i = w.n_running; i > 0; i--)
+        if (!one_in(4)) {
+            w.n_running--;
+            w.n_stopped++;
+        }
+    if (w.command == COMMAND_RUNS && !one_in(4))
+        w.command = COMMAND_STOPPED;
+    if (something_runs() && one_in(6))
+        w.n_running++;
+    if (stood_still)
+        dispatch(EVENT_TREE_STOPPED, (struct deadlines){0, 0});
+}
+
+static void kill_tree(void)
+{
+    int i;
+
+    w.killed = w.is_ending = true;
+    for (i = w.n_running + w.n_stopped; i > 0; i--)
+        if (!one_in(5)) {
+            if (w.n_running > 0)
+                w.n_running--;
+            else
+                w.n_stopped--;
+            w.has_ended = true;
+        }
+    if (command_is_there() && !one_in(5))
+        end_command_of_world(COMMAND_KILLED);
+}
+
+static void act(unsigned actions)
+{
+    if (actions & DO_ANSWER_AGREED) {
+        must(w.was_offered, "a new lease is agreed to only when there is one");
+        w.lease = w.offered;
+    }
+    if (actions & DO_ANSWER_PAUSED && !w.is_frozen) {
+        must(!something_runs(), "the program is told of a pause while something runs");
+        must(w.now_ms < w.lease.kill_ms, "a pause counts that may have begun too late");
+        w.is_frozen = true;
+    }
+    if (actions & DO_THAW) {
+        must(w.was_offered && w.now_ms < w.offered.term_ms && !w.is_ending,
+             "a frozen tree goes on without a proven lease");
+        w.is_frozen = false;
+        w.n_running += w.n_stopped;
+        w.n_stopped = 0;
+        if (w.command == COMMAND_STOPPED)
+            w.command = COMMAND_RUNS;
+    }
+    if (actions & DO_LET_GO)
+        must(w.machine.state == STATE_DONE && w.command == COMMAND_EXITED && !w.rules.wait_all &&
+                 !w.is_ending,
+             "something is let go that had to end");
+    if (actions & DO_TERM) {
+        must(!w.is_ending, "TERM is sent twice");
+        w.is_ending = true;
+        if (w.n_running > 0 && one_in(2)) {
+            w.n_running--;
+            w.has_ended = true;
+        }
+        if (w.command == COMMAND_RUNS && one_in(3))
+            end_command_of_world(COMMAND_KILLED);
+    }
+    if (actions & DO_FREEZE)
+        stop_tree();
+    if (actions & DO_KILL)
+        kill_tree();
+}
+
+/* Mostly the guard gets its turn when it wants to; now and then it was stopped meanwhile. */
+static void let_time_pass(void)
+{
+    int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
+    int64_t at_ms = w.now_ms + random_from(0, one_in(4) ? 400 : 20);
+
+    if (one_in(50))
+        at_ms = w.now_ms + random_from(0, 3000);
+    else if (next_ms < at_ms || (next_ms != RLOCK_NEVER && one_in(6)))
+        at_ms = next_ms;
+    if (at_ms > w.now_ms)
+        w.now_ms = at_ms;
+}
+
+static void let_tree_live(void)
+{
+    if (w.n_running > 0 && one_in(8)) {
+        w.n_running--;
+        w.has_ended = true;
+    }
+    if (something_runs() && w.n_running < 5 && one_in(6))
+        w.n_running++;
+    if (w.command == COMMAND_RUNS && one_in(40))
+        end_command_of_world(COMMAND_EXITED);
+    else if (command_is_there() && one_in(60)) /* somebody else may kill it */
+        end_command_of_world(COMMAND_KILLED);
+    else if (w.command == COMMAND_STOPPED && one_in(60)) /* was exiting as it was stopped */
+        end_command_of_world(COMMAND_EXITED);
+    if (w.n_stopped > 0 && one_in(30)) {
+        w.n_stopped--;
+        w.has_ended = true;
+        if (w.n_stopped > 0 && one_in(2)) { /* the dead one was the other's debugger */
+            w.n_stopped--;
+            w.n_running++;
+        }
+    }
+}
+
+static void let_program_speak(void)
+{
+    const struct deadlines none = {0, 0};
+    struct deadlines lease;
+
+    if (!w.program_lives)
+        return;
+    if (one_in(6)) {
+        lease.term_ms = w.now_ms + random_from(-100, 800);
+        lease.kill_ms = lease.term_ms + random_from(0, 300);
+        dispatch(EVENT_LEASE_EXTENDED, lease);
+    }
+    if (one_in(40)) {
+        lease = (struct deadlines){0, w.now_ms + random_from(-20, 600)};
+        if (w.machine.state != STATE_DONE && lease.kill_ms < w.asked_kill_ms)
+            w.asked_kill_ms = lease.kill_ms;
+        dispatch(EVENT_END_ASKED, lease);
+    }
+    if (one_in(20))
+        dispatch(EVENT_SIGNAL, none);
+    if (one_in(60))
+        dispatch(EVENT_END_SIGNAL, none);
+    if (one_in(80)) {
+        w.program_lives = false;
+        dispatch(EVENT_PROGRAM_GONE, none);
+    }
+}
+
+static void reap_tree(void)
+{
+    const struct deadlines none = {0, 0};
+    bool command_is_news = w.command_is_news;
+
+    if (w.has_ended)
+        dispatch(EVENT_PROCESS_ENDED, none);
+    w.has_ended = w.command_is_news = false;
+    if (tree_is_empty())
+        dispatch(EVENT_TREE_EMPTY, none);
+    else if (command_is_news)
+        dispatch(w.command == COMMAND_KILLED ? EVENT_COMMAND_KILLED : EVENT_COMMAND_EXITED, none);
+}
+
+static void obey_clock(void)
+{
+    enum guard_event due;
+    int n = 0;
+
+    w.turn_ms = w.now_ms;
+    while ((due = guard_state_due(&w.machine, w.now_ms)) != GUARD_EVENTS && n++ < GUARD_EVENTS)
+        dispatch(due, (struct deadlines){0, 0});
+    must(due == GUARD_EVENTS, "an event of the clock stays due");
+    act(guard_state_work(&w.machine));
+}
+
+static void check_invariants(void)
+{
+    enum guard_state state = w.machine.state;
+    int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
+    bool is_running = state == STATE_RUNNING || state == STATE_DRAINING;
+    bool was_asked = w.asked_kill_ms != RLOCK_NEVER;
+
+    if (state == STATE_DONE) {
+        must(!command_is_there(), "done while the command is there");
+        must(tree_is_empty() || (!w.rules.wait_all && !w.is_ending && !was_asked &&
+                                 w.program_lives && w.command == COMMAND_EXITED),
+             "done while something is there that had to end");
+        return;
+    }
+    if (w.is_frozen && !w.killed)
+        must(!something_runs() || w.froze, "of a frozen tree something runs, and is not stopped");
+    if (something_runs() && !w.is_frozen) {
+        must(w.turn_ms < w.lease.term_ms || w.is_ending || w.froze,
+             "the lease's TERM is over, and the tree was neither asked to end nor stopped");
+        must(w.turn_ms < w.lease.kill_ms || w.killed, "the lease's KILL is over, and no KILL");
+        must(next_ms <= w.lease.kill_ms || w.killed, "asleep for longer than the lease");
+    }
+    if (was_asked) {
+        must(w.is_ending && !is_running, "an end that was asked for is forgotten");
+        must(w.turn_ms < w.asked_kill_ms || w.killed, "no KILL when it was asked for");
+        must(next_ms <= w.asked_kill_ms || w.killed, "asleep for longer than was asked for");
+    }
+    must(!w.is_ending || state == STATE_TERMINATING || w.killed, "TERM without a KILL after it");
+    must(w.program_lives || w.killed, "the program is gone, and no KILL");
+}
+
+static void begin_life(void)
+{
+    w = (struct world){.program_lives = true,
+                       .now_ms = random_from(1, 100000),
+                       .n_running = (int)random_from(0, 3),
+                       .rules = {.pauses = one_in(2), .wait_all = one_in(2), .grace_ms = GRACE_MS},
+                       .asked_kill_ms = RLOCK_NEVER};
+    w.lease.term_ms = w.now_ms + random_from(0, 800);
+    w.lease.kill_ms = w.lease.term_ms + random_from(0, 300);
+    guard_state_start(&w.machine, w.rules, w.lease);
+    n_lives++;
+}
+
+static void test_random_walk(uint64_t seed)
+{
+    int s;
+    int e;
+
+    printf("# seed %llu\n", (unsigned long long)seed);
+    random_state = seed;
+    begin_life();
+    for (step_now = 0; step_now < STEPS && n_violations == 0; step_now++) {
+        w.killed = w.froze = false;
+        let_time_pass();
+        let_tree_live();
+        let_program_speak();
+        reap_tree();
+        obey_clock();
+        check_invariants();
+        if (w.machine.state == STATE_DONE)
+            begin_life();
+    }
+    okf(n_violations == 0, "seed %llu: %ld steps, %ld lives of a guard, no promise broken",
+        (unsigned long long)seed, step_now, n_lives);
+    for (s = 0; s < STATE_DONE; s++)
+        for (e = 0; e < GUARD_EVENTS; e++)
+            okf(was_visited[s][e] == guard_state_can_happen(s, e), "the walk %s %s in %s",
+                was_visited[s][e] ? "met" : "did not meet", event_names[e], state_names[s]);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = (uint64_t)time(NULL);
+
+    if (argc > 1)
+        seed = strtoull(argv[1], NULL, 10);
+    test_cells();
+    test_impossible_events();
+    test_times();
+    test_random_walk(seed);
+    return done_testing();
+}
