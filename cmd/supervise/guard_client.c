@@ -62,6 +62,7 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    guard->is_gone = false;
     guard->pid = fork();
     if (guard->pid == 0) {
         close(pair[0]);
@@ -88,7 +89,7 @@ static bool has_ended(const struct guard_client *guard, siginfo_t *how)
 }
 
 /* A socket that fails once is no sign of the guard's death. */
-int guard_client_hear(const struct guard_client *guard, struct guard_news *news)
+static int hear(const struct guard_client *guard, struct guard_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
     siginfo_t how;
@@ -106,6 +107,14 @@ int guard_client_hear(const struct guard_client *guard, struct guard_news *news)
     return has_ended(guard, &how) ? -1 : 0;
 }
 
+int guard_client_hear(struct guard_client *guard, struct guard_news *news)
+{
+    int heard = hear(guard, news);
+
+    guard->is_gone = heard < 0;
+    return heard;
+}
+
 static bool is_stopped(pid_t pid)
 {
     char state = proctree_state(pid);
@@ -113,17 +122,17 @@ static bool is_stopped(pid_t pid)
     return state == 'T' || state == 't';
 }
 
-void guard_client_fate(const struct guard_client *guard, bool is_gone, char *text, size_t room)
+void guard_client_fate(const struct guard_client *guard, char *text, size_t room)
 {
     siginfo_t how;
     int tries = 0;
 
     /* a process closes its descriptors a moment before it has ended */
-    while (!has_ended(guard, &how) && is_gone && tries++ < FATE_TRIES)
+    while (!has_ended(guard, &how) && guard->is_gone && tries++ < FATE_TRIES)
         poll(NULL, 0, HEAR_AGAIN_MS);
     if (how.si_pid == 0)
         snprintf(text, room, "%s",
-                 is_gone                  ? "can't be heard any more"
+                 guard->is_gone           ? "can't be heard any more"
                  : is_stopped(guard->pid) ? "does not answer: it is stopped"
                                           : "did not answer in time");
     else if (how.si_code == CLD_EXITED)

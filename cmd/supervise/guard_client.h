@@ -8,6 +8,7 @@
 struct guard_client {
     pid_t pid;            /* 0: none, or it was reaped */
     int fd;               /* readable when there is news */
+    bool is_gone;         /* the guard can't be heard any more */
     struct proctree tree; /* of this process, to be ended where the guard can't */
 };
 
@@ -25,13 +26,13 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
 /*
  * guard_client_hear: the next news. 1: there is; 0: not now; -1: the guard is gone without a word.
  */
-int guard_client_hear(const struct guard_client *guard, struct guard_news *news);
+int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 
 /*
  * guard_client_fate: what is known of a guard that fails, as words behind "the guard": how it was
- * ended, or in which state it is silent. `is_gone` says that it can't be heard any more.
+ * ended, or in which state it is silent.
  */
-void guard_client_fate(const struct guard_client *guard, bool is_gone, char *text, size_t room);
+void guard_client_fate(const struct guard_client *guard, char *text, size_t room);
 
 /* guard_client_extend: the lease has a new end; the guard answers GUARD_AGREES. */
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease);

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supervise_state: what a supervised run does next, as a table of states and events.
+ *
+ * Two processes hold the lease's end as a deadline of their own: the guard, which ends the command,
+ * and this one, which renews. They agree on a new end in these steps:
+ *
+ * 1. The renewer reports a new expires_ms.
+ * 2. We tell the guard the deadlines that follow from expires_ms.
+ * 3. The guard answers that it acts by them from now on: they are `agreed`.
+ *
+ * A guard that doesn't answer still acts by the old deadlines. So `agreed`, not `expires_ms`, says
+ * until when the command can run at most, and a guard that is silent after that time is replaced.
+ */
+#include "supervise/supervise_state.h"
+
+#define RENEWER_PART 2 /* the renewer starts within this part of the time to the first renewal */
+/* soon: the renewer learns the other nodes of a Cluster before the first one can fail */
+#define RENEWER_AFTER_MS 100
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- deadlines ---- */
+
+/* Grace period between TERM, or freezing, and KILL. */
+static int64_t grace_ms(const struct supervision *run)
+{
+    const struct rlock_timing *timing = &run->timing;
+
+    return run->on_lost == ON_LOST_PAUSE ? later(timing->reply_ms, timing->kill_margin_ms)
+                                         : timing->grace_ms;
+}
+
+struct deadlines supervise_deadlines(const struct supervision *run)
+{
+    struct deadlines deadlines = {RLOCK_NEVER, RLOCK_NEVER};
+
+    if (run->on_lost == ON_LOST_IGNORE)
+        return deadlines;
+    deadlines.kill_ms = run->expires_ms - run->timing.kill_margin_ms;
+    deadlines.term_ms = deadlines.kill_ms - grace_ms(run);
+    return deadlines;
+}
+
+/* While the command is frozen no deadline ends it, but the guard must answer what it is asked. */
+static void expect_answer(struct supervision *run, int64_t from_ms)
+{
+    if (run->frozen_since_ms != 0 && run->answer_by_ms == RLOCK_NEVER)
+        run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
+}
+
+static int64_t guard_late_ms(const struct supervision *run)
+{
+    if (run->frozen_since_ms != 0)
+        return run->answer_by_ms;
+    if (run->agreed.kill_ms == RLOCK_NEVER)
+        return RLOCK_NEVER;
+    return run->agreed.kill_ms + run->timing.kill_margin_ms / 2;
+}
+
+/*
+ * With --on-lost pause the guard freezes the command, and the lock may still turn out to be ours.
+ */
+static int64_t lease_due_ms(const struct supervision *run)
+{
+    if (run->on_lost == ON_LOST_PAUSE || run->lease != SUPERVISE_LEASE_HELD)
+        return RLOCK_NEVER;
+    return earlier(run->agreed.term_ms, run->expires_ms);
+}
+
+static int64_t due_ms(const struct supervision *run, enum supervise_event event)
+{
+    if (!supervise_can_happen(run->state, event))
+        return RLOCK_NEVER;
+    if (event == SUPERVISE_RENEWER_DUE)
+        return run->renewer_at_ms;
+    if (event == SUPERVISE_LEASE_DUE)
+        return lease_due_ms(run);
+    if (event == SUPERVISE_MAX_HOLD_DUE)
+        return run->max_hold_at_ms;
+    return guard_late_ms(run);
+}
+
+int64_t supervise_next_ms(const struct supervision *run)
+{
+    int64_t next_ms = RLOCK_NEVER;
+    enum supervise_event event;
+
+    for (event = SUPERVISE_RENEWER_DUE; event < SUPERVISE_EVENTS; event++)
+        next_ms = earlier(next_ms, due_ms(run, event));
+    return next_ms;
+}
+
+bool supervise_due(const struct supervision *run, int64_t now_ms, enum supervise_event *event)
+{
+    for (*event = SUPERVISE_RENEWER_DUE; *event < SUPERVISE_EVENTS; ++*event)
+        if (now_ms >= due_ms(run, *event))
+            return true;
+    return false;
+}
+
+/* ---- what several cells do ---- */
+
+/* A lost lock outweighs a guard that failed, and that outweighs --max-hold. */
+static void end_with(struct supervision *run, enum exit_reason reason)
+{
+    static const int weight[EXIT_REASONS] = {
+        [REASON_MAX_HOLD] = 1, [REASON_SYSTEM] = 2, [REASON_LOST] = 3};
+
+    if (weight[reason] > weight[run->reason])
+        run->reason = reason;
+}
+
+/* False: it was lost before. */
+static bool note_loss(struct supervision *run, enum supervise_loss loss)
+{
+    end_with(run, REASON_LOST);
+    if (run->lease != SUPERVISE_LEASE_HELD)
+        return false;
+    run->lease = SUPERVISE_LEASE_LOST;
+    run->loss = loss;
+    run->actions |= SUPERVISE_SAY_LOST;
+    return true;
+}
+
+static enum supervise_loss loss_by_time(const struct supervision *run)
+{
+    return run->expires_ms - run->timing.kill_margin_ms > run->agreed.kill_ms
+               ? SUPERVISE_LOSS_GUARD_SILENT
+               : SUPERVISE_LOSS_NOT_RENEWED;
+}
+
+static enum supervise_state end_command(struct supervision *run, int64_t kill_at_ms, int64_t now_ms)
+{
+    run->kill_at_ms = kill_at_ms;
+    run->actions |= SUPERVISE_END_COMMAND;
+    expect_answer(run, now_ms);
+    return run->state == SUPERVISE_UNKILLABLE ? SUPERVISE_UNKILLABLE : SUPERVISE_ENDING;
+}
+
+static enum supervise_state lose(struct supervision *run, enum supervise_loss loss, int64_t now_ms)
+{
+    if (!note_loss(run, loss) || run->on_lost == ON_LOST_IGNORE)
+        return run->state;
+    return end_command(run, earlier(now_ms + run->timing.grace_ms, run->agreed.kill_ms), now_ms);
+}
+
+/* The command goes on, or has ended. */
+static void end_pause(struct supervision *run, int64_t now_ms)
+{
+    if (run->frozen_since_ms == 0)
+        return;
+    run->last_pause_ms = now_ms - run->frozen_since_ms;
+    run->paused_ms += run->last_pause_ms;
+    run->frozen_since_ms = 0;
+    run->answer_by_ms = RLOCK_NEVER;
+}
+
+static void note_refused(struct supervision *run, pid_t pid)
+{
+    if (run->refused_pid == pid)
+        return;
+    run->refused_pid = pid;
+    run->actions |= SUPERVISE_SAY_REFUSED;
+}
+
+/* ---- cells: before the command ---- */
+
+static enum supervise_state interrupt(struct supervision *run, const struct supervise_input *input)
+{
+    (void)input;
+    run->reason = REASON_INTERRUPTED;
+    return SUPERVISE_RELEASING;
+}
+
+static enum supervise_state start(struct supervision *run, const struct supervise_input *input)
+{
+    (void)run;
+    (void)input;
+    return SUPERVISE_RUNNING;
+}
+
+static enum supervise_state do_without(struct supervision *run, const struct supervise_input *input)
+{
+    (void)input;
+    run->reason = REASON_SYSTEM;
+    return SUPERVISE_RELEASING;
+}
+
+/*
+ * Nothing ran. A lease that was too short to start the command may have been told as lost already.
+ */
+static enum supervise_state not_started(struct supervision *run,
+                                        const struct supervise_input *input)
+{
+    run->reason = input->reason;
+    run->actions |= SUPERVISE_DISMISS_GUARD;
+    if (input->reason != REASON_LOST || run->lease == SUPERVISE_LEASE_HELD)
+        run->actions |= SUPERVISE_SAY_NOT_STARTED;
+    return SUPERVISE_RELEASING;
+}
+
+/* ---- cells: the lease ---- */
+
+/* The guard is told of a renewal that comes late, too: it decides whether that still serves. */
+static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
+{
+    run->expires_ms = input->expires_ms;
+    run->actions |= SUPERVISE_EXTEND_GUARD;
+    expect_answer(run, later(supervise_deadlines(run).kill_ms, input->now_ms));
+    return run->state;
+}
+
+static enum supervise_state lose_as_told(struct supervision *run,
+                                         const struct supervise_input *input)
+{
+    return lose(run, SUPERVISE_LOSS_TOLD, input->now_ms);
+}
+
+/* The private server is this user's alone: its end is the end of all of its locks. */
+static enum supervise_state lose_with_server(struct supervision *run,
+                                             const struct supervise_input *input)
+{
+    enum supervise_state next = lose(run, SUPERVISE_LOSS_SERVER_GONE, input->now_ms);
+
+    run->lease = SUPERVISE_LEASE_GONE;
+    return next;
+}
+
+static enum supervise_state lose_by_time(struct supervision *run,
+                                         const struct supervise_input *input)
+{
+    return lose(run, loss_by_time(run), input->now_ms);
+}
+
+static enum supervise_state end_by_max_hold(struct supervision *run,
+                                            const struct supervise_input *input)
+{
+    run->max_hold_at_ms = RLOCK_NEVER;
+    end_with(run, REASON_MAX_HOLD);
+    run->actions |= SUPERVISE_SAY_MAX_HOLD;
+    return end_command(run, input->now_ms + run->timing.grace_ms, input->now_ms);
+}
+
+/* ---- cells: the renewer ---- */
+
+static enum supervise_state start_renewer(struct supervision *run,
+                                          const struct supervise_input *input)
+{
+    (void)input;
+    run->actions |= SUPERVISE_START_RENEWER;
+    return run->state;
+}
+
+static enum supervise_state note_renewer(struct supervision *run,
+                                         const struct supervise_input *input)
+{
+    (void)input;
+    run->renewer_at_ms = RLOCK_NEVER;
+    return run->state;
+}
+
+static enum supervise_state retry_renewer(struct supervision *run,
+                                          const struct supervise_input *input)
+{
+    if (input->now_ms < run->renewer_needed_ms) {
+        run->renewer_at_ms = run->renewer_needed_ms;
+        return run->state;
+    }
+    run->renewer_at_ms = input->now_ms + run->timing.reply_ms;
+    run->actions |= SUPERVISE_SAY_NO_RENEWER;
+    return run->state;
+}
+
+/* ---- cells: the guard and the command ---- */
+
+static enum supervise_state pass_signal(struct supervision *run,
+                                        const struct supervise_input *input)
+{
+    (void)input;
+    run->actions |= SUPERVISE_PASS_SIGNAL;
+    return run->state;
+}
+
+static enum supervise_state agree(struct supervision *run, const struct supervise_input *input)
+{
+    run->agreed = input->news->lease;
+    if (run->frozen_since_ms != 0)
+        run->actions |= SUPERVISE_SAY_RESUMED;
+    end_pause(run, input->now_ms);
+    return run->state == SUPERVISE_PAUSED ? SUPERVISE_RUNNING : run->state;
+}
+
+/* Also the answer to a renewal that came too late for a frozen command. */
+static enum supervise_state pause_command(struct supervision *run,
+                                          const struct supervise_input *input)
+{
+    run->answer_by_ms = RLOCK_NEVER;
+    if (run->frozen_since_ms == 0) {
+        run->frozen_since_ms = input->news->frozen_since_ms;
+        run->actions |= SUPERVISE_SAY_PAUSED;
+    }
+    return run->state == SUPERVISE_RUNNING ? SUPERVISE_PAUSED : run->state;
+}
+
+static enum supervise_state tell_refused(struct supervision *run,
+                                         const struct supervise_input *input)
+{
+    note_refused(run, input->pid);
+    return run->state;
+}
+
+/* The command has the lock for as long as it runs, if the lock is ours still: we renew and wait. */
+static enum supervise_state wait_for_end(struct supervision *run,
+                                         const struct supervise_input *input)
+{
+    end_with(run, REASON_LOST);
+    note_refused(run, input->pid);
+    return run->state == SUPERVISE_REPLACING ? SUPERVISE_REPLACING : SUPERVISE_UNKILLABLE;
+}
+
+/* Was the lease proven until the command had ended? Else the command's status is worth nothing. */
+static enum supervise_state finish(struct supervision *run, const struct supervise_input *input)
+{
+    run->has_run = true;
+    run->actions |= SUPERVISE_DISMISS_GUARD;
+    end_pause(run, input->now_ms);
+    if (input->news->by_lease || input->news->frozen_since_ms >= run->expires_ms)
+        note_loss(run, loss_by_time(run));
+    if (input->news->is_alone)
+        note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
+    return SUPERVISE_RELEASING;
+}
+
+static enum supervise_state replace_dead_guard(struct supervision *run,
+                                               const struct supervise_input *input)
+{
+    run->has_run = true;
+    end_with(run, REASON_SYSTEM);
+    end_pause(run, input->now_ms);
+    return SUPERVISE_REPLACING;
+}
+
+/* A command that isn't frozen may have run until now, which no agreed deadline allows. */
+static enum supervise_state replace_silent_guard(struct supervision *run,
+                                                 const struct supervise_input *input)
+{
+    if (run->frozen_since_ms == 0)
+        note_loss(run, loss_by_time(run));
+    return replace_dead_guard(run, input);
+}
+
+static enum supervise_state tree_ended(struct supervision *run, const struct supervise_input *input)
+{
+    (void)run;
+    (void)input;
+    return SUPERVISE_RELEASING;
+}
+
+/* ---- cells: the release ---- */
+
+/* A lock that is gone after its end is as it should be: by then the command had ended. */
+static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
+{
+    if (run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
+        note_loss(run, SUPERVISE_LOSS_MISSING);
+    return SUPERVISE_DONE;
+}
+
+static enum supervise_state released(struct supervision *run, const struct supervise_input *input)
+{
+    (void)run;
+    (void)input;
+    return SUPERVISE_DONE;
+}
+
+/* ---- the table ---- */
+
+/* An empty cell: the event can't happen in that state. */
+static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(
+    struct supervision *, const struct supervise_input *) =
+    {
+        [SUPERVISE_WAITING] =
+            {
+                [SUPERVISE_SIGNAL] = interrupt,
+                [SUPERVISE_STARTED] = start,
+                [SUPERVISE_NO_GUARD] = do_without,
+            },
+        [SUPERVISE_RUNNING] =
+            {
+                [SUPERVISE_SIGNAL] = pass_signal,
+                [SUPERVISE_NOT_STARTED] = not_started,
+                [SUPERVISE_RENEWED] = renew,
+                [SUPERVISE_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_GUARD_AGREED] = agree,
+                [SUPERVISE_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_COMMAND_ENDED] = finish,
+                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+            },
+        [SUPERVISE_PAUSED] =
+            {
+                [SUPERVISE_SIGNAL] = pass_signal,
+                [SUPERVISE_RENEWED] = renew,
+                [SUPERVISE_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_GUARD_AGREED] = agree,
+                [SUPERVISE_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_COMMAND_ENDED] = finish,
+                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+            },
+        [SUPERVISE_ENDING] =
+            {
+                [SUPERVISE_SIGNAL] = pass_signal,
+                [SUPERVISE_NOT_STARTED] = not_started,
+                [SUPERVISE_RENEWED] = renew,
+                [SUPERVISE_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_GUARD_AGREED] = agree,
+                [SUPERVISE_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_COMMAND_ENDED] = finish,
+                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+            },
+        [SUPERVISE_UNKILLABLE] =
+            {
+                [SUPERVISE_SIGNAL] = pass_signal,
+                [SUPERVISE_RENEWED] = renew,
+                [SUPERVISE_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_GUARD_AGREED] = agree,
+                [SUPERVISE_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_COMMAND_ENDED] = finish,
+                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
+            },
+        [SUPERVISE_REPLACING] =
+            {
+                [SUPERVISE_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_TREE_ENDED] = tree_ended,
+                [SUPERVISE_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_RENEWER_DUE] = start_renewer,
+            },
+        [SUPERVISE_RELEASING] =
+            {
+                [SUPERVISE_LOCK_MISSING] = miss_lock,
+                [SUPERVISE_RELEASED] = released,
+            },
+};
+
+bool supervise_can_happen(enum supervise_state state, enum supervise_event event)
+{
+    return transitions[state][event] != NULL;
+}
+
+unsigned supervise_handle(struct supervision *run, enum supervise_event event,
+                          const struct supervise_input *input)
+{
+    run->actions = 0;
+    run->state = transitions[run->state][event](run, input);
+    if (run->state == SUPERVISE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
+        run->state = SUPERVISE_DONE;
+    return run->actions;
+}
+
+void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
+                          int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms)
+{
+    *run = (struct supervision){
+        .state = SUPERVISE_WAITING,
+        .reason = REASON_GRANTED,
+        .on_lost = on_lost,
+        .timing = grant->timing,
+        .expires_ms = grant->expires_ms,
+        /* the grant may have come late, so what is needed counts from before it was asked for */
+        .renewer_needed_ms = grant->sent_ms + grant->timing.renew_ms / RENEWER_PART,
+        .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
+        .answer_by_ms = RLOCK_NEVER};
+    run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
+    run->agreed = supervise_deadlines(run);
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_supervise: the table of a supervised run, without processes and without real time.
+ *
+ * First every cell of the table by itself. Then a random walk of a million steps on a fake clock,
+ * in which the guard, the renewer, the server and the kernel do what they like. The walk is the
+ * same for the same seed: test_cmd_supervise SEED.
+ */
+#include "supervise/supervise_state.h"
+#include "tap.h"
+#include <stdlib.h>
+#include <time.h>
+
+#define SENT_MS 1000000
+#define GRANTED_MS (SENT_MS + 10)
+#define EXPIRES_MS (SENT_MS + 29698)
+#define NOW_MS (SENT_MS + 5000)
+#define PID 7
+#define OTHER_PID 8
+
+static const struct rlock_grant grant = {.sent_ms = SENT_MS,
+                                         .expires_ms = EXPIRES_MS,
+                                         .timing = {.ttl_ms = 30000,
+                                                    .renew_ms = 10000,
+                                                    .reply_ms = 2000,
+                                                    .grace_ms = 5000,
+                                                    .kill_margin_ms = 300}};
+
+static bool is_live(enum supervise_state state)
+{
+    return state >= SUPERVISE_RUNNING && state <= SUPERVISE_UNKILLABLE;
+}
+
+/* ---- each cell ---- */
+
+static const struct guard_news usual_news = {
+    .says = GUARD_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
+
+static unsigned tell(struct supervision *run, enum supervise_event event)
+{
+    struct supervise_input input = {.now_ms = NOW_MS,
+                                    .expires_ms = EXPIRES_MS + 10000,
+                                    .news = &usual_news,
+                                    .pid = OTHER_PID,
+                                    .reason = REASON_NOT_FOUND};
+
+    return supervise_handle(run, event, &input);
+}
+
+static struct supervision run_in(enum supervise_state state)
+{
+    static const struct {
+        enum supervise_event event[3];
+        int n;
+    } ways[SUPERVISE_STATES] = {
+        [SUPERVISE_WAITING] = {{0}, 0},
+        [SUPERVISE_RUNNING] = {{SUPERVISE_STARTED}, 1},
+        [SUPERVISE_PAUSED] = {{SUPERVISE_STARTED, SUPERVISE_GUARD_PAUSED}, 2},
+        [SUPERVISE_ENDING] = {{SUPERVISE_STARTED, SUPERVISE_MAX_HOLD_DUE}, 2},
+        [SUPERVISE_UNKILLABLE] = {{SUPERVISE_STARTED, SUPERVISE_KILL_REFUSED}, 2},
+        [SUPERVISE_REPLACING] = {{SUPERVISE_STARTED, SUPERVISE_GUARD_GONE}, 2},
+        [SUPERVISE_RELEASING] = {{SUPERVISE_STARTED, SUPERVISE_COMMAND_ENDED}, 2},
+        [SUPERVISE_DONE] = {{SUPERVISE_STARTED, SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASED}, 3}};
+    struct supervision run;
+    int i;
+
+    supervise_state_init(&run, &grant, GRANTED_MS,
+                         state == SUPERVISE_PAUSED ? ON_LOST_PAUSE : ON_LOST_KILL, 0);
+    for (i = 0; i < ways[state].n; i++)
+        tell(&run, ways[state].event[i]);
+    run.refused_pid = 0;
+    return run;
+}
+
+struct cell {
+    enum supervise_event event;
+    enum supervise_state next;
+    unsigned actions;
+    enum exit_reason reason;
+};
+
+#define CELLS_MAX 20
+
+static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
+    [SUPERVISE_WAITING] = {{SUPERVISE_SIGNAL, SUPERVISE_RELEASING, 0, REASON_INTERRUPTED},
+                           {SUPERVISE_STARTED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
+                           {SUPERVISE_NO_GUARD, SUPERVISE_RELEASING, 0, REASON_SYSTEM}},
+    [SUPERVISE_RUNNING] =
+        {{SUPERVISE_SIGNAL, SUPERVISE_RUNNING, SUPERVISE_PASS_SIGNAL, REASON_GRANTED},
+         {SUPERVISE_NOT_STARTED, SUPERVISE_RELEASING,
+          SUPERVISE_SAY_NOT_STARTED | SUPERVISE_DISMISS_GUARD, REASON_NOT_FOUND},
+         {SUPERVISE_RENEWED, SUPERVISE_RUNNING, SUPERVISE_EXTEND_GUARD, REASON_GRANTED},
+         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_GUARD_AGREED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
+         {SUPERVISE_GUARD_PAUSED, SUPERVISE_PAUSED, SUPERVISE_SAY_PAUSED, REASON_GRANTED},
+         {SUPERVISE_TERM_REFUSED, SUPERVISE_RUNNING, SUPERVISE_SAY_REFUSED, REASON_GRANTED},
+         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_GRANTED},
+         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, 0, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_STARTED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
+         {SUPERVISE_RENEWER_FAILED, SUPERVISE_RUNNING, SUPERVISE_SAY_NO_RENEWER, REASON_GRANTED},
+         {SUPERVISE_RENEWER_DUE, SUPERVISE_RUNNING, SUPERVISE_START_RENEWER, REASON_GRANTED},
+         {SUPERVISE_LEASE_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+          REASON_MAX_HOLD},
+         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, SUPERVISE_SAY_LOST, REASON_LOST}},
+    [SUPERVISE_PAUSED] =
+        {{SUPERVISE_SIGNAL, SUPERVISE_PAUSED, SUPERVISE_PASS_SIGNAL, REASON_GRANTED},
+         {SUPERVISE_RENEWED, SUPERVISE_PAUSED, SUPERVISE_EXTEND_GUARD, REASON_GRANTED},
+         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_GUARD_AGREED, SUPERVISE_RUNNING, SUPERVISE_SAY_RESUMED, REASON_GRANTED},
+         {SUPERVISE_GUARD_PAUSED, SUPERVISE_PAUSED, 0, REASON_GRANTED},
+         {SUPERVISE_TERM_REFUSED, SUPERVISE_PAUSED, SUPERVISE_SAY_REFUSED, REASON_GRANTED},
+         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_GRANTED},
+         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, 0, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_STARTED, SUPERVISE_PAUSED, 0, REASON_GRANTED},
+         {SUPERVISE_RENEWER_FAILED, SUPERVISE_PAUSED, SUPERVISE_SAY_NO_RENEWER, REASON_GRANTED},
+         {SUPERVISE_RENEWER_DUE, SUPERVISE_PAUSED, SUPERVISE_START_RENEWER, REASON_GRANTED},
+         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+          REASON_MAX_HOLD},
+         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, 0, REASON_SYSTEM}},
+    [SUPERVISE_ENDING] =
+        {{SUPERVISE_SIGNAL, SUPERVISE_ENDING, SUPERVISE_PASS_SIGNAL, REASON_MAX_HOLD},
+         {SUPERVISE_NOT_STARTED, SUPERVISE_RELEASING,
+          SUPERVISE_SAY_NOT_STARTED | SUPERVISE_DISMISS_GUARD, REASON_NOT_FOUND},
+         {SUPERVISE_RENEWED, SUPERVISE_ENDING, SUPERVISE_EXTEND_GUARD, REASON_MAX_HOLD},
+         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_GUARD_AGREED, SUPERVISE_ENDING, 0, REASON_MAX_HOLD},
+         {SUPERVISE_GUARD_PAUSED, SUPERVISE_ENDING, SUPERVISE_SAY_PAUSED, REASON_MAX_HOLD},
+         {SUPERVISE_TERM_REFUSED, SUPERVISE_ENDING, SUPERVISE_SAY_REFUSED, REASON_MAX_HOLD},
+         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_MAX_HOLD},
+         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, 0, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_STARTED, SUPERVISE_ENDING, 0, REASON_MAX_HOLD},
+         {SUPERVISE_RENEWER_FAILED, SUPERVISE_ENDING, SUPERVISE_SAY_NO_RENEWER, REASON_MAX_HOLD},
+         {SUPERVISE_RENEWER_DUE, SUPERVISE_ENDING, SUPERVISE_START_RENEWER, REASON_MAX_HOLD},
+         {SUPERVISE_LEASE_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+          REASON_MAX_HOLD},
+         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, SUPERVISE_SAY_LOST, REASON_LOST}},
+    [SUPERVISE_UNKILLABLE] =
+        {{SUPERVISE_SIGNAL, SUPERVISE_UNKILLABLE, SUPERVISE_PASS_SIGNAL, REASON_LOST},
+         {SUPERVISE_RENEWED, SUPERVISE_UNKILLABLE, SUPERVISE_EXTEND_GUARD, REASON_LOST},
+         {SUPERVISE_LOCK_LOST, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_SERVER_GONE, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_GUARD_AGREED, SUPERVISE_UNKILLABLE, 0, REASON_LOST},
+         {SUPERVISE_GUARD_PAUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_PAUSED, REASON_LOST},
+         {SUPERVISE_TERM_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_LOST},
+         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, 0, REASON_LOST},
+         {SUPERVISE_RENEWER_STARTED, SUPERVISE_UNKILLABLE, 0, REASON_LOST},
+         {SUPERVISE_RENEWER_FAILED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_NO_RENEWER, REASON_LOST},
+         {SUPERVISE_RENEWER_DUE, SUPERVISE_UNKILLABLE, SUPERVISE_START_RENEWER, REASON_LOST},
+         {SUPERVISE_LEASE_DUE, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+          REASON_LOST},
+         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_UNKILLABLE,
+          SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND, REASON_LOST}},
+    [SUPERVISE_REPLACING] =
+        {{SUPERVISE_KILL_REFUSED, SUPERVISE_REPLACING, SUPERVISE_SAY_REFUSED, REASON_LOST},
+         {SUPERVISE_TREE_ENDED, SUPERVISE_RELEASING, 0, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_STARTED, SUPERVISE_REPLACING, 0, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_FAILED, SUPERVISE_REPLACING, SUPERVISE_SAY_NO_RENEWER, REASON_SYSTEM},
+         {SUPERVISE_RENEWER_DUE, SUPERVISE_REPLACING, SUPERVISE_START_RENEWER, REASON_SYSTEM}},
+    [SUPERVISE_RELEASING] = {{SUPERVISE_LOCK_MISSING, SUPERVISE_DONE, SUPERVISE_SAY_LOST,
+                              REASON_LOST},
+                             {SUPERVISE_RELEASED, SUPERVISE_DONE, 0, REASON_GRANTED}},
+};
+
+static void check_cell(enum supervise_state state, const struct cell *cell)
+{
+    struct supervision run = run_in(state);
+    unsigned actions;
+
+    okf(run.state == state && supervise_can_happen(state, cell->event),
+        "state %d: event %d can happen", state, cell->event);
+    actions = tell(&run, cell->event);
+    if (!okf(run.state == cell->next && actions == cell->actions && run.reason == cell->reason,
+             "state %d, event %d: next state, actions and exit reason", state, cell->event))
+        printf("# state %d, wanted %d; actions %#x, wanted %#x; reason %d, wanted %d\n", run.state,
+               cell->next, actions, cell->actions, run.reason, cell->reason);
+}
+
+static void test_cells(void)
+{
+    enum supervise_state state;
+    int n_cells = 0;
+    int n_checked = 0;
+    int i;
+
+    for (state = 0; state < SUPERVISE_STATES; state++) {
+        for (i = 0; i < SUPERVISE_EVENTS; i++)
+            n_cells += supervise_can_happen(state, (enum supervise_event)i);
+        /* a row that isn't there is all zero, and nothing leads back to SUPERVISE_WAITING */
+        for (i = 0; i < CELLS_MAX && cells[state][i].next != SUPERVISE_WAITING; i++) {
+            check_cell(state, &cells[state][i]);
+            n_checked++;
+        }
+    }
+    is_int(n_checked, n_cells, "every cell of the table is checked");
+}
+
+static void test_gone_server(void)
+{
+    struct supervision run = run_in(SUPERVISE_RUNNING);
+
+    tell(&run, SUPERVISE_SERVER_GONE);
+    tell(&run, SUPERVISE_COMMAND_ENDED);
+    is_int(run.state, SUPERVISE_DONE, "a private server that is gone gets no release");
+}
+
+static void test_too_short_a_lease(void)
+{
+    struct supervise_input input = {.now_ms = NOW_MS, .reason = REASON_LOST};
+    struct supervision run = run_in(SUPERVISE_RUNNING);
+    unsigned actions = supervise_handle(&run, SUPERVISE_NOT_STARTED, &input);
+
+    ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "a lease too short to start under is told");
+    run = run_in(SUPERVISE_RUNNING);
+    tell(&run, SUPERVISE_LEASE_DUE);
+    actions = supervise_handle(&run, SUPERVISE_NOT_STARTED, &input);
+    ok((actions & SUPERVISE_SAY_NOT_STARTED) == 0, "and not once more after it was told as lost");
+}
+
+static void test_renewer_times(void)
+{
+    struct supervision run = run_in(SUPERVISE_RUNNING);
+    struct supervise_input input = {.now_ms = GRANTED_MS + 100};
+    enum supervise_event event;
+
+    is_int(supervise_next_ms(&run), GRANTED_MS + 100, "the renewer starts 100 ms after the grant");
+    ok(supervise_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_RENEWER_DUE,
+       "and that is due then");
+    ok(!supervise_due(&run, GRANTED_MS + 99, &event), "and not before");
+    is_int(supervise_handle(&run, SUPERVISE_RENEWER_FAILED, &input), 0,
+           "that it can't be started isn't told as long as it isn't needed");
+    is_int(supervise_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
+    input.now_ms = SENT_MS + 5000;
+    is_int(supervise_handle(&run, SUPERVISE_RENEWER_FAILED, &input), SUPERVISE_SAY_NO_RENEWER,
+           "and is told from then on");
+    is_int(supervise_next_ms(&run), SENT_MS + 7000, "and tried again after the time of a reply");
+    supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
+    supervise_handle(&run, SUPERVISE_STARTED, &input);
+    is_int(supervise_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
+}
+
+/* ---- the walk ---- */
+
+enum invariant {
+    LOSS_TOLD_ONCE,
+    END_ASKED_AT_ONCE,
+    GUARD_REPLACED_IN_TIME,
+    UNPROVEN_IS_76,
+    IGNORE_ENDS_NOTHING,
+    PAUSES_ADD_UP,
+    RELEASED_ONCE,
+    DONE_REACHED,
+    NO_DEADLINE_LEFT
+};
+
+#define INVARIANTS (NO_DEADLINE_LEFT + 1)
+#define STEPS 1000000
+#define STEPS_OF_A_RUN_MAX 400
+
+static const char *const names[INVARIANTS] = {
+    [LOSS_TOLD_ONCE] = "a lost lease is told exactly once",
+    [END_ASKED_AT_ONCE] = "a lock is lost: the command is asked to end at once",
+    [GUARD_REPLACED_IN_TIME] = "a guard that doesn't answer by its limit is replaced in time",
+    [UNPROVEN_IS_76] = "the exit reason is lost if and only if the lease was not proven throughout",
+    [IGNORE_ENDS_NOTHING] = "with --on-lost ignore only --max-hold ends the command",
+    [PAUSES_ADD_UP] = "paused time adds up",
+    [RELEASED_ONCE] = "the release is tried once, or never for a private server that is gone",
+    [DONE_REACHED] = "the run is done after some time",
+    [NO_DEADLINE_LEFT] = "a deadline that was handled isn't due any more"};
+
+struct walk {
+    uint64_t random;
+    int64_t n_steps;
+    int n_broken[INVARIANTS];
+    bool visited[SUPERVISE_STATES][SUPERVISE_EVENTS];
+
+    /* one run, as the world around it knows it */
+    struct supervision run;
+    int64_t now_ms;
+    int64_t frozen_since_ms; /* 0: the command isn't frozen */
+    int64_t paused_ms;
+    int64_t answer_by_ms;      /* of a guard whose command is frozen; RLOCK_NEVER: nothing asked */
+    struct deadlines extended; /* the guard was told */
+    bool is_unproven;
+    bool is_server_gone;
+    int n_lost_told;
+    int n_releases;
+    int n_run_steps;
+};
+
+/* splitmix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c */
+static uint64_t draw(struct walk *w)
+{
+    uint64_t z = w->random += 0x9e3779b97f4a7c15;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static int64_t below(struct walk *w, int64_t n)
+{
+    return (int64_t)(draw(w) % (uint64_t)n);
+}
+
+static void check(struct walk *w, enum invariant which, bool holds, enum supervise_event event)
+{
+    if (holds)
+        return;
+    if (w->n_broken[which]++ == 0)
+        printf("# step %lld, event %d, now in state %d, on_lost %d: not so: %s\n",
+               (long long)w->n_steps, event, w->run.state, w->run.on_lost, names[which]);
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void end_pause(struct walk *w)
+{
+    if (w->frozen_since_ms != 0)
+        w->paused_ms += w->now_ms - w->frozen_since_ms;
+    w->frozen_since_ms = 0;
+    w->answer_by_ms = RLOCK_NEVER;
+}
+
+/* What the event means, by the promises of the manual and not by the table. */
+static void note_event(struct walk *w, enum supervise_event event,
+                       const struct supervise_input *input)
+{
+    const struct guard_news *news = input->news;
+
+    switch ((int)event) {
+    case SUPERVISE_LOCK_LOST:
+    case SUPERVISE_SERVER_GONE:
+    case SUPERVISE_LEASE_DUE:
+    case SUPERVISE_KILL_REFUSED:
+        w->is_unproven = true;
+        w->is_server_gone = w->is_server_gone || event == SUPERVISE_SERVER_GONE;
+        break;
+    case SUPERVISE_GUARD_PAUSED:
+        if (w->frozen_since_ms == 0)
+            w->frozen_since_ms = news->frozen_since_ms;
+        w->answer_by_ms = RLOCK_NEVER;
+        break;
+    case SUPERVISE_GUARD_AGREED:
+        end_pause(w);
+        break;
+    case SUPERVISE_COMMAND_ENDED:
+        w->is_unproven = w->is_unproven || news->by_lease || news->is_alone ||
+                         news->frozen_since_ms >= w->run.expires_ms;
+        end_pause(w);
+        break;
+    case SUPERVISE_GUARD_LATE:
+        w->is_unproven = w->is_unproven || w->frozen_since_ms == 0;
+        end_pause(w);
+        break;
+    case SUPERVISE_GUARD_GONE:
+        end_pause(w);
+        break;
+    case SUPERVISE_LOCK_MISSING:
+        w->is_unproven = w->is_unproven || w->now_ms < w->run.expires_ms;
+        break;
+    }
+}
+
+static void note_actions(struct walk *w, enum supervise_event event, unsigned actions)
+{
+    const struct supervision *run = &w->run;
+    int64_t margin_ms = run->timing.kill_margin_ms;
+    int64_t asked_ms = RLOCK_NEVER;
+
+    if ((actions & SUPERVISE_SAY_LOST) != 0) {
+        check(w, LOSS_TOLD_ONCE, ++w->n_lost_told == 1, event);
+        if (is_live(run->state) && run->on_lost != ON_LOST_IGNORE)
+            check(w, END_ASKED_AT_ONCE,
+                  (actions & SUPERVISE_END_COMMAND) != 0 &&
+                      run->kill_at_ms <= w->now_ms + run->timing.grace_ms &&
+                      run->kill_at_ms <= run->agreed.kill_ms,
+                  event);
+    }
+    if ((actions & SUPERVISE_EXTEND_GUARD) != 0) {
+        w->extended = supervise_deadlines(run);
+        asked_ms = max(w->extended.kill_ms, w->now_ms);
+    }
+    if ((actions & SUPERVISE_END_COMMAND) != 0) {
+        asked_ms = w->now_ms;
+        check(w, IGNORE_ENDS_NOTHING,
+              run->on_lost != ON_LOST_IGNORE || event == SUPERVISE_MAX_HOLD_DUE, event);
+    }
+    if (w->frozen_since_ms != 0 && w->answer_by_ms == RLOCK_NEVER && asked_ms != RLOCK_NEVER)
+        w->answer_by_ms = asked_ms + margin_ms;
+}
+
+/* Until when does the guard have to be replaced, as seen from outside? */
+static int64_t replaced_by_ms(const struct walk *w)
+{
+    const struct supervision *run = &w->run;
+
+    if (run->state == SUPERVISE_UNKILLABLE || !is_live(run->state))
+        return RLOCK_NEVER;
+    if (w->frozen_since_ms != 0)
+        return w->answer_by_ms;
+    return run->on_lost == ON_LOST_IGNORE ? RLOCK_NEVER
+                                          : run->agreed.kill_ms + run->timing.kill_margin_ms;
+}
+
+static void step(struct walk *w, enum supervise_event event, struct supervise_input input)
+{
+    enum supervise_state before = w->run.state;
+    unsigned actions;
+
+    input.now_ms = w->now_ms;
+    w->n_steps++;
+    w->n_run_steps++;
+    w->visited[before][event] = true;
+    note_event(w, event, &input);
+    actions = supervise_handle(&w->run, event, &input);
+    note_actions(w, event, actions);
+    w->n_releases += before != SUPERVISE_RELEASING && w->run.state == SUPERVISE_RELEASING;
+    check(w, GUARD_REPLACED_IN_TIME, supervise_next_ms(&w->run) <= replaced_by_ms(w), event);
+    if ((actions & SUPERVISE_START_RENEWER) != 0)
+        step(w, below(w, 3) > 0 ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
+             (struct supervise_input){.now_ms = 0});
+}
+
+static void pass_time(struct walk *w, int64_t ms)
+{
+    enum supervise_event event;
+    int n = 0;
+
+    w->now_ms += ms;
+    while (supervise_due(&w->run, w->now_ms, &event) && n++ < SUPERVISE_EVENTS)
+        step(w, event, (struct supervise_input){.now_ms = 0});
+    check(w, NO_DEADLINE_LEFT, n <= SUPERVISE_EVENTS, SUPERVISE_SIGNAL);
+    check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_GUARD_LATE);
+}
+
+/* Mostly short, sometimes to just about a deadline, sometimes as if we had been stopped. */
+static int64_t draw_ms(struct walk *w)
+{
+    int64_t next_ms = supervise_next_ms(&w->run);
+
+    switch (below(w, 8)) {
+    case 0:
+        return below(w, 60000);
+    case 1:
+    case 2:
+        if (next_ms != RLOCK_NEVER)
+            return max(0, next_ms - w->now_ms + below(w, 3) - 1);
+        return below(w, 2000);
+    default:
+        return below(w, 1000);
+    }
+}
+
+/*
+ * May the world bring this event now? Deadlines come by pass_time(), and renewers when asked for.
+ */
+static bool is_free(const struct walk *w, enum supervise_event event)
+{
+    if (!supervise_can_happen(w->run.state, event) || event >= SUPERVISE_RENEWER_DUE)
+        return false;
+    if (event == SUPERVISE_GUARD_PAUSED)
+        return w->run.on_lost == ON_LOST_PAUSE;
+    return event != SUPERVISE_RENEWER_STARTED && event != SUPERVISE_RENEWER_FAILED;
+}
+
+/* What ends a run is rare, so that runs are long. */
+static enum supervise_event draw_event(struct walk *w)
+{
+    enum supervise_event event;
+
+    do
+        event = (enum supervise_event)below(w, SUPERVISE_RENEWER_DUE);
+    while (!is_free(w, event) ||
+           (is_live(w->run.state) &&
+            (event == SUPERVISE_COMMAND_ENDED || event == SUPERVISE_GUARD_GONE ||
+             event == SUPERVISE_NOT_STARTED || event == SUPERVISE_LOCK_LOST ||
+             event == SUPERVISE_SERVER_GONE || event == SUPERVISE_KILL_REFUSED) &&
+            below(w, 12) > 0));
+    return event;
+}
+
+static void bring(struct walk *w, enum supervise_event event)
+{
+    struct guard_news news = {.lease = w->extended,
+                              .frozen_since_ms = w->now_ms - below(w, 500),
+                              .by_lease = w->run.on_lost != ON_LOST_IGNORE && below(w, 4) == 0,
+                              .is_alone = below(w, 16) == 0};
+    struct supervise_input input = {.news = &news,
+                                    .expires_ms = w->now_ms - below(w, 2000) + 29698,
+                                    .pid = (pid_t)(PID + below(w, 2)),
+                                    .reason = below(w, 2) ? REASON_NOT_FOUND : REASON_LOST};
+
+    step(w, event, input);
+}
+
+/* Only time passes: with --on-lost kill the guard's silence has to end the run by itself. */
+static void be_silent(struct walk *w)
+{
+    while (is_live(w->run.state) && supervise_next_ms(&w->run) != RLOCK_NEVER &&
+           w->n_run_steps < STEPS_OF_A_RUN_MAX)
+        pass_time(w, max(0, supervise_next_ms(&w->run) - w->now_ms));
+    if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_UNKILLABLE)
+        check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_GUARD_LATE);
+}
+
+static void end_run(struct walk *w)
+{
+    if (is_live(w->run.state))
+        bring(w, below(w, 2) ? SUPERVISE_COMMAND_ENDED : SUPERVISE_GUARD_GONE);
+    if (w->run.state == SUPERVISE_REPLACING)
+        bring(w, SUPERVISE_TREE_ENDED);
+    if (w->run.state == SUPERVISE_RELEASING)
+        bring(w, below(w, 4) ? SUPERVISE_RELEASED : SUPERVISE_LOCK_MISSING);
+}
+
+static void check_end(struct walk *w)
+{
+    const struct supervision *run = &w->run;
+
+    check(w, DONE_REACHED, run->state == SUPERVISE_DONE, SUPERVISE_RELEASED);
+    check(w, LOSS_TOLD_ONCE, w->n_lost_told == (run->lease != SUPERVISE_LEASE_HELD),
+          SUPERVISE_RELEASED);
+    if (run->has_run)
+        check(w, UNPROVEN_IS_76, (run->reason == REASON_LOST) == w->is_unproven,
+              SUPERVISE_RELEASED);
+    check(w, PAUSES_ADD_UP, run->paused_ms == w->paused_ms, SUPERVISE_RELEASED);
+    check(w, RELEASED_ONCE, w->n_releases == !w->is_server_gone, SUPERVISE_RELEASED);
+}
+
+static void walk_once(struct walk *w)
+{
+    int64_t max_hold_ms = below(w, 2) ? 1 + below(w, 60000) : 0;
+    int64_t n = below(w, STEPS_OF_A_RUN_MAX / 4);
+
+    w->now_ms = GRANTED_MS + below(w, 100);
+    w->frozen_since_ms = w->paused_ms = 0;
+    w->answer_by_ms = RLOCK_NEVER;
+    w->is_unproven = w->is_server_gone = false;
+    w->n_lost_told = w->n_releases = w->n_run_steps = 0;
+    supervise_state_init(&w->run, &grant, GRANTED_MS, (enum on_lost)below(w, ON_LOST_IGNORE + 1),
+                         max_hold_ms);
+    w->extended = supervise_deadlines(&w->run);
+    if (below(w, 50) > 0)
+        step(w, SUPERVISE_STARTED, (struct supervise_input){.now_ms = 0});
+    while (n-- > 0 && w->run.state != SUPERVISE_DONE) {
+        if (w->run.state != SUPERVISE_WAITING)
+            pass_time(w, draw_ms(w));
+        if (w->run.state != SUPERVISE_DONE)
+            bring(w, draw_event(w));
+    }
+    if (w->run.state == SUPERVISE_WAITING)
+        bring(w, SUPERVISE_SIGNAL);
+    if (below(w, 2))
+        be_silent(w);
+    end_run(w);
+    check_end(w);
+}
+
+static void test_walk(uint64_t seed)
+{
+    static struct walk w;
+    enum supervise_state state;
+    int n_missed = 0;
+    int i;
+
+    printf("# seed %llu\n", (unsigned long long)seed);
+    w.random = seed;
+    while (w.n_steps < STEPS)
+        walk_once(&w);
+    for (i = 0; i < INVARIANTS; i++)
+        okf(w.n_broken[i] == 0, "%d random steps: %s", STEPS, names[i]);
+    for (state = 0; state < SUPERVISE_STATES; state++)
+        for (i = 0; i < SUPERVISE_EVENTS; i++)
+            n_missed +=
+                supervise_can_happen(state, (enum supervise_event)i) && !w.visited[state][i];
+    is_int(n_missed, 0, "the walk comes through every cell");
+}
+
+int main(int argc, char **argv)
+{
+    test_cells();
+    test_gone_server();
+    test_too_short_a_lease();
+    test_renewer_times();
+    test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL));
+    return done_testing();
+}
