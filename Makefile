@@ -122,14 +122,20 @@ ifeq ($(TLS),not-found)
 	     "rediss:// will be refused; make deps installs them, TLS=no says that it is meant" >&2
 endif
 
-$(B)/lib/%.o: lib/%.c | build/gen/scripts_embedded.h $(B)/hiredis.found
+$(B)/lib/%.o: lib/%.c | build/gen/scripts_embedded.h build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Ilib -Ibuild/gen)
 
 $(B)/cmd/%.o: cmd/%.c | $(B)/hiredis.found
 	$(call compile,-Icmd -Ilib)
 
-build/gen/scripts_embedded.h: lib/lua/embed.awk $(wildcard lib/lua/*.lua lib/lua/shared/*.lua)
-	$(Q)mkdir -p $(@D) && awk -f $(filter-out lib/lua/shared/%,$^) >$@
+LUA   := $(wildcard lib/lua/*.lua)
+EMBED := lib/lua/embed.awk lib/lua/reply_codes.tsv
+
+build/gen/scripts_embedded.h: $(EMBED) $(LUA) $(wildcard lib/lua/shared/*.lua)
+	$(Q)mkdir -p $(@D) && awk -v form=c -f $(EMBED) $(LUA) >$@.new && mv $@.new $@
+
+build/gen/reply_codes.h: $(EMBED)
+	$(Q)mkdir -p $(@D) && awk -v form=enum -f $(EMBED) >$@.new && mv $@.new $@
 
 # Asked once, so that a missing header is one sentence and not a page of errors.
 $(B)/hiredis.found:
@@ -145,8 +151,8 @@ $(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
 # And every send, behind which it stops the one who asks.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 
-$(B)/unit/%.o: tests/unit/%.c | $(B)/hiredis.found
-	$(call compile,-Itests/unit -Icmd -Ilib)
+$(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
+	$(call compile,-Itests/unit -Icmd -Ilib -Ibuild/gen)
 
 $(UNIT): %: %.o $(B)/librlock.a
 	$(link)
@@ -159,8 +165,8 @@ $(REPLAYS): $(B)/unit/%: $(B)/fuzz/%.o $(B)/fuzz/replay.o $(B)/librlock.a
 
 $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 
-$(B)/fuzz/%.o: tests/fuzz/%.c | $(B)/hiredis.found
-	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib)
+$(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
+	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
 
 # The tools are the measure, not what is measured: no sanitizer in them.
 tool = $(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
@@ -252,7 +258,8 @@ check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz
-fuzz: build/gen/scripts_embedded.h  ## each fuzzer for FUZZ_SECONDS (60), with clang
+fuzz: build/gen/scripts_embedded.h build/gen/reply_codes.h
+fuzz:  ## each fuzzer for FUZZ_SECONDS (60), with clang
 	$(Q)mkdir -p build/fuzz && for f in $(patsubst fuzz_%,%,$(notdir $(REPLAYS))); do \
 	    clang -g -O1 -std=c11 -fsanitize=fuzzer,address,undefined $(ALL_CPPFLAGS) -Itests/fuzz \
 	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c $(LIB_SRC) \

@@ -105,7 +105,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     if (st == RLOCK_OK)
         st = members_open(&l->quorum, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
-        owner_join_quorum(&l->owner, l->quorum.list);
+        owner_join_quorum(&l->owner, l->quorum.members_hash);
     if (st == RLOCK_OK)
         *lock = l;
     else

@@ -443,7 +443,7 @@ static void tell_together(const struct probe *probe, const struct quorum *quorum
     snprintf(
         found, sizeof found,
         "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
-        n_there, quorum->n, quorum->need, young, quorum->list);
+        n_there, quorum->n, quorum->need, young, quorum->members_hash);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* holder_info: who holds a lock, as one line of words behind the token. */
+/* holder_info: who holds a lock, or waits for it, as words behind the token. */
 #include "lock/holder_info.h"
 
 #include <ctype.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_BYTES 160
-#define NUMBER_MAX (INT64_C(1) << 53)
+#define VALUE_BYTES 160               /* that a word may have, escapes included, and its NUL */
+#define NUMBER_MAX (INT64_C(1) << 53) /* up to here Lua counts exactly */
 
 static size_t put_escaped(char *at, size_t room, const char *value)
 {
@@ -36,10 +36,10 @@ static size_t put_word(char *at, const char *name, const char *value)
     return used + put_escaped(at + used, VALUE_BYTES, value);
 }
 
-void holder_info_write(char card[HOLDER_INFO_BYTES], const struct rlock_holder *holder)
+void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *holder)
 {
     char pid[24] = "";
-    char *at = card;
+    char *at = info;
 
     if (holder->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)holder->pid);
@@ -50,15 +50,15 @@ void holder_info_write(char card[HOLDER_INFO_BYTES], const struct rlock_holder *
     at += put_word(at, "command", holder->command);
     at += put_word(at, "label", holder->label);
     put_word(at, "kept", holder->has_renewer ? "1" : NULL);
-    if (card[0] == ' ')
-        memmove(card, card + 1, strlen(card));
+    if (info[0] == ' ')
+        memmove(info, info + 1, strlen(info));
 }
 
-/* Where the value of a word of a holder info begins; "" if it isn't there. */
-static const char *find_word(const char *card, const char *name)
+/* Where the value of the word `name` begins; "" where there is no such word. */
+static const char *find_word(const char *info, const char *name)
 {
     size_t n = strlen(name);
-    const char *at = card;
+    const char *at = info;
 
     while ((at = strchr(at, ' ')) != NULL)
         if (strncmp(++at, name, n) == 0 && at[n] == '=')
@@ -66,10 +66,10 @@ static const char *find_word(const char *card, const char *name)
     return "";
 }
 
-/* The same value, as it was meant. */
-static void get_word(const char *card, const char *name, char *out, size_t room)
+/* The value of that word, each %XX as the byte that it stands for. */
+static void get_word(const char *info, const char *name, char *out, size_t room)
 {
-    const char *at = find_word(card, name);
+    const char *at = find_word(info, name);
     size_t used = 0;
     unsigned byte;
 
@@ -103,45 +103,40 @@ static bool starts_with_token(const char *value)
            value[RLOCK_TOKEN_BYTES] == ' ';
 }
 
-/* Is it "TOKEN v1 ...", as our scripts write it? */
-static bool is_ours(const char *value)
+bool holder_info_is_rlock(const char *lock)
 {
-    return starts_with_token(value) && strncmp(value + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
+    return starts_with_token(lock) && strncmp(lock + RLOCK_TOKEN_BYTES, " v1 ", 4) == 0;
 }
 
-bool holder_info_is_ours(const char *value)
+const char *holder_info_without_token(const char *lock)
 {
-    return is_ours(value);
+    return starts_with_token(lock) ? lock + RLOCK_TOKEN_BYTES + 1 : lock;
 }
 
-const char *holder_info_without_token(const char *value)
-{
-    return starts_with_token(value) ? value + RLOCK_TOKEN_BYTES + 1 : value;
-}
-
-bool holder_info_has(const char *value, const char *name, const char *word)
+bool holder_info_has(const char *info, const char *name, const char *value)
 {
     char found[VALUE_BYTES];
 
-    get_word(value, name, found, sizeof found);
-    return strcmp(found, word) == 0;
+    get_word(info, name, found, sizeof found);
+    return strcmp(found, value) == 0;
 }
 
-void holder_info_list(const char *value, char *out, size_t room)
+void holder_info_members_hash(const char *info, char *hash, size_t room)
 {
-    get_word(value, "members", out, room);
+    get_word(info, "members", hash, room);
 }
 
-/* The value of a word that is a number; `none` if it isn't, or out of all bounds. */
-static int64_t number_in(const char *card, const char *name, int64_t none)
+/* The value of a word that is a number from 0 to NUMBER_MAX; `otherwise` where it is none. */
+static int64_t get_number(const char *info, const char *name, int64_t otherwise)
 {
     char text[24];
     int64_t number;
     char *end;
 
-    get_word(card, name, text, sizeof text);
+    get_word(info, name, text, sizeof text);
     number = strtoll(text, &end, 10);
-    return *text != '\0' && *end == '\0' && number >= 0 && number <= NUMBER_MAX ? number : none;
+    return *text != '\0' && *end == '\0' && number >= 0 && number <= NUMBER_MAX ? number
+                                                                                : otherwise;
 }
 
 /* "tar of backup@web1, pid 42 (nightly)" */
@@ -156,27 +151,27 @@ static void put_party(char *out, size_t room, const struct rlock_party *party)
     put_printable(out, room, text);
 }
 
-void holder_info_read(const char *value, struct rlock_party *party)
+void holder_info_parse(const char *info, struct rlock_party *party)
 {
     *party = (struct rlock_party){.since_ms = 0};
-    get_word(value, "host", party->host, sizeof party->host);
-    get_word(value, "user", party->user, sizeof party->user);
-    get_word(value, "pid", party->pid, sizeof party->pid);
-    get_word(value, "command", party->command, sizeof party->command);
-    get_word(value, "label", party->label, sizeof party->label);
-    party->since_ms = number_in(value, "since", 0);
-    party->slot = number_in(value, "slot", -1);
-    party->ttl_ms = number_in(value, "ttl", 0);
+    get_word(info, "host", party->host, sizeof party->host);
+    get_word(info, "user", party->user, sizeof party->user);
+    get_word(info, "pid", party->pid, sizeof party->pid);
+    get_word(info, "command", party->command, sizeof party->command);
+    get_word(info, "label", party->label, sizeof party->label);
+    party->since_ms = get_number(info, "since", 0);
+    party->slot = get_number(info, "slot", -1);
+    party->ttl_ms = get_number(info, "ttl", 0);
     put_party(party->text, sizeof party->text, party);
 }
 
-void holder_info_holder(const char *value, struct rlock_party *holder)
+void holder_info_parse_lock(const char *lock, struct rlock_party *holder)
 {
     char text[64];
 
-    holder_info_read(is_ours(value) ? value : "", holder);
-    if (is_ours(value))
+    holder_info_parse(holder_info_is_rlock(lock) ? lock : "", holder);
+    if (holder_info_is_rlock(lock))
         return;
-    put_printable(text, sizeof text, holder_info_without_token(value));
+    put_printable(text, sizeof text, holder_info_without_token(lock));
     snprintf(holder->text, sizeof holder->text, "another program (\"%s\")", text);
 }

@@ -182,19 +182,19 @@ void owner_need_whole_seconds(struct owner *owner)
     owner->whole_seconds = true;
 }
 
-void owner_take_grant(struct owner *owner, const struct answer *answer, uint64_t fence)
+void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t fence)
 {
     size_t i;
 
     owner->slot = answer->slot;
     for (i = 0; i < owner->n_locks; i++) {
         struct owner_lock *lock = &owner->lock[i];
-        bool is_told = i < answer->n_holdings && answer->holding[i].parent <= owner->n_parents;
+        bool is_told = i < answer->n_locks && answer->lock[i].parent <= owner->n_parents;
 
-        lock->parent = is_told ? answer->holding[i].parent : 0;
+        lock->parent = is_told ? answer->lock[i].parent : 0;
         /* without a fence no renewal puts it back: that is for the parent to do */
         lock->fence = lock->parent > 0 ? 0 : fence;
-        lock->ttl_ms = lock->parent > 0 ? answer->holding[i].ttl_ms : owner->ttl_ms;
+        lock->ttl_ms = lock->parent > 0 ? answer->lock[i].ttl_ms : owner->ttl_ms;
     }
 }
 

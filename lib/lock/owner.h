@@ -71,7 +71,7 @@ void owner_set_ticket(struct owner *owner, int64_t ticket);
 void owner_need_whole_seconds(struct owner *owner);
 
 /* owner_take_grant: keep what a member granted, under the fence that all members agreed on. */
-void owner_take_grant(struct owner *owner, const struct answer *answer, uint64_t fence);
+void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t fence);
 
 /*
  * owner_for_repair: a copy for an acquire that puts the token back on a member that has lost it:

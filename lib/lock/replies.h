@@ -1,63 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* replies: what the replies of the scripts mean. */
+/* replies: what the replies of the scripts say. */
 #ifndef REPLIES_H
 #define REPLIES_H
 
 #include "wire/resp.h"
 
+#include "reply_codes.h" /* made from lib/lua/reply_codes.tsv, as are the codes in the scripts */
+
 #include <stdbool.h>
 
-/* What a server answered. */
-enum answer_kind {
-    ANSWER_GRANTED,  /* or renewed, or released */
-    ANSWER_RESTORED, /* had vanished, put back */
-    ANSWER_DONE,
-    ANSWER_HELD, /* another's */
-    ANSWER_GONE, /* nobody's */
-    ANSWER_LATE, /* not executed: it came too late */
-    ANSWER_SUPERSEDED,
-    ANSWER_RELEASED,  /* by its token, from elsewhere */
-    ANSWER_OTHER_MODE /* an parent lock is held in a way that doesn't cover this one */
-};
-
-/* How one of the locks of a grant is held. */
-struct holding {
-    size_t parent; /* which of the parent tokens holds it, from 1; 0: ours does */
+/* By whom one of the locks of a grant is held. */
+struct granted_lock {
+    size_t parent; /* which of the parent tokens, from 1; 0: the owner's own */
     uint64_t fence;
     int64_t ttl_ms;
 };
 
-struct answer {
-    enum answer_kind kind;
-    int64_t server_ms; /* 0: not told */
-    uint64_t fence;    /* of a grant */
+/* The reply of a script that acquires, confirms, renews or releases. */
+struct reply {
+    enum reply_code code; /* of a release: REPLY_OK, also where the lock was passed on */
+    int64_t server_ms;    /* the server's clock, ms since 1970; 0: a release doesn't tell */
+
+    /* REPLY_OK, RESTORED, LATE */
+    uint64_t fence; /* of a grant; LATE: the greatest that was noted so far */
+    int64_t slot;   /* of a grant with RLOCK_SLOTS */
+    size_t n_locks; /* how many of `lock` are told; 0: all are the owner's own, as asked for */
+    struct granted_lock lock[RLOCK_KEYS_MAX];
     int64_t left_ms;   /* of a renewal: until the first of the leases ends; 0: not told */
-    int64_t slot;
-    bool is_passed_on; /* of a release: a waiter was told that it is its turn */
-    size_t n_holdings; /* 0: all are ours, as asked for */
-    struct holding holding[RLOCK_KEYS_MAX];
-    struct rlock_obstacle obstacle;    /* of ANSWER_HELD and ANSWER_DONE */
-    char owner[RLOCK_TOKEN_BYTES + 1]; /* of ANSWER_HELD: what it is known by; "": by nothing */
-    bool is_written;                   /* of ANSWER_HELD and ANSWER_DONE: by an rlock */
-    char list[12];                     /* by which its list of servers is known */
-    int64_t holder_ttl_ms;             /* of ANSWER_HELD: of its lease; 0: not told */
-    int64_t block_ms;                  /* of ANSWER_HELD: how long to wait for being woken */
-    int64_t ticket;                    /* of ANSWER_HELD: our place in line; 0: we have none */
+    bool is_passed_on; /* of a release: the next waiter was told that it is its turn */
+
+    /* REPLY_HELD, DONE, OTHER_MODE */
+    struct rlock_obstacle obstacle;
+    char holder_id[RLOCK_TOKEN_BYTES + 1]; /* equal on two servers where the same owner holds it */
+    bool is_rlock;                         /* the holder, or who wrote the done mark, is an rlock */
+    char members_hash[12]; /* of the holder's list of servers; "": it has one server */
+    int64_t holder_ttl_ms; /* of the holder's lease; 0: not told */
+
+    /* REPLY_HELD in reply to an acquire */
+    int64_t block_ms; /* ask again after this, unless woken before */
+    int64_t ticket;   /* our place in line; 0: none */
 };
 
-/* How a reply of a kind of request is read: RLOCK_OK or RLOCK_E_PROTOCOL. */
-typedef enum rlock_status answer_read(const struct resp_value *reply, struct answer *answer,
+/* Read the reply of one script into `reply`. Return RLOCK_OK or RLOCK_E_PROTOCOL. */
+typedef enum rlock_status reply_parse(const struct resp_value *value, struct reply *reply,
                                       struct rlock_error *err);
 
-/*
- * answer_soon_ms: of a wait for being woken: where it was only since our turn comes near, for how
- * many ms to wait for it before we ask; else -1.
- */
-int64_t answer_soon_ms(const struct resp_value *reply);
+reply_parse reply_parse_acquire;
+reply_parse reply_parse_confirm;
+reply_parse reply_parse_renew;
+reply_parse reply_parse_release;
 
-answer_read answer_read_grant;
-answer_read answer_read_confirmation;
-answer_read answer_read_renewal;
-answer_read answer_read_release;
+/*
+ * reply_soon_ms: what woke a waiter that blocked (BLPOP). A word that its turn is near says for how
+ * many ms to go on waiting for the turn itself; returns that, or -1: any other reason to ask again.
+ */
+int64_t reply_soon_ms(const struct resp_value *value);
 
 #endif

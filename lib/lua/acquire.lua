@@ -24,7 +24,7 @@ local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local waits, want = ARGV[6], ARGV[8]
 
 if not_after > 0 and now > not_after then
-  return {-2, now}
+  return {REPLY_LATE, now}
 end
 
 -- The hybrid clock: greater than every fence before it, also after the data were lost.
@@ -67,7 +67,7 @@ if #KEYS == 6 and #ARGV == 9 and want == 'x' and waits ~= 'newest' and waits ~= 
     if is_turn then
       leave(lock, token)
     end
-    return {1, now, fence}
+    return {REPLY_OK, now, fence}
   end
 end
 
@@ -105,24 +105,24 @@ for i, lock in ipairs(locks) do
   if lock.outer then
     local as = want == 'x' and 'exclusive' or want == 's' and 'shared' or 'slots'
     if lock.mode ~= 'exclusive' and lock.mode ~= as then
-      return {-4, now, i}
+      return {REPLY_OTHER_MODE, now, i}
     end
   else
     ours[#ours + 1] = lock
     local mine = card_of(lock, token)
     lock.is_mine = mine and true
     if mine and (number_in(mine, 'try') or 0) >= attempt then
-      return {-2, now}
+      return {REPLY_LATE, now}
     end
     claimed = claimed and (lock.is_mine or lock.turn == token)
     if lock.mode == 'done' and ARGV[9] == '1' then
-      return {3, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
+      return {REPLY_DONE, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
     end
   end
 end
 
 if waits == 'parents' and #ours > 0 then
-  return {-1, now}
+  return {REPLY_GONE, now}
 end
 
 -- A ticket is the moment of its first attempt, and later than all in line. Its owner keeps it, so
@@ -178,7 +178,7 @@ end
 
 -- Who has waited before takes its place before anything else: it may be the first.
 if stands and ticket and not claimed and not stand_in_line() then
-  return {-3, now}
+  return {REPLY_SUPERSEDED, now}
 end
 
 local busy -- what is in the way, a holder before a line
@@ -246,7 +246,7 @@ if busy then
   if stands and not ticket then
     draw_ticket()
     if not stand_in_line() then
-      return {-3, now}
+      return {REPLY_SUPERSEDED, now}
     end
   end
   for _, lock in ipairs(stands and keeps_turns and ours or {}) do
@@ -274,7 +274,8 @@ if busy then
     local last = redis.call('ZRANGE', busy.holders, nth, nth, 'WITHSCORES')
     left, value = last[2] - now, NOBODY .. ' ' .. (redis.call('HGET', busy.cards, last[1]) or '')
   end
-  return {0, now, left, string.sub(value, 1, 500), block, whole(ticket or 0), place, busy.index}
+  return {REPLY_HELD, now, left, string.sub(value, 1, 500), block, whole(ticket or 0), place,
+    busy.index}
 end
 
 -- Who runs under outer locks alone has their fence.
@@ -328,7 +329,7 @@ for _, lock in ipairs(ours) do
   end
 end
 if want == 'x' and outer then
-  return {1, now, fence}
+  return {REPLY_OK, now, fence}
 end
 
 local held_by = {}
@@ -342,4 +343,4 @@ for i, lock in ipairs(locks) do
     held_by[i] = (lock.outer - 9) .. ':' .. whole(lock.last) .. ':' .. its_ttl
   end
 end
-return {1, now, fence, slot, table.concat(held_by, ' ')}
+return {REPLY_OK, now, fence, slot, table.concat(held_by, ' ')}

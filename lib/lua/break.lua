@@ -11,10 +11,10 @@
 local lock = locks[1]
 local kind = redis.call('TYPE', lock.key)['ok']
 if kind == 'none' then
-  return -1
+  return REPLY_GONE
 end
 if kind ~= 'string' or name_of(lock) ~= ARGV[1] then
-  return 0
+  return REPLY_HELD
 end
 
 local last, complaint = last_fence(lock)
@@ -31,4 +31,4 @@ redis.call('SET', lock.fence, whole(math.max(us, last + 1)), 'PX', whole(life_le
 
 look(lock)
 pass_on(lock)
-return 1
+return REPLY_OK

@@ -18,7 +18,7 @@ for _, lock in ipairs(locks) do
     return failed
   end
   if not card_of(lock, ARGV[1]) then
-    return {-1, now}
+    return {REPLY_GONE, now}
   end
   local last, complaint = last_fence(lock)
   if complaint then
@@ -27,9 +27,9 @@ for _, lock in ipairs(locks) do
   greatest = math.max(greatest, last)
 end
 if greatest > fence then
-  return {-2, now, whole(greatest)}
+  return {REPLY_LATE, now, whole(greatest)}
 end
 for _, lock in ipairs(locks) do
   redis.call('SET', lock.fence, ARGV[2], 'PX', whole(math.max(604800000, ARGV[3] * 10)))
 end
-return {1, now, ARGV[2]}
+return {REPLY_OK, now, ARGV[2]}

@@ -1,73 +1,147 @@
-# embed: prints each Lua file as a C string literal, one literal line for each Lua line.
+# embed: makes the Lua files of the server's scripts part of the program.
 #
-#     awk -f embed.awk NAME.lua... >scripts_embedded.h
+#     awk -v form=c -f embed.awk reply_codes.tsv NAME.lua...   C string literals, and SHA1 digests
+#     awk -v form=lua -f embed.awk reply_codes.tsv NAME.lua    the text of a script as it is sent
+#     awk -v form=enum -f embed.awk reply_codes.tsv            enum reply_code for C
 #
-# Comment lines become empty lines, so that line 12 of an error message from the server is
-# line 12 of the file; where a file says "-- with FILE" that one stands in its place, and the
-# lines count on from there. `?` is escaped because -std=c11 still knows trigraphs. Behind each
-# script comes its SHA1, by which a server knows it.
+# In a Lua file
+#
+#     -- with FILE     stands for that file; the path begins in the folder of the including file
+#     REPLY_NAME       stands for the value of that reply code; a name that the table doesn't have,
+#                      or doesn't have for this script, is an error
+#
+# The server is sent neither comments nor indentation. A line of comment becomes an empty line, so
+# that an error from the server names the line as it is in the file with all that it includes.
 
-function finish(    digest) {
-    if (name == "")
-        return
-    printf "    ;\nstatic const char sha1_%s[] = \"", name
+function fail(where, why) {
+    printf "%s: %s\n", where, why > "/dev/stderr"
+    failed = 1
+    exit 1
+}
+
+# ---- the table ----
+
+function read_code(    scripts, n, i) {
+    if ($1 !~ /^[A-Z][A-Z_]*$/ || $2 !~ /^-?[0-9]+$/ || NF != 4)
+        fail(FILENAME ":" FNR, "not a name, a value, scripts and a meaning, with tabs between them")
+    if ($1 in value)
+        fail(FILENAME ":" FNR, $1 " is there twice")
+    value[$1] = $2
+    name_of[++n_codes] = $1
+    meaning[$1] = $4
+    n = split($3, scripts, " ")
+    for (i = 1; i <= n; i++) {
+        if ((scripts[i], $2) in name_by_value)
+            fail(FILENAME ":" FNR, scripts[i] " would mean two things by " $2)
+        name_by_value[scripts[i], $2] = $1
+        may_return[scripts[i], $1] = 1
+    }
+}
+
+function print_enum(    i, name, comma) {
+    print "/* reply_codes: made by embed.awk from reply_codes.tsv; do not edit. */"
+    print "#ifndef REPLY_CODES_H\n#define REPLY_CODES_H\n\nenum reply_code {"
+    for (i = 1; i <= n_codes; i++) {
+        name = name_of[i]
+        comma = i < n_codes ? "," : ""
+        printf "    REPLY_%s = %d%s /* %s */\n", name, value[name], comma, meaning[name]
+    }
+    print "};\n\n#endif"
+}
+
+# ---- the scripts ----
+
+# The scripts of the timestamp protocol return what those of the same verb return.
+function verb(script) {
+    sub(/^timestamp_lock_/, "", script)
+    return script
+}
+
+function put_codes(line, where,    name) {
+    while (match(line, /REPLY_[A-Z_]*/)) {
+        name = substr(line, RSTART + 6, RLENGTH - 6)
+        if (!(name in value))
+            fail(where, "REPLY_" name " is no reply code")
+        if (!((verb(script), name) in may_return))
+            fail(where, "REPLY_" name " is not among the codes that " verb(script) " returns")
+        line = substr(line, 1, RSTART - 1) value[name] substr(line, RSTART + RLENGTH)
+    }
+    return line
+}
+
+# `?` is escaped because -std=c11 still knows trigraphs.
+function emit(line, where) {
+    sub(/^[ \t]*(--.*)?/, "", line)
+    line = put_codes(line, where)
+    text = text line "\n"
+    gsub(/[\\"?]/, "\\\\&", line)
+    gsub(/\t/, "\\\\t", line)
+    literal = literal "    \"" line "\\n\"\n"
+}
+
+# By its SHA1 a server knows a script that it has been sent before.
+function print_c(    digest) {
+    printf "\nstatic const char script_%s[] =\n%s    ;\n", script, literal
+    printf "static const char sha1_%s[] = \"", script
     fflush()
     digest = "sha1sum | cut -c 1-40 | tr -d '\\n'"
     printf "%s", text | digest
     close(digest)
     print "\";"
-    text = ""
 }
 
-# Neither comments nor indentation are of use to the server, which gets this with each request.
-function emit(line) {
-    sub(/^[ \t]*(--.*)?/, "", line)
-    text = text line "\n"
-    gsub(/[\\"?]/, "\\\\&", line)
-    gsub(/\t/, "\\\\t", line)
-    printf "    \"%s\\n\"\n", line
-}
-
-function fail(why) {
-    printf "%s:%d: %s\n", FILENAME, FNR, why > "/dev/stderr"
-    failed = 1
-    exit 1
+function finish() {
+    if (script != "" && form == "lua")
+        printf "%s", text
+    else if (script != "")
+        print_c()
+    text = literal = ""
 }
 
 BEGIN {
-    print "/* scripts: made by embed.awk from the Lua files; do not edit. */"
+    FS = "\t"
+    if (form == "c")
+        print "/* scripts: made by embed.awk from the Lua files; do not edit. */"
+}
+
+FILENAME ~ /\.tsv$/ {
+    if (!/^#/)
+        read_code()
+    next
 }
 
 FNR == 1 {
     finish()
-    name = FILENAME
-    sub(/^.*\//, "", name)
-    sub(/\.lua$/, "", name)
-    if (name !~ /^[a-z][a-z0-9_]*$/)
-        fail("the file's name is no C name")
-    printf "\nstatic const char script_%s[] =\n", name
+    script = FILENAME
+    sub(/^.*\//, "", script)
+    sub(/\.lua$/, "", script)
+    if (script !~ /^[a-z][a-z0-9_]*$/)
+        fail(FILENAME, "the file's name is no C name")
 }
 
 /^[ \t]*--\[=*\[/ {
-    fail("block comments are not understood here, write -- on each line")
+    fail(FILENAME ":" FNR, "block comments are not understood here, write -- on each line")
 }
 
-/^-- with [a-z\/]+\.lua$/ {
+/^-- with [a-z\/_]+\.lua$/ {
     path = FILENAME
-    sub(/[^\/]*$/, $3, path)
-    while ((got = (getline line < path)) > 0)
-        emit(line)
+    sub(/[^\/]*$/, substr($0, 9), path)
+    for (n = 1; (got = (getline line < path)) > 0; n++)
+        emit(line, path ":" n)
     if (got < 0)
-        fail("there is no " path)
+        fail(FILENAME ":" FNR, "there is no " path)
     close(path)
     next
 }
 
 {
-    emit($0)
+    emit($0, FILENAME ":" FNR)
 }
 
 END {
-    if (!failed)
-        finish()
+    if (failed)
+        exit 1
+    finish()
+    if (form == "enum")
+        print_enum()
 }

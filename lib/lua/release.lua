@@ -36,7 +36,7 @@ if lock then
   redis.call('DEL', lock.key)
   move_fence(lock, true)
   if ARGV[3] == '' and redis.call('EXISTS', lock.line) == 0 then
-    return 1
+    return REPLY_OK
   end
 end
 
@@ -45,12 +45,12 @@ end
 
 if lock then
   if check_line(lock) then
-    return 1 -- what is wrong with the line is told to who asks for the lock
+    return REPLY_OK -- what is wrong with the line is told to who asks for the lock
   end
   if ARGV[3] ~= '' then
     leave(lock, ARGV[3])
   end
-  return pass_on(lock) and 2 or 1
+  return pass_on(lock) and REPLY_PASSED_ON or REPLY_OK
 end
 
 -- with shared/lock.lua
@@ -107,7 +107,7 @@ local function is_kept(card)
   return ARGV[2] == '0' and card and string.find(card, ' kept=1 ', 1, true)
 end
 
-local code, is_passed_on = 1, false
+local code, is_passed_on = REPLY_OK, false
 for _, lock in ipairs(locks) do
   if look(lock) then -- of another type: another's
     lock.held, lock.mode = '', 'exclusive'
@@ -126,9 +126,9 @@ for _, lock in ipairs(locks) do
       tell(lock)
     end
   elseif lock.held and not lock.several then
-    code = 0
-  elseif code ~= 0 then
-    code = -1
+    code = REPLY_HELD
+  elseif code ~= REPLY_HELD then
+    code = REPLY_GONE
   end
 
   move_fence(lock, was_ours)
@@ -146,4 +146,4 @@ for _, lock in ipairs(locks) do
     is_passed_on = pass_on(lock) or is_passed_on
   end
 end
-return code == 1 and is_passed_on and 2 or code
+return code == REPLY_OK and is_passed_on and REPLY_PASSED_ON or code

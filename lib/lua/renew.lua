@@ -28,7 +28,7 @@ end
 local not_after, want = tonumber(ARGV[1]), ARGV[3]
 
 if not_after > 0 and now > not_after then
-  return {-2, now}
+  return {REPLY_LATE, now}
 end
 
 local released = 0
@@ -46,13 +46,13 @@ for i, lock in ipairs(locks) do
     redis.pcall('GET', lock.wake .. lock.token) == 'released'
   lock.by_token = ARGV[i * 3 + 4] == '0'
   if lock.is_released and lock.by_token then
-    return {-5, now}
+    return {REPLY_RELEASED, now}
   elseif lock.is_released then
     released = released + 1
   elseif not lock.is_mine and lock.held and not lock.several then
-    return {0, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
+    return {REPLY_HELD, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
   elseif not lock.is_mine and not lock.is_last then
-    return {-1, now}
+    return {REPLY_GONE, now}
   end
 end
 
@@ -69,17 +69,17 @@ local function put_back(lock)
   end
 end
 
-local code, left = 1, math.huge
+local code, left = REPLY_OK, math.huge
 for _, lock in ipairs(locks) do
   if released == #locks then
-    code = -5
+    code = REPLY_RELEASED
   end
   if lock.is_released then -- the word is for its keeper, which renews the others
-    redis.call('PEXPIRE', lock.wake .. lock.token, code == -5 and 0 or whole(lock.ttl))
+    redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or whole(lock.ttl))
   else
     if not lock.is_mine then
       put_back(lock)
-      code = 2
+      code = REPLY_RESTORED
     elseif lock.by_token then
       set_ttl(lock)
     end

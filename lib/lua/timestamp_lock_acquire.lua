@@ -10,7 +10,7 @@
 local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
 
 if tonumber(ARGV[5]) > 0 and now > tonumber(ARGV[5]) then
-  return {-2, now}
+  return {REPLY_LATE, now}
 end
 local held = redis.pcall('GET', LOCK)
 if type(held) == 'table' then
@@ -24,7 +24,7 @@ end
 
 local mine = held and card_of(held, token)
 if mine and tonumber(string.match(mine, ' try=(%d+)') or 0) >= attempt then
-  return {-2, now}
+  return {REPLY_LATE, now}
 end
 for j = 10, #ARGV do
   local of = held and card_of(held, ARGV[j])
@@ -34,7 +34,7 @@ for j = 10, #ARGV do
     local its_ttl = tonumber(string.match(of, ' ttl=(%d+)') or ttl)
     local fence = whole(math.max(last, 1))
     write(ARGV[j], stamp(now + its_ttl, string.match(of, ' unit=(%a+)') or unit), of, its_ttl, 'XX')
-    return {1, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. whole(its_ttl)}
+    return {REPLY_OK, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. whole(its_ttl)}
   end
 end
 
@@ -46,7 +46,7 @@ if not mine and left ~= 0 then
     end
   end
   redis.call('HDEL', CARDS, token) -- a write, which a server that has become a replica refuses
-  return {0, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
+  return {REPLY_HELD, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end
 
 local fence = whole(math.max(us, last + 1))
@@ -54,4 +54,4 @@ local card = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' unit=' .. unit .. '
   ' since=' .. now
 write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
 redis.call('SET', FENCE, fence, 'PX', whole(math.max(604800000, ttl * 10)))
-return {1, now, fence}
+return {REPLY_OK, now, fence}

@@ -10,13 +10,13 @@ local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)
 held = type(held) == 'string' and held
 local card = held and not check_cards() and card_of(held, token)
-local code = held and 0 or -1
+local code = held and REPLY_HELD or REPLY_GONE
 
 if card and string.sub(token .. ' ' .. card, 1, #ARGV[1]) == ARGV[1] then
   local unit = string.match(card, ' unit=(%a+) ')
-  code = -1 -- when its time is over it is anybody's
+  code = REPLY_GONE -- when its time is over it is anybody's
   if left_of(held, unit) > 0 then
-    code = 1
+    code = REPLY_OK
     if ARGV[4] ~= '' then
       write(nil, stamp(now + ARGV[5], unit), '', tonumber(ARGV[5]), 'XX')
     else

@@ -9,7 +9,7 @@
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
 
 if tonumber(ARGV[1]) > 0 and now > tonumber(ARGV[1]) then
-  return {-2, now}
+  return {REPLY_LATE, now}
 end
 local held = redis.pcall('GET', LOCK)
 local complaint = type(held) == 'table' and held or check_cards()
@@ -19,10 +19,10 @@ end
 local mine = held and card_of(held, token)
 local is_last = redis.pcall('GET', FENCE) == ARGV[7]
 if held and not mine then
-  return {0, now, left_of(held, unit), string.sub(held, 1, 500)}
+  return {REPLY_HELD, now, left_of(held, unit), string.sub(held, 1, 500)}
 end
 if not held and not is_last then
-  return {-1, now}
+  return {REPLY_GONE, now}
 end
 
 local card = mine or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
@@ -33,4 +33,4 @@ write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
 if is_last then
   redis.call('PEXPIRE', FENCE, whole(math.max(604800000, ttl * 10)))
 end
-return {held and 1 or 2, now}
+return {held and REPLY_OK or REPLY_RESTORED, now}

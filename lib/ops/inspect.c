@@ -55,11 +55,11 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
         card = resp_string(resp_array_at(reply, i + 1), &n);
         if (ticket == NULL || card == NULL || visitor->on_waiter == NULL)
             continue;
-        holder_info_read(card, &waiter);
+        holder_info_parse(card, &waiter);
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
         if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
-        view_set_length(&waiter, now_ms);
+        view_set_for_ms(&waiter, now_ms);
         visitor->on_waiter(visitor->context, &waiter);
     }
 }
@@ -128,7 +128,8 @@ static enum rlock_status show_lock(const struct resp_value *reply, const char *k
     view.name = resp_string(resp_array_at(reply, 2), &n);
     if (view.name == NULL)
         return unexpected(err);
-    st = view_read(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
+    st =
+        view_parse(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
     if (st == RLOCK_OK && visitor->on_lock != NULL)
         visitor->on_lock(visitor->context, &view);
     return st;
@@ -235,7 +236,7 @@ static enum rlock_status show_page(const struct resp_value *reply,
         view.key = resp_string(resp_array_at(row, 0), &n);
         if (view.key == NULL)
             return unexpected(err);
-        st = view_read(resp_array_at(row, 1), now_ms, &view, holders, err);
+        st = view_parse(resp_array_at(row, 1), now_ms, &view, holders, err);
         if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
             visitor->on_lock != NULL)
             visitor->on_lock(visitor->context, &view);

@@ -165,7 +165,7 @@ static bool is_on_its_way(const struct quorum *quorum)
 static bool says_yes(const struct quorum *quorum, const struct broadcast *broadcast,
                      const struct member *member)
 {
-    struct answer answer;
+    struct reply answer;
 
     if (broadcast->needs_memory && members_young_ms(quorum, member) > 0)
         return false;
@@ -174,7 +174,7 @@ static bool says_yes(const struct quorum *quorum, const struct broadcast *broadc
     if (broadcast->read == NULL)
         return true;
     return broadcast->read(member->reply, &answer, NULL) == RLOCK_OK &&
-           (answer.kind == ANSWER_GRANTED || answer.kind == ANSWER_RESTORED);
+           (answer.code == REPLY_OK || answer.code == REPLY_RESTORED);
 }
 
 /* Can the rest change anything yet? */
@@ -287,23 +287,23 @@ bool broadcast_is_unanswered(const struct quorum *quorum)
  */
 
 /* Are the same of the locks ours, and the others the same parent one's? */
-static bool is_alike(const struct answer *one, const struct answer *other)
+static bool is_alike(const struct reply *one, const struct reply *other)
 {
     size_t i;
 
     for (i = 0; i < RLOCK_KEYS_MAX; i++)
-        if (one->holding[i].parent != other->holding[i].parent)
+        if (one->lock[i].parent != other->lock[i].parent)
             return false;
     return true;
 }
 
-static bool is_granted(const struct answer *answer)
+static bool is_granted(const struct reply *answer)
 {
-    return answer->kind == ANSWER_GRANTED || answer->kind == ANSWER_RESTORED;
+    return answer->code == REPLY_OK || answer->code == REPLY_RESTORED;
 }
 
 /* How many granted the same, and as far as these are equal, with the same fence. */
-static size_t count_alike(const struct quorum *quorum, const struct answer *answers, size_t nth)
+static size_t count_alike(const struct quorum *quorum, const struct reply *answers, size_t nth)
 {
     size_t alike = 0;
     size_t i;
@@ -317,7 +317,7 @@ static size_t count_alike(const struct quorum *quorum, const struct answer *answ
     return alike;
 }
 
-static void add_grant(struct votes *votes, const struct member *member, const struct answer *answer)
+static void add_grant(struct votes *votes, const struct member *member, const struct reply *answer)
 {
     if (votes->n_granted++ == 0 || member_sent_ms(member) < votes->sent_ms)
         votes->sent_ms = member_sent_ms(member);
@@ -327,40 +327,40 @@ static void add_grant(struct votes *votes, const struct member *member, const st
         votes->left_ms = answer->left_ms;
 }
 
-static void add(struct votes *votes, const struct member *member, const struct answer *answer)
+static void add(struct votes *votes, const struct member *member, const struct reply *answer)
 {
-    switch (answer->kind) {
-    case ANSWER_RESTORED:
+    switch (answer->code) {
+    case REPLY_RESTORED:
         votes->restored++;
         add_grant(votes, member, answer);
         break;
-    case ANSWER_GRANTED:
+    case REPLY_OK:
         add_grant(votes, member, answer);
         break;
-    case ANSWER_HELD:
+    case REPLY_HELD:
         votes->held++;
         if (answer->ticket > votes->ticket)
             votes->ticket = answer->ticket;
         break;
-    case ANSWER_GONE:
+    case REPLY_GONE:
         votes->gone++;
         break;
-    case ANSWER_LATE:
+    case REPLY_LATE:
         votes->late++;
         if (answer->fence > votes->fence)
             votes->fence = answer->fence;
         break;
-    case ANSWER_SUPERSEDED:
+    case REPLY_SUPERSEDED:
         votes->superseded++;
         break;
-    case ANSWER_RELEASED:
+    case REPLY_RELEASED:
         votes->released++;
         break;
-    case ANSWER_DONE:
+    case REPLY_DONE:
         votes->done++;
         votes->held_by = *answer;
         break;
-    case ANSWER_OTHER_MODE:
+    case REPLY_OTHER_MODE:
         votes->other_mode++;
         votes->held_by = *answer;
         break;
@@ -369,18 +369,18 @@ static void add(struct votes *votes, const struct member *member, const struct a
 
 /* Who is in the way of us on most of the members? */
 static void find_owner(struct votes *votes, const struct quorum *quorum,
-                       const struct answer *answers)
+                       const struct reply *answers)
 {
     size_t same;
     size_t i;
     size_t j;
 
     for (i = 0; i < quorum->n; i++) {
-        if (quorum->member[i].state != RLOCK_OK || answers[i].kind != ANSWER_HELD)
+        if (quorum->member[i].state != RLOCK_OK || answers[i].code != REPLY_HELD)
             continue;
         for (same = 0, j = 0; j < quorum->n; j++)
-            same += quorum->member[j].state == RLOCK_OK && answers[j].kind == ANSWER_HELD &&
-                    strcmp(answers[j].owner, answers[i].owner) == 0;
+            same += quorum->member[j].state == RLOCK_OK && answers[j].code == REPLY_HELD &&
+                    strcmp(answers[j].holder_id, answers[i].holder_id) == 0;
         if (same > votes->same_owner)
             votes->held_by = answers[i];
         if (same > votes->same_owner)
@@ -390,19 +390,19 @@ static void find_owner(struct votes *votes, const struct quorum *quorum,
 
 /* Who asks other servers than we do isn't kept out by us, nor we by it. */
 static void find_stranger(struct votes *votes, const struct quorum *quorum,
-                          const struct answer *answers)
+                          const struct reply *answers)
 {
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
         if (quorum->member[i].state == RLOCK_OK &&
-            (answers[i].kind == ANSWER_HELD || answers[i].kind == ANSWER_DONE) &&
-            answers[i].is_written && strcmp(answers[i].list, quorum->list) != 0)
+            (answers[i].code == REPLY_HELD || answers[i].code == REPLY_DONE) &&
+            answers[i].is_rlock && strcmp(answers[i].members_hash, quorum->members_hash) != 0)
             votes->stranger = answers[i];
 }
 
 static void find_grant(struct votes *votes, const struct quorum *quorum,
-                       const struct answer *answers)
+                       const struct reply *answers)
 {
     size_t most = 0;
     size_t i;
@@ -417,7 +417,7 @@ static void find_grant(struct votes *votes, const struct quorum *quorum,
     }
 }
 
-static void read_all(struct quorum *quorum, answer_read *read, struct answer *answers)
+static void read_all(struct quorum *quorum, reply_parse *read, struct reply *answers)
 {
     size_t i;
 
@@ -432,25 +432,25 @@ static void read_all(struct quorum *quorum, answer_read *read, struct answer *an
             err_prefix(&member->err, member->url.shown);
             continue;
         }
-        if (read != answer_read_release)
+        if (read != reply_parse_release)
             member_saw_clock(member, answers[i].server_ms);
         else if (member->is_repeated)
-            answers[i].kind = ANSWER_GRANTED; /* by the first of the two, as far as can be known */
+            answers[i].code = REPLY_OK; /* by the first of the two, as far as can be known */
         if (answers[i].holder_ttl_ms > quorum->longest_ms)
             quorum->longest_ms = answers[i].holder_ttl_ms;
     }
 }
 
-enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, answer_read *read,
+enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, reply_parse *read,
                               struct rlock_error *err)
 {
-    struct answer answers[RLOCK_MEMBERS_MAX];
+    struct reply answers[RLOCK_MEMBERS_MAX];
     enum rlock_status st = members_check(quorum, err);
     size_t i;
 
     *votes = (struct votes){.n_granted = 0};
     for (i = 0; i < quorum->n; i++)
-        answers[i] = (struct answer){.kind = ANSWER_GONE};
+        answers[i] = (struct reply){.code = REPLY_GONE};
     read_all(quorum, read, answers);
     find_grant(votes, quorum, answers);
     find_owner(votes, quorum, answers);
@@ -465,13 +465,13 @@ enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, answer
             votes->granted_by |= 1U << i;
             member->granted_by = member_connection(member);
         }
-        votes->gone_from |= (answers[i].kind == ANSWER_GONE ? 1U : 0) << i;
+        votes->gone_from |= (answers[i].code == REPLY_GONE ? 1U : 0) << i;
         if (is_granted(&answers[i]) && !is_alike(&answers[i], &votes->granted)) {
             votes->inconsistent |= 1U << i;
             continue;
         }
-        if ((read == answer_read_grant || read == answer_read_confirmation) &&
-            answers[i].kind == ANSWER_GRANTED && young_ms > 0) {
+        if ((read == reply_parse_acquire || read == reply_parse_confirm) &&
+            answers[i].code == REPLY_OK && young_ms > 0) {
             votes->young++;
             votes->young_ms = young_ms > votes->young_ms ? young_ms : votes->young_ms;
             continue;

@@ -10,7 +10,7 @@ struct broadcast {
     const struct owner *owner;
     requests_build *ask;
     const struct request *request; /* what is asked where it isn't about the lease */
-    answer_read *read;             /* how to tell a yes; NULL: any answer is one */
+    reply_parse *read;             /* how to tell a yes; NULL: any answer is one */
     size_t enough;                 /* so many yes decide it; 0: a majority */
     unsigned skip;                 /* a bit for each member that isn't asked */
     uint64_t fence;                /* as in struct requests_params */
@@ -48,24 +48,24 @@ struct votes {
     size_t released;
     size_t done;
     size_t other_mode;
-    size_t young;           /* granted, by one that doesn't count yet */
-    size_t same_fence;      /* of those who granted: with the greatest */
-    size_t same_owner;      /* of those where somebody is in the way: who is in most of them */
-    unsigned granted_by;    /* a bit for each member that granted, counted or not */
-    unsigned inconsistent;  /* likewise that granted something else than most: it doesn't count */
-    unsigned gone_from;     /* likewise where nobody has it */
-    int64_t sent_ms;        /* the earliest of those who granted */
-    uint64_t fence;         /* the greatest, of those who granted or came too late */
-    int64_t left_ms;        /* the least; 0: not told */
-    int64_t young_ms;       /* until the last of the young ones counts */
-    int64_t ticket;         /* the greatest */
-    struct answer granted;  /* of one of those who granted */
-    struct answer held_by;  /* of one of those where something is in the way */
-    struct answer stranger; /* of one of those where it is somebody who asks other servers */
+    size_t young;          /* granted, by one that doesn't count yet */
+    size_t same_fence;     /* of those who granted: with the greatest */
+    size_t same_owner;     /* of those where somebody is in the way: who is in most of them */
+    unsigned granted_by;   /* a bit for each member that granted, counted or not */
+    unsigned inconsistent; /* likewise that granted something else than most: it doesn't count */
+    unsigned gone_from;    /* likewise where nobody has it */
+    int64_t sent_ms;       /* the earliest of those who granted */
+    uint64_t fence;        /* the greatest, of those who granted or came too late */
+    int64_t left_ms;       /* the least; 0: not told */
+    int64_t young_ms;      /* until the last of the young ones counts */
+    int64_t ticket;        /* the greatest */
+    struct reply granted;  /* of one of those who granted */
+    struct reply held_by;  /* of one of those where something is in the way */
+    struct reply stranger; /* of one of those where it is somebody who asks other servers */
 };
 
 /* votes_count: read all answers; what can't be read is a fault of its member. */
-enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, answer_read *read,
+enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, reply_parse *read,
                               struct rlock_error *err);
 
 #endif

@@ -86,7 +86,7 @@ static void fingerprint(struct quorum *quorum)
         for (at = sorted[i]; at == sorted[i] || at[-1] != '\0'; at++)
             hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
     if (quorum->n > 1)
-        snprintf(quorum->list, sizeof quorum->list, "%08x", hash);
+        snprintf(quorum->members_hash, sizeof quorum->members_hash, "%08x", hash);
 }
 
 enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,

@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-#define MEMBERS_LIST_BYTES 9 /* 8 hex digits and a NUL */
+#define MEMBERS_HASH_BYTES 9 /* 8 hex digits and a NUL */
 
 /* What the caller is told while members are waited for; each function may be NULL. */
 struct quorum_hooks {
@@ -36,8 +36,8 @@ struct quorum {
     bool recently_restarted; /* enough members would grant it, but too few of them count yet */
     bool is_passed_on;       /* what was released last: a waiter has its turn */
     struct quorum_hooks hooks;
-    int64_t longest_ms;            /* the longest lease that is known of, ours or another's */
-    char list[MEMBERS_LIST_BYTES]; /* what its members are known by; "": it has one */
+    int64_t longest_ms; /* the longest lease that is known of, ours or another's */
+    char members_hash[MEMBERS_HASH_BYTES]; /* of the list of members; "": there is one */
 };
 
 enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,

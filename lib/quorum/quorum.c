@@ -73,7 +73,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 {
     struct broadcast broadcast = {.owner = owner,
                                   .ask = requests_confirm,
-                                  .read = answer_read_confirmation,
+                                  .read = reply_parse_confirm,
                                   .needs_memory = true,
                                   .is_quick = true};
     struct votes noted;
@@ -90,7 +90,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
         st = broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms));
         if (st != RLOCK_OK)
             return st;
-        st = votes_count(&noted, quorum, answer_read_confirmation, NULL);
+        st = votes_count(&noted, quorum, reply_parse_confirm, NULL);
         if (st != RLOCK_OK || is_reached(&noted, quorum))
             return st;
         if (noted.late == 0)
@@ -170,14 +170,14 @@ static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
     return votes->late + votes->held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
 }
 
-static void warn_of(const struct quorum *quorum, const struct answer *stranger)
+static void warn_of(const struct quorum *quorum, const struct reply *stranger)
 {
-    const char *theirs = stranger->list[0] != '\0' ? stranger->list : "one server";
-    const char *ours = quorum->list[0] != '\0' ? quorum->list : "one server";
+    const char *theirs = stranger->members_hash[0] != '\0' ? stranger->members_hash : "one server";
+    const char *ours = quorum->members_hash[0] != '\0' ? quorum->members_hash : "one server";
     const struct quorum_hooks *hooks = &quorum->hooks;
     char text[512];
 
-    if (!stranger->is_written || hooks->on_warning == NULL)
+    if (!stranger->is_rlock || hooks->on_warning == NULL)
         return;
     snprintf(text, sizeof text,
              "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
@@ -193,7 +193,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
 {
     struct broadcast broadcast = {.owner = owner,
                                   .ask = requests_acquire,
-                                  .read = answer_read_grant,
+                                  .read = reply_parse_acquire,
                                   .reply_ms = acquire_reply_ms(&quorum->timing),
                                   .undo = true,
                                   .needs_memory = true,
@@ -205,7 +205,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
     stopped = broadcast_run(quorum, &broadcast, deadline);
-    st = votes_count(&votes, quorum, answer_read_grant, err);
+    st = votes_count(&votes, quorum, reply_parse_acquire, err);
     warn_of(quorum, &votes.stranger);
     quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(quorum) || st != RLOCK_OK;
     if (st == RLOCK_OK && is_reached(&votes, quorum)) {
@@ -284,7 +284,7 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
         return st;
     for (i = 0; i < quorum->n; i++)
         if (quorum->member[i].state == RLOCK_OK) {
-            *block_ms = answer_soon_ms(quorum->member[i].reply);
+            *block_ms = reply_soon_ms(quorum->member[i].reply);
             return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
         }
     for (i = 0; i < quorum->n; i++)
@@ -307,7 +307,7 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
     struct owner again = owner_for_repair(owner);
     struct broadcast broadcast = {.owner = &again,
                                   .ask = requests_acquire,
-                                  .read = answer_read_grant,
+                                  .read = reply_parse_acquire,
                                   .enough = 1,
                                   .skip = ~gone_from,
                                   .reply_ms = quorum->timing.reply_ms,
@@ -343,13 +343,13 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
 {
     struct broadcast broadcast = {.owner = owner,
                                   .ask = requests_renew,
-                                  .read = answer_read_renewal,
+                                  .read = reply_parse_renew,
                                   .reply_ms = quorum->timing.reply_ms};
     enum rlock_status stopped =
         broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
     struct rlock_timing timing = quorum->timing;
     struct votes votes;
-    enum rlock_status st = votes_count(&votes, quorum, answer_read_renewal, err);
+    enum rlock_status st = votes_count(&votes, quorum, reply_parse_renew, err);
 
     if (st != RLOCK_OK)
         return st;
@@ -388,13 +388,13 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
 {
     struct broadcast broadcast = {.owner = owner,
                                   .ask = ask,
-                                  .read = answer_read_release,
+                                  .read = reply_parse_release,
                                   .reply_ms = quorum->timing.reply_ms,
                                   .supersedes_pending = true};
     enum rlock_status stopped =
         broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
     struct votes votes;
-    enum rlock_status st = votes_count(&votes, quorum, answer_read_release, err);
+    enum rlock_status st = votes_count(&votes, quorum, reply_parse_release, err);
 
     quorum->is_passed_on = st == RLOCK_OK && votes.granted.is_passed_on;
     if (st != RLOCK_OK || is_reached(&votes, quorum))

@@ -5,7 +5,7 @@
 
 static void read_all(const struct resp_value *reply)
 {
-    struct answer answer;
+    struct reply answer;
     size_t bytes;
     size_t i;
 
@@ -15,13 +15,12 @@ static void read_all(const struct resp_value *reply)
         must(resp_string(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
     must(resp_array_count(reply) <= 64 && resp_array_at(reply, resp_array_count(reply)) == NULL);
     must(!resp_is_ok(reply) || resp_error(reply) == NULL);
-    if (answer_read_grant(reply, &answer, NULL) == RLOCK_OK)
-        must(answer.kind != ANSWER_RESTORED && (answer.kind != ANSWER_GRANTED || answer.fence > 0));
-    if (answer_read_renewal(reply, &answer, NULL) == RLOCK_OK)
+    if (reply_parse_acquire(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.code != REPLY_RESTORED && (answer.code != REPLY_OK || answer.fence > 0));
+    if (reply_parse_renew(reply, &answer, NULL) == RLOCK_OK)
         must(memchr(answer.obstacle.holder, '\0', sizeof answer.obstacle.holder) != NULL);
-    if (answer_read_release(reply, &answer, NULL) == RLOCK_OK)
-        must(answer.kind == ANSWER_GRANTED || answer.kind == ANSWER_HELD ||
-             answer.kind == ANSWER_GONE);
+    if (reply_parse_release(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.code == REPLY_OK || answer.code == REPLY_HELD || answer.code == REPLY_GONE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

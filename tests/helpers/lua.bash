@@ -20,17 +20,10 @@ yours=fedcba9876543210fedcba9876543210
 third=33333333333333333333333333333333
 export mine yours third
 
-# The text that is embedded: shared files stand where `-- with` names them. Comments, too, so that
-# the lines count as in the program.
+# The text that the program sends; SLOWLY stretches the times of the line.
 script() {
-    local line
-    while IFS= read -r line; do
-        if [[ $line == '-- with '* ]]; then
-            cat "$ROOT/lib/lua/${line#-- with }"
-        else
-            printf '%s\n' "$line"
-        fi
-    done <"$ROOT/lib/lua/$1.lua" |
+    local lua=$ROOT/lib/lua
+    awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" |
         sed "${SLOWLY:+/^local LIFE, CLAIM, ABSENT/s/00,/000,/g}"
 }
 

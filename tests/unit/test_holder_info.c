@@ -93,10 +93,10 @@ static void test_describe(void)
     size_t i;
 
     for (i = 0; i < sizeof described / sizeof described[0]; i++) {
-        holder_info_holder(described[i].value, &holder);
+        holder_info_parse_lock(described[i].value, &holder);
         is_str(holder.text, described[i].wanted, "described for people");
     }
-    holder_info_holder("x v1 host=h pid=7 since=1 ttl=2", &holder);
+    holder_info_parse_lock("x v1 host=h pid=7 since=1 ttl=2", &holder);
     ok(holder.host[0] == '\0' && holder.since_ms == 0 && holder.ttl_ms == 0,
        "a foreign value isn't read as one of ours");
 }
@@ -105,7 +105,7 @@ static void test_read(void)
 {
     struct rlock_party party;
 
-    holder_info_read(
+    holder_info_parse(
         TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
         &party);
     is_str(party.host, "h\n", "the host, as it was meant");
@@ -115,15 +115,15 @@ static void test_read(void)
     is_str(party.label, "%A%zz", "the label");
     is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "all of it for people");
     is_int(party.since_ms, 1700000000000, "since when");
-    holder_info_read("1700000000000 host=h pid=7", &party);
+    holder_info_parse("1700000000000 host=h pid=7", &party);
     is_str(party.host, "h", "a waiter is read as well");
     is_int(party.since_ms, 0, "which doesn't say since when");
-    holder_info_read(TOKEN " v1 since=-5", &party);
+    holder_info_parse(TOKEN " v1 since=-5", &party);
     is_int(party.since_ms, 0, "a time before all times isn't known");
-    holder_info_read(TOKEN " v1 since=99999999999999999999", &party);
+    holder_info_parse(TOKEN " v1 since=99999999999999999999", &party);
     is_int(party.since_ms, 0, "nor one behind them");
-    ok(holder_info_is_ours(TOKEN " v1 ") && !holder_info_is_ours(TOKEN " v2 ") &&
-           !holder_info_is_ours(TOKEN),
+    ok(holder_info_is_rlock(TOKEN " v1 ") && !holder_info_is_rlock(TOKEN " v2 ") &&
+           !holder_info_is_rlock(TOKEN),
        "what is ours is told apart");
     ok(holder_info_has(TOKEN " v1 mode=done x=1", "mode", "done") &&
            !holder_info_has("a", "mode", "done"),
@@ -145,7 +145,7 @@ static void test_token(void)
 
     for (i = 0; i < sizeof behind / sizeof behind[0]; i++) {
         snprintf(value, sizeof value, "%s%s", TOKEN, behind[i]);
-        holder_info_holder(value, &holder);
+        holder_info_parse_lock(value, &holder);
         /* a label may repeat what everybody can read in the key, but not the first word */
         okf(strncmp(behind[i] + 1, "v1 try=1 label", 14) == 0 || strstr(holder.text, TOKEN) == NULL,
             "the token isn't told: %s", holder.text);
@@ -171,7 +171,7 @@ static void test_hostile(void)
             memcpy(value, TOKEN " v1 label=", sizeof TOKEN " v1 label=" - 1);
         value[599] = '\0';
         memset(&holder, 0x01, sizeof holder);
-        holder_info_holder(value, &holder);
+        holder_info_parse_lock(value, &holder);
         is_good = is_good && memchr(holder.text, '\0', sizeof holder.text) != NULL;
         for (i = 0; is_good && holder.text[i] != '\0'; i++)
             is_good = holder.text[i] >= ' ' && holder.text[i] <= '~';

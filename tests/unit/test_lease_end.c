@@ -491,7 +491,7 @@ static bool open_several(struct several *several, const char *password)
     }
     good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
            members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.list);
+    owner_join_quorum(&several->owner, several->quorum.members_hash);
     return ok(good, "three servers");
 }
 

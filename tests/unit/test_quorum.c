@@ -244,7 +244,7 @@ static bool open_several(struct several *several)
     }
     good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
            members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.list);
+    owner_join_quorum(&several->owner, several->quorum.members_hash);
     return good;
 }
 
@@ -490,17 +490,21 @@ static void test_lists(void)
     struct quorum one;
     struct quorum other;
 
-    ok(members_open(&one, &config, NULL) == RLOCK_OK && strlen(one.list) == 8, "a list is known");
+    ok(members_open(&one, &config, NULL) == RLOCK_OK && strlen(one.members_hash) == 8,
+       "a list is known");
     config.urls = others;
-    ok(members_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) == 0,
+    ok(members_open(&other, &config, NULL) == RLOCK_OK &&
+           strcmp(one.members_hash, other.members_hash) == 0,
        "by the same in any order, with any password");
     members_close(&other);
     others[0] = "redis://i/4";
-    ok(members_open(&other, &config, NULL) == RLOCK_OK && strcmp(one.list, other.list) != 0,
+    ok(members_open(&other, &config, NULL) == RLOCK_OK &&
+           strcmp(one.members_hash, other.members_hash) != 0,
        "and by something else where one is another");
     members_close(&other);
     config.n_urls = 1;
-    ok(members_open(&other, &config, NULL) == RLOCK_OK && other.list[0] == '\0', "one is no list");
+    ok(members_open(&other, &config, NULL) == RLOCK_OK && other.members_hash[0] == '\0',
+       "one is no list");
     members_close(&other);
     members_close(&one);
 }

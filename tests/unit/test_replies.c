@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_answer: what the replies of the scripts may mean. */
+/* test_replies: what the replies of the scripts may mean. */
 #include "lock/replies.h"
 #include "tap.h"
 
@@ -8,7 +8,7 @@
 
 static const struct {
     const char *reply;
-    enum answer_kind kind;
+    enum reply_code code;
     int64_t server_ms;
     uint64_t fence;
     const char *holder;
@@ -17,30 +17,29 @@ static const struct {
     int64_t ticket;
     int64_t place;
 } good[] = {
-    {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", ANSWER_GRANTED, 5, 42, "", 0, 0, 0, 0},
-    {"*3\r\n:1\r\n:5\r\n$16\r\n1700000000000001\r\n", ANSWER_GRANTED, 5, 1700000000000001, "", 0, 0,
-     0, 0},
-    {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551615\r\n", ANSWER_GRANTED, 5, UINT64_MAX, "", 0, 0,
-     0, 0},
-    {"*2\r\n:1\r\n:5\r\n", ANSWER_GRANTED, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:2\r\n:5\r\n", ANSWER_RESTORED, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:-1\r\n:5\r\n", ANSWER_GONE, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:-2\r\n:5\r\n", ANSWER_LATE, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:-3\r\n:5\r\n", ANSWER_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:-5\r\n:5\r\n", ANSWER_RELEASED, 5, 0, "", 0, 0, 0, 0},
-    {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")", 900, 0,
-     0, 0},
-    {"*4\r\n:0\r\n:5\r\n:-1\r\n$0\r\n\r\n", ANSWER_HELD, 5, 0, "another program (\"\")", -1, 0, 0,
+    {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", REPLY_OK, 5, 42, "", 0, 0, 0, 0},
+    {"*3\r\n:1\r\n:5\r\n$16\r\n1700000000000001\r\n", REPLY_OK, 5, 1700000000000001, "", 0, 0, 0,
      0},
-    {HELD("900", "x") ":200\r\n$1\r\n9\r\n:1\r\n:1\r\n", ANSWER_HELD, 5, 0,
-     "another program (\"x\")", 900, 200, 9, 1},
-    {HELD("-1", "x") ":0\r\n$1\r\n0\r\n:0\r\n:1\r\n", ANSWER_HELD, 5, 0, "another program (\"x\")",
-     -1, 0, 0, 0},
-    {HELD("1", "x") ":60000\r\n$16\r\n1700000000000001\r\n:301\r\n:1\r\n", ANSWER_HELD, 5, 0,
-     "another program (\"x\")", 1, 60000, 1700000000000001, 301},
-    {"*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n", ANSWER_DONE, 5, 0, "another program (\"x\")", 900, 0,
+    {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551615\r\n", REPLY_OK, 5, UINT64_MAX, "", 0, 0, 0, 0},
+    {"*2\r\n:1\r\n:5\r\n", REPLY_OK, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:2\r\n:5\r\n", REPLY_RESTORED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-1\r\n:5\r\n", REPLY_GONE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-2\r\n:5\r\n", REPLY_LATE, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-3\r\n:5\r\n", REPLY_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*2\r\n:-5\r\n:5\r\n", REPLY_RELEASED, 5, 0, "", 0, 0, 0, 0},
+    {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", REPLY_HELD, 5, 0, "another program (\"x\")", 900, 0,
      0, 0},
-    {"*3\r\n:-4\r\n:5\r\n:1\r\n", ANSWER_OTHER_MODE, 5, 0, "", 0, 0, 0, 0},
+    {"*4\r\n:0\r\n:5\r\n:-1\r\n$0\r\n\r\n", REPLY_HELD, 5, 0, "another program (\"\")", -1, 0, 0,
+     0},
+    {HELD("900", "x") ":200\r\n$1\r\n9\r\n:1\r\n:1\r\n", REPLY_HELD, 5, 0,
+     "another program (\"x\")", 900, 200, 9, 1},
+    {HELD("-1", "x") ":0\r\n$1\r\n0\r\n:0\r\n:1\r\n", REPLY_HELD, 5, 0, "another program (\"x\")",
+     -1, 0, 0, 0},
+    {HELD("1", "x") ":60000\r\n$16\r\n1700000000000001\r\n:301\r\n:1\r\n", REPLY_HELD, 5, 0,
+     "another program (\"x\")", 1, 60000, 1700000000000001, 301},
+    {"*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n", REPLY_DONE, 5, 0, "another program (\"x\")", 900, 0,
+     0, 0},
+    {"*3\r\n:-4\r\n:5\r\n:1\r\n", REPLY_OTHER_MODE, 5, 0, "", 0, 0, 0, 0},
 };
 
 /* A grant of which more is to be said: the slot, and how each lock is held. */
@@ -51,7 +50,7 @@ static const struct {
     const char *reply;
     int64_t slot;
     size_t n;
-    struct holding last;
+    struct granted_lock last;
 } good_grants[] = {
     {GRANT("0", "9", "0:42:1000"), 0, 1, {0, 42, 1000}},
     {GRANT("999", "9", "0:42:1000"), 999, 1, {0, 42, 1000}},
@@ -170,8 +169,8 @@ static const struct resp_value *parse(struct resp_reader **resp, const char *tex
 static void test_answers(void)
 {
     bool is_renewal;
-    enum rlock_status (*read)(const struct resp_value *, struct answer *, struct rlock_error *);
-    struct answer answer;
+    enum rlock_status (*read)(const struct resp_value *, struct reply *, struct rlock_error *);
+    struct reply answer;
     struct rlock_error err;
     struct resp_reader *resp;
     size_t i;
@@ -185,10 +184,10 @@ static void test_answers(void)
                      resp_array_count(reply) < 8 &&
                      resp_int(resp_array_at(reply, 0)) != -3 && /* nobody supersedes a holder */
                      resp_int(resp_array_at(reply, 0)) != 3;
-        read = is_renewal ? answer_read_renewal : answer_read_grant;
+        read = is_renewal ? reply_parse_renew : reply_parse_acquire;
         if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK, "good: %s",
                 good[i].reply)) {
-            is_int(answer.kind, good[i].kind, "of this kind");
+            is_int(answer.code, good[i].code, "of this kind");
             is_int(answer.server_ms, good[i].server_ms, "with the server's time");
             ok(answer.fence == good[i].fence, "and the fence");
             is_str(answer.obstacle.holder, good[i].holder, "and who holds it");
@@ -203,9 +202,9 @@ static void test_answers(void)
         const struct resp_value *reply = parse(&resp, malformed[i]);
 
         err.text[0] = '\0';
-        read = i % 2 == 0 ? answer_read_grant : answer_read_renewal;
+        read = i % 2 == 0 ? reply_parse_acquire : reply_parse_renew;
         if (resp_int(resp_array_at(reply, 0)) == 1)
-            read = answer_read_grant;
+            read = reply_parse_acquire;
         okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed: %s", malformed[i]);
@@ -215,7 +214,7 @@ static void test_answers(void)
         const struct resp_value *reply = parse(&resp, malformed_waits[i]);
 
         err.text[0] = '\0';
-        okf(reply != NULL && answer_read_grant(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+        okf(reply != NULL && reply_parse_acquire(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
             "malformed wait: %s", malformed_waits[i]);
         resp_reader_free(resp);
@@ -224,37 +223,37 @@ static void test_answers(void)
 
 static void test_grants(void)
 {
-    struct answer answer;
+    struct reply answer;
     struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof good_grants / sizeof good_grants[0]; i++) {
         const struct resp_value *reply = parse(&resp, good_grants[i].reply);
-        const struct holding *last = &good_grants[i].last;
+        const struct granted_lock *last = &good_grants[i].last;
 
         memset(&answer, 0x55, sizeof answer);
-        if (okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_OK,
+        if (okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) == RLOCK_OK,
                 "good grant: %s", good_grants[i].reply)) {
             is_int(answer.slot, good_grants[i].slot, "with the slot");
-            is_int((int64_t)answer.n_holdings, (int64_t)good_grants[i].n, "and all locks");
-            is_int((int64_t)answer.holding[good_grants[i].n - 1].parent, (int64_t)last->parent,
+            is_int((int64_t)answer.n_locks, (int64_t)good_grants[i].n, "and all locks");
+            is_int((int64_t)answer.lock[good_grants[i].n - 1].parent, (int64_t)last->parent,
                    "and by whom the last is held");
-            ok(answer.holding[good_grants[i].n - 1].fence == last->fence, "and its fence");
-            is_int(answer.holding[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
+            ok(answer.lock[good_grants[i].n - 1].fence == last->fence, "and its fence");
+            is_int(answer.lock[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
         }
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof malformed_grants / sizeof malformed_grants[0]; i++) {
         const struct resp_value *reply = parse(&resp, malformed_grants[i]);
 
-        okf(reply != NULL && answer_read_grant(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+        okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed grant: %s", malformed_grants[i]);
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof not_for_renewals / sizeof not_for_renewals[0]; i++) {
         const struct resp_value *reply = parse(&resp, not_for_renewals[i]);
 
-        okf(reply != NULL && answer_read_renewal(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+        okf(reply != NULL && reply_parse_renew(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "not for a renewal: %s", not_for_renewals[i]);
         resp_reader_free(resp);
     }
@@ -269,7 +268,7 @@ static void test_many_holdings(void)
 
     for (n = RLOCK_KEYS_MAX; n <= RLOCK_KEYS_MAX + 1; n++) {
         const struct resp_value *reply;
-        struct answer answer;
+        struct reply answer;
         struct resp_reader *resp;
         size_t used = 0;
         size_t i;
@@ -278,7 +277,7 @@ static void test_many_holdings(void)
             used += (size_t)sprintf(holdings + used, "%s0:42:1000", i > 0 ? " " : "");
         sprintf(text, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$%zu\r\n%s\r\n", used, holdings);
         reply = parse(&resp, text);
-        okf(reply != NULL && answer_read_grant(reply, &answer, NULL) ==
+        okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) ==
                                  (n > RLOCK_KEYS_MAX ? RLOCK_E_PROTOCOL : RLOCK_OK),
             "%zu locks", n);
         resp_reader_free(resp);
@@ -292,28 +291,28 @@ static void test_release_answers(void)
         "*1\r\n:1\r\n", "+OK\r\n", "$-1\r\n",         ":-9223372036854775808\r\n"};
     static const struct {
         const char *reply;
-        enum answer_kind kind;
+        enum reply_code code;
         bool is_passed_on;
-    } released[] = {{":1\r\n", ANSWER_GRANTED, false},
-                    {":2\r\n", ANSWER_GRANTED, true},
-                    {":0\r\n", ANSWER_HELD, false},
-                    {":-1\r\n", ANSWER_GONE, false}};
-    struct answer answer;
+    } released[] = {{":1\r\n", REPLY_OK, false},
+                    {":2\r\n", REPLY_OK, true},
+                    {":0\r\n", REPLY_HELD, false},
+                    {":-1\r\n", REPLY_GONE, false}};
+    struct reply answer;
     struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof released / sizeof released[0]; i++) {
         const struct resp_value *reply = parse(&resp, released[i].reply);
 
-        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_OK &&
-                answer.kind == released[i].kind && answer.is_passed_on == released[i].is_passed_on,
+        okf(reply != NULL && reply_parse_release(reply, &answer, NULL) == RLOCK_OK &&
+                answer.code == released[i].code && answer.is_passed_on == released[i].is_passed_on,
             "release: %s", released[i].reply);
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct resp_value *reply = parse(&resp, bad[i]);
 
-        okf(reply != NULL && answer_read_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+        okf(reply != NULL && reply_parse_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
             "malformed release: %s", bad[i]);
         resp_reader_free(resp);
     }
@@ -330,13 +329,13 @@ static void test_renewals(void)
         {"*3\r\n:2\r\n:5\r\n:42\r\n", 42}, {"*3\r\n:1\r\n:5\r\n:0\r\n", -1},
         {"*3\r\n:1\r\n:5\r\n:-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", -1},
         {"*3\r\n:1\r\n:5\r\n$-1\r\n", -1}, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n", -1}};
-    struct answer answer;
+    struct reply answer;
     struct resp_reader *resp;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct resp_value *reply = parse(&resp, rows[i].reply);
-        enum rlock_status st = reply == NULL ? RLOCK_OK : answer_read_renewal(reply, &answer, NULL);
+        enum rlock_status st = reply == NULL ? RLOCK_OK : reply_parse_renew(reply, &answer, NULL);
 
         okf(reply != NULL &&
                 (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL

@@ -177,7 +177,7 @@ static void test_several(void)
                                   .n_parents = 2,
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
-    struct answer answer = {.n_holdings = 2, .holding = {{0, 9, 30000}, {1, 8, 5000}}};
+    struct reply answer = {.n_locks = 2, .lock = {{0, 9, 30000}, {1, 8, 5000}}};
     struct owner owner;
     char prefix[80];
 
@@ -203,7 +203,7 @@ static void test_several(void)
     has_words(&request,
               (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", CARD, NULL},
               "release: ours alone");
-    answer.holding[0].parent = 1;
+    answer.lock[0].parent = 1;
     owner_take_grant(&owner, &answer, 10);
     ok(!owner_has_own_lock(&owner), "all may be the outer one's");
     owner_close(&owner);
