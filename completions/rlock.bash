@@ -22,6 +22,7 @@ _rlock_options='-k --key                KEY
 -  --kill-after         DURATION 1s 2s 5s 10s
 -  --max-hold           DURATION 1m 10m 1h 6h
 -  --wait-all           -
+-  --cgroup             -
 -  --nested             -
 -  --replicas           N        0 1 2
 -  --label              TEXT
@@ -51,7 +52,7 @@ _rlock_options='-k --key                KEY
 -V --version            -'
 
 # verb options    "-": without a verb
-_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,nested,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
+_rlock_verbs='-      key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,pass-credentials,connect-timeout,quiet,verbose,json,report,report-append,help,version
 acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,bind-pid,log,help,version
 renew  key,ttl,replicas,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,help,version
 release key,url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,token-file,quiet-if-gone,help,version

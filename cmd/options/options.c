@@ -55,6 +55,8 @@ const struct option option_table[OPTION_COUNT] = {
      "after success mark it as done for so long; others don't run, status 0"},
     {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
+    {'\0', "cgroup", NULL, OPTION_FLAG, AT(cgroup), IN_RUN, true, NULL,
+     "run the command in a control group of its own, which is killed as a whole"},
     {'\0', "nested", NULL, OPTION_FLAG, AT(nested), IN_RUN, true, NULL,
      "run only under a lock of an outer rlock, else end with 76"},
     {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",

@@ -40,6 +40,7 @@ struct options {
     int64_t kill_after_ms; /* -1: by the TTL */
     int64_t max_hold_ms;   /* 0: none */
     int64_t wait_all;
+    int64_t cgroup;
     int64_t replicas; /* 0: none are waited for */
     const char *label;
     const char **urls; /* as often as it was given, by the nearest source */
@@ -110,7 +111,7 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 45
+#define OPTION_COUNT 46
 
 extern const struct option option_table[OPTION_COUNT];
 

@@ -17,6 +17,7 @@
 #include "process/secret.h"
 #include "process/timer.h"
 #include "supervise/bound.h"
+#include "supervise/cgroup.h"
 #include "supervise/freeze.h"
 #include "supervise/guard_state.h"
 
@@ -358,7 +359,9 @@ static void settle(struct guard *guard)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    fds_drop_ours((int[]){guard->fd, plan->keep_fd}, 2);
+    fds_drop_ours((int[]){guard->fd, plan->keep_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
+                          plan->cgroup->kill_fd},
+                  5);
     proctree_set_root(guard->tree, getpid());
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -392,6 +395,7 @@ static void start(struct guard *guard, const struct guard_word *word)
     struct spawn_plan command = plan->spawn;
 
     command.not_after_ms = word->not_after_ms;
+    command.cgroup_fd = plan->cgroup->procs_fd;
     if (!news.failed && !environment_grant(&guard->environment, &word->grant, plan->has_slot))
         news.failed = ENOMEM;
     command.envp = guard->environment.all;
@@ -409,8 +413,9 @@ static void start(struct guard *guard, const struct guard_word *word)
         tell(guard, news);
         _exit(0);
     }
-    fds_keep(
-        (int[]){guard->fd, plan->keep_fd, guard->children, guard->timer, guard->tree->children}, 5);
+    fds_keep((int[]){guard->fd, plan->keep_fd, guard->children, guard->timer, guard->tree->children,
+                     plan->cgroup->parent_fd, plan->cgroup->kill_fd},
+             7);
     /*
      * Out of the job: a KILL for the whole process group leaves someone to clean up. And out of
      * the session, or the group would have had a link to it in us, and with the command lose it:
@@ -467,6 +472,8 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     }
     tell_done(&guard);
     speak(&guard);
+    if (guard.link == PROGRAM_IS_GONE)
+        cgroup_remove(plan->cgroup); /* the program would have */
     wait_for_dismissal(&guard);
     _exit(0);
 }

@@ -13,10 +13,11 @@ struct guard_plan {
     const char *keys;        /* for the command, for environment_make(); NULL: no memory */
     bool has_slot;
     bool keeps_secrets;
-    bool pauses;        /* at the lease's end the tree is frozen */
-    bool wait_all;      /* not done before every descendant has ended */
-    int keep_fd;        /* to be held for as long as anything runs; -1: none */
-    struct rlock *lock; /* the program's: the guard has no use for the passwords in it */
+    bool pauses;           /* at the lease's end the tree is frozen */
+    struct cgroup *cgroup; /* for the command, or CGROUP_NONE */
+    bool wait_all;         /* not done before every descendant has ended */
+    int keep_fd;           /* to be held for as long as anything runs; -1: none */
+    struct rlock *lock;    /* the program's: the guard has no use for the passwords in it */
     const struct report *report;
 };
 

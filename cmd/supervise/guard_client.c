@@ -61,6 +61,7 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
         return failed;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
+    guard->tree.cgroup = plan->cgroup;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->is_gone = false;
     guard->pid = fork();

@@ -44,6 +44,8 @@
  */
 #include "supervise/proctree.h"
 
+#include "supervise/cgroup.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -544,6 +546,12 @@ static void each_child(struct proctree *tree, act_on_child *act, void *context)
 
 /* ---- signals ---- */
 
+/* Its processes are killed by the kernel, whoever they run as. */
+static bool is_in_cgroup(const struct proctree *tree)
+{
+    return tree->cgroup != NULL && tree->cgroup->kill_fd >= 0;
+}
+
 /* One that was found. False: it isn't there any more, or has moved, and may be found elsewhere. */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
@@ -568,7 +576,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
         if (fd >= 0)
             close(fd);
     }
-    if (failed == EPERM)
+    if (failed == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
     return failed != ESRCH;
 }
@@ -665,7 +673,7 @@ static void end_child(struct proctree *tree, pid_t pid, void *context)
         return;
     killing->is_any = true;
     if (place->pid != pid || !place->is_killed) {
-        if (kill(pid, SIGKILL) != 0 && errno == EPERM) {
+        if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree)) {
             tree->refused = pid;
             return;
         }
@@ -700,6 +708,8 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
 
     tree->refused = 0; /* whoever couldn't be sent TERM may have ended since */
     do {
+        if (tree->cgroup != NULL)
+            cgroup_kill(tree->cgroup);
         killing.is_any = killing.is_new = false;
         if (is_ours(tree))
             end_children(tree, &killing);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct cgroup;
 struct proctree_place;
 
 /*
@@ -33,12 +34,13 @@ struct proctree {
     unsigned walk;         /* which one this is */
     uint32_t root_started; /* where the root is somebody else */
     bool has_spared;
-    bool has_lists;  /* the kernel has, of the children of a thread */
-    int children;    /* the list of our own children, kept open; -1: it isn't needed */
-    pid_t session;   /* that rlock was started in */
-    long hertz;      /* of the clock that start times are counted on */
-    int64_t term_ms; /* when TERM was sent; 0: not yet */
-    pid_t refused;   /* one that we may not signal; 0: none */
+    bool has_lists;              /* the kernel has, of the children of a thread */
+    int children;                /* the list of our own children, kept open; -1: it isn't needed */
+    pid_t session;               /* that rlock was started in */
+    long hertz;                  /* of the clock that start times are counted on */
+    int64_t term_ms;             /* when TERM was sent; 0: not yet */
+    const struct cgroup *cgroup; /* that all of the tree is in; NULL: of none is it known */
+    pid_t refused;               /* one that we may not signal; 0: none */
 };
 
 /*

@@ -9,12 +9,17 @@
  */
 #include "supervise/spawn.h"
 
+#include "supervise/cgroup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <rlock.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Of the child's words to its parent: an errno of exec is positive, of cgroup_enter() negative. */
+#define FROM_CGROUP(failed) (-1 - (failed))
 
 /* In the child. The lease is looked at here, as late as can be: by the process that execs. */
 static void become(const struct spawn_plan *plan, pid_t parent, int tell)
@@ -29,7 +34,10 @@ static void become(const struct spawn_plan *plan, pid_t parent, int tell)
     if (plan->ignore_child)
         sigaction(SIGCHLD, &ignored, NULL);
     sigprocmask(SIG_SETMASK, plan->mask, NULL);
-    if (rlock_clock_ms() < plan->not_after_ms) {
+    failed = plan->cgroup_fd >= 0 ? cgroup_enter(plan->cgroup_fd) : 0;
+    if (failed != 0) {
+        failed = FROM_CGROUP(failed);
+    } else if (rlock_clock_ms() < plan->not_after_ms) {
         execvpe(plan->argv[0], plan->argv, plan->envp);
         failed = errno;
     } else {
@@ -63,6 +71,10 @@ pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed)
         if (read(tell[0], failed, sizeof *failed) > 0) {
             waitpid(child, NULL, 0);
             child = 0;
+            if (*failed < SPAWN_TOO_LATE) {
+                *failed = FROM_CGROUP(*failed);
+                *forked = false;
+            }
         }
     }
     close(tell[0]);

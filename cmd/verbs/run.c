@@ -6,9 +6,11 @@
 #include "process/secret.h"
 #include "session/environment.h"
 #include "session/session.h"
+#include "supervise/cgroup.h"
 #include "supervise/supervise.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@ struct run {
     char *shell[4]; /* the command, if it is one for a shell */
     struct guard_plan guard_plan;
     struct guard_client guard;
+    struct cgroup cgroup; /* of the command, with --cgroup */
     bool has_prepared;
     bool has_waited;
     bool has_warned; /* that the lock which the environment speaks of is gone */
@@ -110,6 +113,7 @@ static void plan_ward(struct run *run)
         .has_slot = options->mode == RLOCK_SLOTS,
         .keeps_secrets = options->pass_credentials != 0,
         .pauses = options->on_lost == ON_LOST_PAUSE,
+        .cgroup = &run->cgroup,
         .wait_all = options->wait_all != 0,
         .keep_fd = -1,
         .lock = run->session.lock,
@@ -247,6 +251,26 @@ static bool is_under_any(void)
     return is_under;
 }
 
+/* Before the guard is forked, which inherits its descriptors. */
+static enum exit_reason make_cgroup(struct run *run)
+{
+    char path[PATH_MAX];
+    char why[PATH_MAX + 200];
+    int failed = cgroup_make(&run->cgroup, path, sizeof path);
+
+    if (failed == 0)
+        return REASON_GRANTED;
+    if (failed == ENOSYS)
+        snprintf(why, sizeof why, "--cgroup: it needs cgroup v2, mounted, and Linux 5.14 or later");
+    else
+        snprintf(why, sizeof why, "--cgroup: no control group can be made in %s%s", path,
+                 failed == EACCES || failed == EPERM
+                     ? ", which isn't delegated to this user; systemd-run --user --scope -p "
+                       "Delegate=yes rlock ... starts rlock in one that is"
+                     : "");
+    return report_fault(&run->session.report, REASON_SYSTEM, why, failed == ENOSYS ? 0 : failed);
+}
+
 static enum exit_reason run_all(struct run *run)
 {
     const struct session_hooks hooks = {
@@ -263,6 +287,11 @@ static enum exit_reason run_all(struct run *run)
     if (reason != REASON_GRANTED)
         return reason;
     plan_ward(run);
+    if (run->options->cgroup) {
+        reason = make_cgroup(run);
+        if (reason != REASON_GRANTED)
+            return reason;
+    }
     if (run->options->nested && !is_under_any())
         return report_fault(&session->report, REASON_LOST,
                             "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
@@ -277,7 +306,7 @@ static enum exit_reason run_all(struct run *run)
 
 int cmd_run(const struct options *options)
 {
-    struct run run = {.options = options};
+    struct run run = {.options = options, .cgroup = CGROUP_NONE};
     enum exit_reason reason;
 
     session_init(&run.session, options);
@@ -290,6 +319,7 @@ int cmd_run(const struct options *options)
         session_disown(&run.session);
     }
     session_close(&run.session);
+    cgroup_remove(&run.cgroup);
     free(run.keys);
     end_alike(&run, reason);
     return status_of(&run, reason);

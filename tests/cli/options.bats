@@ -281,6 +281,10 @@ probe_wait_all() {
     from "$1" wait-all yes -k "$KEY" -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
     assert_eq "$output" 1
 }
+probe_cgroup() {
+    from "$1" cgroup yes -k "$KEY" -- cat /proc/self/cgroup
+    [[ $status == 71 ]] || assert_match "$output" '0::.*/rlock-[0-9]+'
+}
 probe_url() {
     RLOCK_URL='' from "$1" url "unix://$REDIS_SOCKET?db=2" -k "$KEY" -c \
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cgroup: a control group for the command, by the files of cgroup v2 (cgroups(7)).
+ *
+ * Why: KILL by process numbers runs a race with processes that fork and exit faster than /proc can
+ * be read; as root rlock wins it by real-time priority, as an ordinary user on a busy machine it
+ * may not. A write to cgroup.kill is no race: the kernel kills the members under one lock, and a
+ * fork that is under way is killed with its parent.
+ */
+#include "supervise/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "rlock-"
+
+/*
+ * Of /proc/self/mountinfo (see proc(5)): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...". A
+ * mount point with a blank in it, which stands there as \040, isn't found.
+ */
+static bool find_mount(char *root, char *point, size_t room)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    char format[64];
+
+    if (mounts == NULL)
+        return false;
+    snprintf(format, sizeof format, "%%*s %%*s %%*s %%%zus %%%zus", room - 1, room - 1);
+    while (!found && getline(&line, &size, mounts) > 0)
+        found = strstr(line, " - cgroup2 ") != NULL && sscanf(line, format, root, point) == 2;
+    free(line);
+    fclose(mounts);
+    return found;
+}
+
+/* The path of this process in cgroup v2, from the line "0::PATH" of /proc/self/cgroup. */
+static bool find_own(char *own, size_t room)
+{
+    FILE *cgroups = fopen("/proc/self/cgroup", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    if (cgroups == NULL)
+        return false;
+    while (!found && getline(&line, &size, cgroups) > 0)
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            found = snprintf(own, room, "%s", line + 3) < (int)room;
+        }
+    free(line);
+    fclose(cgroups);
+    return found;
+}
+
+static bool find_parent(char *path, size_t room)
+{
+    char root[1024];
+    char point[1024];
+    char own[1024];
+    const char *below = own;
+
+    if (!find_mount(root, point, sizeof point) || !find_own(own, sizeof own))
+        return false;
+    /* in a container the mount may show only a part of the tree, from `root` on */
+    if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
+        below = own + strlen(root);
+    return snprintf(path, room, "%s%s", point, below) < (int)room;
+}
+
+/*
+ * Directories of earlier runs that ended before what was in their cgroups did. One is removed only
+ * when the rlock that made it has ended: an empty one of a living rlock is about to be used. The
+ * kernel refuses to remove one that has members.
+ */
+static void remove_old(int parent_fd)
+{
+    int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *parent = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    int pid;
+
+    if (parent == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((entry = readdir(parent)) != NULL)
+        if (sscanf(entry->d_name, PREFIX "%d", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 &&
+            errno == ESRCH)
+            unlinkat(parent_fd, entry->d_name, AT_REMOVEDIR);
+    closedir(parent);
+}
+
+static int open_files(struct cgroup *cgroup)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/cgroup.procs", cgroup->name);
+    cgroup->procs_fd = openat(cgroup->parent_fd, path, O_WRONLY | O_CLOEXEC);
+    if (cgroup->procs_fd < 0)
+        return errno;
+    snprintf(path, sizeof path, "%s/cgroup.kill", cgroup->name);
+    cgroup->kill_fd = openat(cgroup->parent_fd, path, O_WRONLY | O_CLOEXEC);
+    if (cgroup->kill_fd < 0)
+        return errno == ENOENT ? ENOSYS : errno;
+    return 0;
+}
+
+int cgroup_make(struct cgroup *cgroup, char *path, unsigned room)
+{
+    int failed = 0;
+
+    *cgroup = (struct cgroup)CGROUP_NONE;
+    path[0] = '\0';
+    if (!find_parent(path, room))
+        return ENOSYS;
+    cgroup->parent_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->parent_fd < 0)
+        return errno;
+    remove_old(cgroup->parent_fd);
+    snprintf(cgroup->name, sizeof cgroup->name, PREFIX "%d", (int)getpid());
+    /* the kernel asks for this right when a process moves from the one cgroup to the other */
+    if (faccessat(cgroup->parent_fd, "cgroup.procs", W_OK, AT_EACCESS) != 0 ||
+        (mkdirat(cgroup->parent_fd, cgroup->name, 0755) != 0 && errno != EEXIST))
+        failed = errno;
+    else
+        failed = open_files(cgroup);
+    if (failed != 0)
+        cgroup_remove(cgroup);
+    return failed;
+}
+
+int cgroup_enter(int procs_fd)
+{
+    return write(procs_fd, "0", 1) == 1 ? 0 : errno;
+}
+
+void cgroup_kill(const struct cgroup *cgroup)
+{
+    if (cgroup->kill_fd >= 0)
+        (void)!write(cgroup->kill_fd, "1", 1);
+}
+
+void cgroup_remove(struct cgroup *cgroup)
+{
+    if (cgroup->procs_fd >= 0)
+        close(cgroup->procs_fd);
+    if (cgroup->kill_fd >= 0)
+        close(cgroup->kill_fd);
+    if (cgroup->parent_fd >= 0) {
+        if (cgroup->name[0] != '\0')
+            unlinkat(cgroup->parent_fd, cgroup->name, AT_REMOVEDIR);
+        close(cgroup->parent_fd);
+    }
+    *cgroup = (struct cgroup)CGROUP_NONE;
+}
