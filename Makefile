@@ -9,7 +9,7 @@
 #   HARDENING=no                 without what makes errors in memory harder to exploit
 #   TLS=no                       without rediss://, and so without OpenSSL's headers
 #   FLAVOUR=plain|asan|tsan|...  each builds in build/FLAVOUR; any other name is a plain build too
-#   JOBS=N                       so many files of tests run side by side; 2 for each processor
+#   JOBS=N                       so many files of tests run side by side; 3 for each processor
 
 PREFIX  ?= /usr/local
 CFLAGS  ?= -O2 -g
@@ -212,12 +212,12 @@ bats    = $(Q)env --default-signal $(tested) BATSFLAGS="$(BATSFLAGS) $(2)" \
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
 
-.PHONY: check check-quick check-smoke check-unit check-cli check-fault check-interop check-model
+.PHONY: check check-quick check-smoke check-unit check-bats check-cli check-fault check-interop
+.PHONY: check-model
 .PHONY: check-threads
 .PHONY: check-docs lint sizes asan tsan bench
 check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, model, unit tests, bats files, whatever fails
-	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-interop check-model) check-unit check-cli \
-	    check-fault
+	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-model) check-unit check-bats
 
 check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## lint, unit tests, some runs: half a minute
 	$(Q)RLOCK_TEST_JOBS=4 $(MAKE) -k -j3 -Otarget lint check-unit check-smoke
@@ -227,6 +227,10 @@ check-smoke: $(B)/rlock $(TOOLS)  ## a lock that is had, refused, waited for, ki
 
 check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
 	$(Q)$(tested) tests/unit/run.sh $^
+
+# In one go, so that there is always a file to run beside the others.
+check-bats: $(B)/rlock $(TOOLS)  ## the next three, side by side
+	$(call bats,tests/cli tests/fault $(if $(SANITIZE),,tests/interop))
 
 check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
 	$(call bats,tests/cli)

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # crowds: however many processes there are, and however deep, all that should end do, and no others.
 #
+# run: alone
+#
 # RLOCK_TEST_CROWD=5000 for the crowds that were promised; the default is for a quick look.
 
 load ../helpers/common
@@ -10,7 +12,7 @@ load ../helpers/hold
 # Each by itself was too many once: 512 in a list, 256 levels, zombies that filled the list first.
 children=${RLOCK_TEST_CROWD:-700}
 zombies=$((children * 2 / 5))
-depth=$((children / 5))
+depth=$((children * 3 / 7)) # 300 of 700
 patience=$((20 + children / 100))
 
 setup() {
@@ -71,6 +73,7 @@ each_got_one_term() { assert_eq "$("$TOOLS/crowd" terms "$DIR/ours")" "$total 1"
     since=$(now_ms)
     kill -KILL "$pid"
     ended_within_1_s "$since"
+    dead "$guard"
     others_untouched
     finish crowd
     assert_status 137

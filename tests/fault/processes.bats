@@ -142,14 +142,14 @@ program_calls=(getrandom socket connect poll getsockopt sendto recvfrom read tim
             start "$call$n" strace -o /dev/null -e "inject=$call:signal=SIGKILL:when=$n" \
                 "$RLOCK" -k "$KEY:$call:$n" -t 1 -- sh "$DIR/brief" "$call$n"
             finish "$call$n"
-            eventually 1 nothing_left
+            eventually 5 nothing_left
             [[ $status != 0 ]] || break
             assert_status 137
             kills=$((kills + 1))
         done
     done
     is_sanitized || assert_between "$kills" 25 400 'how often it was killed'
-    eventually 2 no_key_left
+    eventually 5 no_key_left
 }
 
 # await_child PID: sets `child` as soon as it has one that is rlock's.
@@ -185,12 +185,12 @@ timerfd_create,pipe2,close,read,close_range,setsid,execve,getppid:delay_enter=10
         busy_wait_us $((moment * 3000))
         kill -KILL "$child" || : # it may have ended before
         finish "g$moment"
-        eventually 1 nothing_left
+        eventually 5 nothing_left
         [[ $status != 71 ]] || failures=$((failures + 1))
         assert_match "$status" '^(71|0)$'
     done
     assert_between "$failures" 10 30 'how often the guard was missed'
-    eventually 2 no_key_left
+    eventually 5 no_key_left
 }
 
 # ---- stopped ----
@@ -258,7 +258,7 @@ assert_ended_in_time() {
     assert_eq "$(redis_cli get "$KEY")" "$value"
     local continued
     continued=$(last_stamp)
-    eventually 2 stamped_after "$continued"
+    eventually 5 stamped_after "$continued"
     kill -TERM "$pid"
     finish tree
     assert_status 143
@@ -268,7 +268,7 @@ stamped_after() { (($(last_stamp) > $1)); }
 @test "STOP of both until the lease is over: at CONT the tree is ended, status 76" {
     start_tree -t 1
     kill -STOP "$pid" "$guard"
-    eventually 3 key_is_free
+    eventually 5 key_is_free
     redis_cli set "$KEY" other >/dev/null
     kill -CONT "$pid" "$guard"
     finish tree
@@ -330,26 +330,6 @@ END
 }
 file_has_lines() { (($(wc -l <"$1") >= $2)); }
 
-@test "KILL of the program: a crowd of 700 and a chain of 300 end as well" {
-    cat >"$DIR/chain" <<'END'
-[ "$1" -gt 0 ] || exec "$TOOLS/hold_clock" "$DIR/clock.chain" 10
-sh "$0" $(($1 - 1))
-:
-END
-    cat >"$DIR/crowd" <<'END'
-n=0
-while [ $((n += 1)) -le 700 ]; do sleep 60 & done
-sh "$DIR/chain" 300
-:
-END
-    start crowd "$RLOCK" -k "$KEY" -t 5 -- sh "$DIR/crowd"
-    eventually 20 test -s "$DIR/clock.chain"
-    local guard
-    guard=$(guard_of "$pid")
-    kill_and_look "$pid"
-    dead "$guard"
-}
-
 # ---- what is left alone ----
 
 @test "a command that ends and leaves a daemon: the daemon runs on, the lock is free at once" {
@@ -359,7 +339,7 @@ END
     finish one
     assert_status 0
     key_is_free
-    eventually 2 stamped_after "$(now_ms)"
+    eventually 5 stamped_after "$(now_ms)"
 }
 
 @test "--wait-all: the lock is kept until the last descendant has ended" {

@@ -3,17 +3,20 @@
 #
 #     run_bats.sh FILE_OR_FOLDER...
 #
-#   JOBS       how many files run at the same time; default: 2 for each processor
+#   JOBS       how many files run at the same time; default: 3 for each processor
 #   BATSFLAGS  for each bats, say `-f 'a name'` or --timing
 #
 # Tests wait more than they work, so more files run at once than there are processors. The tests of
 # a file run in their order, and its results are shown when it has ended. The files that took
 # longest the last time start first, so that none of them is left over at the end; how long each
 # took is kept in build/bats/ (before the first run the longest text counts as the slowest).
+#
+# A file with a line that begins with `# run: alone` starts hundreds of processes. Such files run
+# one after the other, when all others have ended: beside them nobody else is scheduled in time.
 
 set -uo pipefail
 
-jobs=${JOBS:-$((2 * $(nproc)))}
+jobs=${JOBS:-$((3 * $(nproc)))}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
@@ -69,24 +72,30 @@ show_ended() {
     done
 }
 
+# run_all JOBS FILE...: so many at the same time; returns when all have ended.
+run_all() {
+    local jobs=$1 running=0 file
+    shift
+    for file; do
+        if ((running == jobs)); then
+            wait -n
+            running=$((running - 1))
+            show_ended
+        fi
+        run "$file" &
+        running=$((running + 1))
+    done
+    wait
+    show_ended
+}
+
 mapfile -t files < <(for place; do
     if [[ -d $place ]]; then printf '%s\n' "$place"/*.bats; else echo "$place"; fi
 done | slowest_first)
+mapfile -t alone < <(grep -l '^# run: alone' "${files[@]}")
+mapfile -t together < <(grep -L '^# run: alone' "${files[@]}")
 
-running=0
-for file in "${files[@]}"; do
-    while ((running >= jobs)); do
-        wait -n
-        running=$((running - 1))
-        show_ended
-    done
-    run "$file" &
-    running=$((running + 1))
-done
-while ((running > 0)); do
-    wait -n
-    running=$((running - 1))
-    show_ended
-done
+run_all "$jobs" "${together[@]}"
+run_all 1 "${alone[@]}"
 echo "1..$n"
 ((n > 0 && n_failed == 0))
