@@ -18,11 +18,11 @@ teardown() { common_teardown; }
 # ---- the token ----
 
 @test "it prints the token, and the lease runs on unattended until its TTL is over" {
-    run -0 --separate-stderr rlock acquire -k "$KEY" -t 1
+    run -0 --separate-stderr rlock acquire -k "$KEY" -t 3
     assert_match "$output" '^[0-9a-f]{32}$'
     assert_eq "$stderr" ""
     assert_eq "$(value "$KEY" | cut -d' ' -f1)" "$output"
-    assert_between "$(ttl_ms "$KEY")" 1 1000
+    assert_between "$(ttl_ms "$KEY")" 1 3000
     alone
     run -75 rlock -k "$KEY" -n -- true
     eventually 5 gone "$KEY"
@@ -227,7 +227,7 @@ full_or_closed() {
     finish sh
     assert_status 7
     [[ -e $DIR/termed ]]
-    eventually 2 dead "$child"
+    eventually 5 dead "$child"
     eventually 5 alone
     alive "$(<"$DIR/pids/bystander")"
     assert_eq "$(value "$KEY")" other

@@ -133,7 +133,7 @@ rests() {
     done
     run -0 rlock -k "$KEY" --min-hold 2 -- sleep 0.01
     assert_between "$(ttl_ms "$KEY")" $((1900 - SLACK)) 2000 'ms that are left'
-    eventually 4 assert_only_fences
+    eventually 5 assert_only_fences
 }
 
 @test "--min-hold of a slot keeps that slot, of a reader keeps writers out" {
@@ -165,7 +165,7 @@ rests() {
     assert_eq "$(value "$KEY:2")" other
     hold job -k "$KEY:3" --min-hold 1m -t 1
     kill -KILL "$(<"$DIR/pids/job")"
-    eventually 3 gone "$KEY:3"
+    eventually 5 gone "$KEY:3"
     run -127 rlock -q -k "$KEY:4" --min-hold 1m -- "$DIR/none"
     gone "$KEY:4"
     run -0 rlock -k "$KEY:5" --min-hold 0.1 -- sleep 0.2

@@ -212,7 +212,7 @@ resize_at() {
     pty_key C-s
     never 2 pty_matches 'waiting 9s' # some more are drawn, in vain
     free
-    eventually 2 test -e "$DIR/ran"
+    eventually 5 test -e "$DIR/ran"
     pty_key C-q
     pty_prompt
 }

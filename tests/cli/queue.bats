@@ -112,7 +112,7 @@ requests() { # that the server got so far
     assert_status 0
     redis_cli eval "redis.call('DEL', KEYS[1]); return 1" 1 "$KEY" >/dev/null
     run -75 rlock -k "$KEY" -n -- true
-    eventually 3 rlock -k "$KEY" -n -q -- true # it had its time
+    eventually 5 rlock -k "$KEY" -n -q -- true # it had its time
     kill -CONT "$(pid_of 1)"
     all_end 0 1
     assert_clean

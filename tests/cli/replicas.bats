@@ -138,7 +138,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_status 76
     is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until it was ended'
     assert_match "$stderr" 'only 1 of 2 replicas had it in time'
-    eventually 3 gone "$KEY"
+    eventually 5 gone "$KEY"
 }
 
 @test "replicas: one that comes back before the lease ends keeps it going" {

@@ -125,7 +125,7 @@ END
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/short")"
     start writer "$RLOCK" -k "$KEY" -t 30 -- "$TOOLS/hold_clock"
-    eventually 3 holds 1
+    eventually 5 holds 1
     assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) 'ms until its share was free'
     never 1 dead "$pid"
     assert_eq "$(<"$DIR/long.err")" '' # the key didn't end with the share
@@ -149,7 +149,7 @@ END
     assert_between "$(ttl_ms "$KEY")" 1 1000 # no longer than the one that is left
     let_go one
     assert_status 0
-    assert_match "$(<"$DIR/report")" '"verdict":"granted".*"renewals":[3-9]'
+    assert_match "$(<"$DIR/report")" '"verdict":"granted".*"renewals":([3-9]|[1-9][0-9])'
     assert_only_fences
 }
 redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
@@ -164,5 +164,5 @@ redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
     done
     assert_eq "$(value "$KEY")" foreign
     redis_cli del "$KEY" >/dev/null
-    eventually 2 assert_only_fences # what they left ends with the lease that they had
+    eventually 5 assert_only_fences # what they left ends with the lease that they had
 }

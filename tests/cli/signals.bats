@@ -176,7 +176,7 @@ start_shown() {
     eventually 5 test -s "$DIR/clock"
     signal_ignored "$pid"
     signal_ignored "$(descendants "$pid" | tail -n 1)"
-    eventually 2 ticks_on
+    eventually 5 ticks_on
     kill -TERM "$pid"
     finish one
     assert_status 143

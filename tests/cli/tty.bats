@@ -132,7 +132,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_type 'rlock -k "$KEY" -t 1 -- hold_clock "$DIR/shown" 5'
     shown .
     press_stop
-    eventually 3 key_is_free
+    eventually 5 key_is_free
     assert_eq "$(named hold_clock)" '' 'what is still there of the command'
     pty_type 'fg'
     pty_expect 5 'lost: no renewal'

@@ -169,11 +169,11 @@ assert_ran_once() {
 @test "a server that does all and never tells: 69, and the lock is taken back" {
     line_start "$REDIS_PORT"
     line drop down on
-    run_through_line -t 3 -n --connect-timeout 1500ms -- touch "$DIR/ran"
+    run_through_line -t 60 -n --connect-timeout 1500ms -- touch "$DIR/ran"
     finish holder
     assert_status 69
     assert_match "$(redis_cli info commandstats)" 'cmdstat_set:'
-    eventually 1 is_free
+    eventually 5 is_free
     refute_match "$(ls "$DIR")" ran
 }
 
@@ -368,7 +368,7 @@ assert_expiries() {
 }
 
 @test "lua: a free lock is reserved for the first in line, and only for it" {
-    local ticket second answer
+    local ticket second answer SLOWLY=1
     redis_cli set "$KEY" other
     QUEUE=fifo
     read -r _ _ _ _ _ ticket _ <<<"$(acquire $mine 1)"
@@ -388,12 +388,12 @@ assert_expiries() {
 }
 
 @test "lua: who leaves when it is its turn passes it on" {
+    local SLOWLY=1 # a turn has to be claimed within 0.5 s
     acquire $third 1
     QUEUE=fifo
     acquire $mine 1
     acquire $yours 1
     assert_match "$(release $third "$(fence)")" '^2 '
-    # A turn that was not claimed within 0.5 s is over, and the lock gone; it is passed on, too.
     assert_match "$(leave $mine)" '^2 $'
     assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 "
     assert_match "$(leave $yours)" '^-?1 $'

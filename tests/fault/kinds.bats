@@ -101,7 +101,7 @@ is_quiet() {
     waits $yours x
     is_quiet $yours 600
     [[ $(WANT=s acquire $third 9) == '0 '* ]]
-    eventually 2 granted_shared $third
+    eventually 5 granted_shared $third
     assert_eq "$(redis_cli zcard "$(LINE)")" 0
 }
 granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }

@@ -347,7 +347,7 @@ earliest_end() {
         redis.call("SET", "filler" .. i, string.rep("x", 1000), "EX", 1000) end' 0
     used=$(redis_cli info memory | sed -n 's/^used_memory:\([0-9]*\).*/\1/p')
     redis_cli config set maxmemory $((used - 200000))
-    eventually 2 is_free holder
+    eventually 5 is_free holder
     eventually 5 is_held holder
     assert_eq "$(token holder)" "$held"
     release holder 7

@@ -59,7 +59,7 @@ cut_before_it_comes() {
     netns_heal "$N"
     finish "$kind-patient"
     assert_status 7
-    eventually 2 only_fences_here
+    eventually 5 only_fences_here
 }
 @test "cut off before it comes: 69 at the end of the wait; healed, who still waits has it" {
     each_kind cut_before_it_comes in out both down route
@@ -76,7 +76,7 @@ granted_and_not_told() {
     local token began
     redis_pause
     client patient -k "$KEY:2" -t 20 -w 30 -- sh -c 'echo "$RLOCK_TOKEN"; exit 7'
-    client hasty -k "$KEY" -t 5 -w 2.5 -- touch "$DIR/$kind.ran"
+    client hasty -k "$KEY" -t 20 -w 2.5 -- touch "$DIR/$kind.ran"
     eventually 5 n_asked 2
     netns_cut "$N" "$kind"
     redis_continue
@@ -89,8 +89,9 @@ granted_and_not_told() {
     [[ ! -e $DIR/$kind.ran ]]
     if [[ $kind == out ]]; then
         # the server still hears
-        eventually 1 gone "$KEY"
-        is_sanitized || assert_between $(($(now_ms) - began)) 0 4500 'ms until it was taken back'
+        eventually 5 gone "$KEY"
+        is_sanitized ||
+            assert_between $(($(now_ms) - began)) 0 $((3500 + $(busy_ms 1000))) 'ms until then'
     fi
     netns_heal "$N"
     finish "$kind-patient"
@@ -127,7 +128,7 @@ request_under_way() {
     finish "$kind-next"
     assert_status 7
     is_sanitized || assert_between $(($(now_ms) - began)) 0 2500 'ms until the next had it'
-    eventually 2 only_fences_here
+    eventually 5 only_fences_here
 }
 @test "cut off in line: what was sent into the cut is not done when it is healed" {
     each_kind request_under_way in out both down route
@@ -157,12 +158,12 @@ longer_than_the_lease() {
     # With `out` the server has renewed it since; but nobody was told.
     assert_between $(($(<"$DIR/$kind.beat") - began)) 100 1000 'ms that the command went on'
     assert_between $((end - $(<"$DIR/$kind.beat"))) 1 2000 'ms from its end to that of the lease'
-    eventually 3 gone "$KEY"
+    eventually 5 gone "$KEY"
     netns_heal "$N"
     client next -k "$KEY" -- sh -c 'exit 7'
     finish "$kind-next"
     assert_status 7
-    eventually 2 only_fences_here
+    eventually 5 only_fences_here
 }
 @test "cut off for longer than the lease: the command has ended before it, 76" {
     each_kind longer_than_the_lease in out both down route
@@ -199,7 +200,7 @@ shorter_than_the_lease() {
     let_go "$kind" 7
     assert_status 7
     refute_match "$stderr" 'lost'
-    eventually 2 only_fences_here
+    eventually 5 only_fences_here
 }
 @test "cut off for less than the lease: the command goes on, and renewals do" {
     each_kind shorter_than_the_lease in out both down route
@@ -207,7 +208,7 @@ shorter_than_the_lease() {
 
 cut_at_release() {
     local began took end
-    hold "$kind" -u "$URL" -k "$KEY" -t 2 --connect-timeout 300ms
+    hold "$kind" -u "$URL" -k "$KEY" -t 6 --connect-timeout 300ms
     netns_cut "$N" "$kind"
     end=$(lease_end_ms "$KEY")
     began=$(now_ms)
@@ -215,13 +216,13 @@ cut_at_release() {
     took=$(($(now_ms) - began))
     assert_status 7
     assert_line 'not-released: .*the lock is free when its ttl ends'
-    is_sanitized || assert_between "$took" 0 3000 'ms that the release took'
+    is_sanitized || assert_between "$took" 0 $((3000 + $(busy_ms 500))) 'ms that the release took'
     if [[ $kind == out ]]; then
         gone "$KEY"
     elif exists "$KEY"; then
         assert_between "$(lease_end_ms "$KEY")" 0 $((end + 50)) 'the moment at which it is free'
     fi
-    eventually 3 only_fences_here
+    eventually 10 only_fences_here
     netns_heal "$N"
     # nor does anything come later
     client next -k "$KEY" -n -- sh -c 'exit 7'
@@ -235,9 +236,9 @@ cut_at_release() {
 # ---- a quorum ----
 
 @test "two of five behind a cut, before, in the middle, at release: nothing is noticed" {
-    local pair healthy began
-    export RLOCK_TTL=1s
-    quorum_is_old 2
+    local pair healthy began slack
+    export RLOCK_TTL=2s # a member has a tenth of it to answer
+    quorum_is_old 3
     run_ms rlock -k "$KEY" -- sh -c 'exit 7'
     assert_status 7
     healthy=$took
@@ -246,14 +247,15 @@ cut_at_release() {
         hold middle -k "$KEY"
         netns_cut 2 "${pair% *}"
         netns_cut 4 "${pair#* }"
-        never 1 file_has "$DIR/middle.err" 'lost'
+        never 2 file_has "$DIR/middle.err" 'lost'
         let_go middle 7
         assert_status 7
         # before
         run_ms rlock -k "$KEY" --connect-timeout 1s -- sh -c 'exit 7'
         assert_status 7
         assert_eq "$stderr" ''
-        is_sanitized || assert_between "$took" 0 $((healthy * 3 / 2 + 1000)) "ms with $pair"
+        slack=$(busy_ms 1000)
+        is_sanitized || assert_between "$took" 0 $((healthy * 3 / 2 + slack)) "ms with $pair"
         run_ms rlock -k "$KEY:n" -n --connect-timeout 1s -- true
         assert_status 0
         netns_heal_all 2 4
@@ -265,7 +267,7 @@ cut_at_release() {
         let_go last 7
         took=$(($(now_ms) - began))
         assert_status 7
-        is_sanitized || assert_between "$took" 0 1000 "ms to release with $pair"
+        is_sanitized || assert_between "$took" 0 "$(busy_ms 1000)" "ms to release with $pair"
         netns_heal_all 1 5
         assert_no_locks
     done
@@ -273,8 +275,8 @@ cut_at_release() {
 
 @test "three of five behind a cut: 69 at first, then 76, and no command beyond its lease" {
     local kinds began ended
-    export RLOCK_TTL=1s
-    quorum_is_old 2
+    export RLOCK_TTL=2s # a member has a tenth of it to answer
+    quorum_is_old 3
     for kinds in 'in out down' 'out both route'; do
         read -ra kinds <<<"$kinds"
         rm -f "$DIR/beat"
@@ -288,11 +290,11 @@ cut_at_release() {
         ended=$(<"$DIR/beat")
         assert_status 76
         assert_match "$stderr" 'lost: '
-        assert_between $((ended - began)) 100 1000 'ms that the command went on'
+        assert_between $((ended - began)) 100 2000 'ms that the command went on'
         run_ms rlock -k "$KEY:2" -n --connect-timeout 500ms -- touch "$DIR/ran"
         assert_status 69
         assert_match "$stderr" '2 of 5 members answered, 3 are needed; 10\.[0-9.]+:[0-9]+: '
-        is_sanitized || assert_between "$took" 0 2500 'ms until that was said'
+        is_sanitized || assert_between "$took" 0 $((1500 + $(busy_ms 1000))) 'ms until it was'
         # healed while it waits
         start waiter "$RLOCK" -k "$KEY:2" -w 20 --connect-timeout 500ms -- sh -c 'exit 7'
         never 1 dead "$pid"
@@ -306,23 +308,29 @@ cut_at_release() {
     done
 }
 
+cut_when_asked() { eventually 5 n_asked 1 && netns_cut "$N" out; }
+
 @test "what three of five have granted behind a cut is taken back, unheard or not" {
-    local each
+    local each cuts=()
     ! is_sanitized || skip 'it would give up before it is cut off'
-    quorum_is_old 4
-    run -0 rlock -k "$KEY:0" -t 3 -- true # or they would have to ask for the script's text
+    quorum_is_old 21
+    run -0 rlock -k "$KEY:0" -t 20 -- true # or they would have to ask for the script's text
     each_of '1 2 3' redis_pause
-    start ghost "$RLOCK" -k "$KEY" -t 3 -n --connect-timeout 500ms -- touch "$DIR/ran"
+    start ghost "$RLOCK" -k "$KEY" -t 20 -n --connect-timeout 500ms -- touch "$DIR/ran"
+    # at once, as what was asked is worth nothing after 2 s
     for each in 1 2 3; do
-        N=$each eventually 5 n_asked 1
-        netns_cut "$each" out
+        N=$each cut_when_asked 3>&- &
+        cuts+=("$!")
     done
+    wait "${cuts[@]}"
+    kill -STOP "$pid" # or it might give up, and take the lock back, before we have seen it
     each_of '1 2 3' redis_continue
-    eventually 2 held_by "$KEY" 5
+    eventually 5 held_by "$KEY" 5
+    kill -CONT "$pid"
     finish ghost
     assert_status 69
     # all five still hear, and it is long until they would forget
-    eventually 1 held_by "$KEY" 0
+    eventually 4 held_by "$KEY" 0
     netns_heal_all 1 2 3
     assert_no_locks
     [[ ! -e $DIR/ran ]]

@@ -45,7 +45,7 @@ tree_runs() { [[ -s $DIR/clock.child && -s $DIR/clock.grandchild && -s $DIR/cloc
 # start_tree [OPTION...]: rlock with that command; sets pid and guard.
 start_tree() {
     rm -f "$DIR"/clock.*
-    start tree "$RLOCK" -k "$KEY" -t 1 --on-lost pause "$@" -- sh "$DIR/tree"
+    start tree "$RLOCK" -k "$KEY" -t 2 --on-lost pause "$@" -- sh "$DIR/tree"
     eventually 5 tree_runs
     guard=$(guard_of "$pid")
 }
@@ -79,7 +79,7 @@ is_fresh() {
     before=$(now_ms)
     left=$(redis_cli pttl "$KEY")
     lease_end=$((before + left))
-    ((left > ${ttl_ms:-1000} * 9 / 10))
+    ((left > 1800)) # of 2000
 }
 
 wait_until_ms() { while (($(now_ms) < $1)); do sleep 0.02; done; }
@@ -130,9 +130,10 @@ counted_all() { # the command lost nothing of what it did, and did nothing twice
 
 has_no_clocks() { [[ $(marked) != *$'\n'* ]]; } # but rlock itself
 
-# ends_without_running SECONDS STATUS: the tree, in so long, and then rlock.
+# ends_without_running SECONDS STATUS: the tree, in so long, and then rlock. It is paused: what
+# nobody kills stays.
 ends_without_running() {
-    eventually "$1" has_no_clocks
+    eventually "$(busy_s "$1")" has_no_clocks
     redis_continue
     finish tree
     never_ran
@@ -148,7 +149,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     start_tree --report "$DIR/report"
     pause
     assert_frozen
-    wait_until_ms $((lease_end + 2000)) # 3 x TTL since the server stopped
+    wait_until_ms $((lease_end + 4000)) # 3 x TTL since the server stopped
     resume
     eventually 5 ran_since "$continued"
     assert_still "$lease_end" "$continued"
@@ -156,10 +157,10 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     assert_status 0
     counted_all
     assert_match "$stderr" "paused: no renewal was confirmed in time.*; the command goes on if"
-    assert_match "$stderr" "resumed: after [23]\.[0-9] s, as the lock is ours still"
+    assert_match "$stderr" "resumed: after ([4-9]|[1-9][0-9])\.[0-9] s, as the lock is ours still"
     refute_match "$stderr" ': lost: '
     assert_eq "$(member verdict)" '"granted"'
-    assert_between "$(member paused_ms)" 2000 "$(member held_ms)" 'paused_ms'
+    assert_between "$(member paused_ms)" 4000 "$(member held_ms)" 'paused_ms'
     key_is_free
 }
 
@@ -303,7 +304,7 @@ another_in_between() {
 @test "pause: STOP of both until the lease is over: what ran meanwhile is not taken for proven" {
     start_tree
     kill -STOP "$pid" "$guard"
-    eventually 3 key_is_free
+    eventually 5 key_is_free
     kill -CONT "$pid" "$guard"
     finish tree
     assert_status 76
@@ -346,7 +347,7 @@ another_in_between() {
 alive_and_running() { [[ $(state "$1") == R ]]; }
 
 @test "pause: a signal that doesn't end is delivered when the command goes on" {
-    start tree "$RLOCK" -k "$KEY" -t 1 --on-lost pause -- "$TOOLS/show_signals" -e 12 -s 9
+    start tree "$RLOCK" -k "$KEY" -t 2 --on-lost pause -- "$TOOLS/show_signals" -e 12 -s 9
     eventually 5 file_has "$DIR/tree.out" '^ready'
     pause
     kill -USR1 "$pid"
@@ -394,7 +395,7 @@ alive_and_running() { [[ $(state "$1") == R ]]; }
 "$TOOLS/hold_clock" >>"$DIR/clock.hydra"
 setsid sh "$0" 1 &
 END
-    start tree "$RLOCK" -k "$KEY" -t 1 --on-lost pause --wait-all -- sh "$DIR/hydra" 0
+    start tree "$RLOCK" -k "$KEY" -t 2 --on-lost pause --wait-all -- sh "$DIR/hydra" 0
     eventually 5 file_has_lines "$DIR/clock.hydra" 20
     pause
     resume
@@ -406,7 +407,6 @@ END
 file_has_lines() { (($(wc -l <"$1") >= $2)); }
 
 @test "pause: an rlock inside is frozen with what it has frozen, and both go on" {
-    local ttl_ms=2000
     start tree "$RLOCK" -k "$KEY" -t 2 --on-lost pause -- \
         "$RLOCK" -k "$KEY:inner" -t 1 --on-lost pause -- sh "$DIR/tree"
     eventually 5 tree_runs
@@ -440,7 +440,7 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
 
 pty_job() { # a shell that runs a clock under rlock
     pty_start
-    pty_type '"$RLOCK" -k "$KEY" -t 1 --on-lost pause -- "$TOOLS/hold_clock" "$DIR/clock.job" 10'
+    pty_type '"$RLOCK" -k "$KEY" -t 2 --on-lost pause -- "$TOOLS/hold_clock" "$DIR/clock.job" 10'
     eventually 5 test -s "$DIR/clock.job"
 }
 

@@ -92,7 +92,7 @@ come_back() {
         [[ ! -e $DIR/ran ]]
         come_back "$how" 1 3 5
         quorum_is_old 2
-        eventually 3 only_fences || fail "left: $(quorum_keys)"
+        eventually 5 only_fences || fail "left: $(quorum_keys)"
     done
 }
 
@@ -140,9 +140,9 @@ come_back() {
     hold a -k "$KEY"
     on 3 redis_crash
     on 3 redis_restart
-    eventually 3 held_by "$KEY" 5
+    eventually 5 held_by "$KEY" 5
     on 4 redis_cli del "$KEY" >/dev/null
-    eventually 3 held_by "$KEY" 5
+    eventually 5 held_by "$KEY" 5
     # so one after the other may be restarted
     on 1 redis_crash
     on 2 redis_crash

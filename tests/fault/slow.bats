@@ -12,7 +12,7 @@ setup_file() { quorum_start 5; }
 setup() {
     local each
     common_setup
-    export RLOCK_TTL=1s TOOLS
+    export RLOCK_TTL=2s TOOLS # a member has a tenth of the ttl to answer
     QUORUM=5
     RLOCK_URL=''
     for each in $(all_members); do
@@ -22,7 +22,7 @@ setup() {
     done
     export RLOCK_URL QUORUM
     quorum_flush
-    quorum_is_old 2
+    quorum_is_old 3
 }
 teardown() { common_teardown; }
 teardown_file() {
@@ -49,7 +49,7 @@ heal() { # "NUMBER..."
 }
 
 @test "one or two of five late, slow or lossy, before, in the middle, at release: not noticed" {
-    local healthy began who what
+    local healthy began who what slack
     run_ms rlock -k "$KEY" -- sh -c 'exit 7'
     assert_status 7
     healthy=$took
@@ -59,17 +59,18 @@ heal() { # "NUMBER..."
         hold middle -k "$KEY"
         # shellcheck disable=SC2086
         spoil "$who" $what
-        never 1 file_has "$DIR/middle.err" 'lost'
+        never 2 file_has "$DIR/middle.err" 'lost'
         began=$(now_ms)
         let_go middle 7
         took=$(($(now_ms) - began))
         assert_status 7
-        is_sanitized || assert_between "$took" 0 1000 "ms to release with $who: $what"
+        is_sanitized || assert_between "$took" 0 "$(busy_ms 1000)" "ms to release with $who: $what"
         # before
         run_ms rlock -k "$KEY:2" --connect-timeout 1s -- sh -c 'exit 7'
         assert_status 7
         assert_eq "$stderr" ''
-        is_sanitized || assert_between "$took" 0 $((healthy * 3 / 2 + 1000)) "ms with $who: $what"
+        slack=$(busy_ms 1000)
+        is_sanitized || assert_between "$took" 0 $((healthy * 3 / 2 + slack)) "ms with $who: $what"
         heal "$who"
         assert_no_locks
     done <<'TABLE'
@@ -106,13 +107,13 @@ TABLE
         finish holder
         assert_status 76
         assert_match "$stderr" 'lost: '
-        assert_between $(($(<"$DIR/beat") - began)) 100 1000 'ms that the command went on'
+        assert_between $(($(<"$DIR/beat") - began)) 100 2000 'ms that the command went on'
         run_ms rlock -k "$KEY:2" -t 6 -n --connect-timeout 500ms -- touch "$DIR/ran"
         assert_status 69
-        is_sanitized || assert_between "$took" 0 4000 'ms until that was said'
+        is_sanitized || assert_between "$took" 0 $((3000 + $(busy_ms 1000))) 'ms until it was'
         [[ ! -e $DIR/ran ]]
         # what was asked of those who still hear is taken back
-        eventually 1 only_fences
+        eventually 2 only_fences
         heal '1 3 5'
         run -7 --separate-stderr rlock -k "$KEY" -- sh -c 'exit 7'
         assert_no_locks

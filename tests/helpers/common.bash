@@ -101,18 +101,30 @@ busy_ms() {
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
 }
 
-# eventually SECONDS COMMAND...: tries each 20 ms until it succeeds. A sanitized build gets
-# four times as long: this bounds a failure, a success takes no longer than it takes.
+# eventually SECONDS COMMAND...: tries each 20 ms until it succeeds. A sanitized build gets four
+# times as long. 5 seconds and more are patience, which only bounds a failure: a busy machine gets
+# more of it. Fewer than 5 are part of what is promised, say because a lease would end by itself.
 eventually() {
     local seconds=$1 end from
     shift
     is_sanitized && seconds=$((seconds * 4))
+    ((seconds < 5)) || seconds=$(busy_s "$seconds")
     end=$(($(now_ms) + seconds * 1000))
     # a look may take long itself: it is one that began after the end that must not fail
     while from=$(now_ms) && ! "$@"; do
         ((from < end)) || fail "not within $seconds s: $*" || return 1
         sleep 0.02
     done
+}
+
+# busy_s SECONDS: the same for patience; at most six times as long.
+busy_s() {
+    local load ms
+    read -r load _ </proc/loadavg
+    ms=$((1000 * $1))
+    ms=$((ms * 10#${load/./} / 100 / $(nproc)))
+    ((ms > 6000 * $1)) && ms=$((6000 * $1))
+    echo $((ms / 1000 > $1 ? ms / 1000 : $1))
 }
 
 # never SECONDS COMMAND...: the same, but that it succeeds is the failure.

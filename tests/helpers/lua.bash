@@ -60,11 +60,15 @@ leave() { lua release "$1 " '' "$1" ''; }
 fence() { redis_cli get "$(helper fence "${1:-$KEY}")"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
-# Everything that is in the database, with what is left of its life in units of 10 s.
+# Everything that is in the database, with the time of its end in units of 10 s: that stays the
+# same however long a test takes.
 contents() {
-    redis_cli eval 'local all = {}
+    redis_cli eval 'local all, now = {}, redis.call("TIME")
+        now = now[1] * 1000 + now[2] / 1000
         for _, key in ipairs(redis.call("KEYS", "*")) do
-            table.insert(all, key .. " " .. math.ceil(redis.call("PTTL", key) / 10000) .. " " ..
+            local left = redis.call("PTTL", key)
+            local ends = left < 0 and "never" or math.floor((now + left) / 10000)
+            table.insert(all, key .. " " .. ends .. " " ..
                 string.gsub(redis.call("DUMP", key), "[^%w]", "."))
         end
         table.sort(all)

@@ -60,7 +60,7 @@ quorum_keys() { each_of "$(all_members)" redis_cli --scan | sort -u; }
 quorum_flush() { each_of "$(all_members)" redis_cli flushall >/dev/null; }
 only_fences() { [[ -z $(quorum_keys | grep -v ':rlock:fence$') ]]; }
 assert_no_locks() {
-    eventually 3 only_fences || fail "left: $(quorum_keys | grep -v ':rlock:fence$')"
+    eventually 5 only_fences || fail "left: $(quorum_keys | grep -v ':rlock:fence$')"
 }
 
 uptime_s() { redis_cli info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
