@@ -125,8 +125,8 @@ ran() {
     [[ -s $PLACE/shown ]] && (($("$TOOLS/runaway" last "$PLACE/shown" | cut -d ' ' -f 2) > 100))
 }
 
-# Each would run for 9 s. When the first KILL is sent is a matter of the machine: four programs beside
-# the 64 do nothing but run.
+# Each would run for 9 s. When the first KILL is sent depends on when the guard gets a processor:
+# four programs beside the 64 do nothing but run.
 @test "64 runaways of a user, on a busy machine: the lock is lost, and none gets away" {
     local kind each since
     for each in {1..4}; do
