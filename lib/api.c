@@ -125,8 +125,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = wait_acquire(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen, &lock->observer,
-                      &lock->hooks, err);
+    st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
+                          &lock->observer, &lock->hooks, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)
@@ -151,7 +151,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     owner_set_renewal_ttl(&lock->owner, ttl_ms);
-    return wait_renew(&lock->quorum, &lock->owner, deadline, expires_ms, err);
+    return renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, err);
 }
 
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
@@ -162,7 +162,7 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
     if (!owner_has_own_lock(&lock->owner))
         return RLOCK_OK;
     owner_set_ending(&lock->owner, ending, stay_ms);
-    return wait_release(&lock->quorum, &lock->owner, deadline, err);
+    return release_loop_run(&lock->quorum, &lock->owner, deadline, err);
 }
 
 void rlock_close(struct rlock *lock)

@@ -45,7 +45,7 @@ struct owner {
  * owner_open: an owner of the keys of `config`, with the token of `config` or a new one. All is
  * copied. owner_close() clears the tokens and frees; after a failure, too.
  *
- * Returns  RLOCK_OK, RLOCK_LOST (no token has this form), RLOCK_E_USAGE, RLOCK_E_MEMORY or
+ * Returns  RLOCK_OK, RLOCK_E_USAGE (RLOCK_REASON_TOKEN: no token has this form), RLOCK_E_MEMORY or
  *          RLOCK_E_SYSTEM (no random numbers).
  */
 enum rlock_status owner_open(struct owner *owner, const struct rlock_config *config,
