@@ -5,7 +5,7 @@
 #include "options/config.h"
 #include "options/units.h"
 #include "output/report.h"
-#include "process/secret.h"
+#include "wire/url.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static bool complain(struct reading *reading, const struct option *row, const ch
     char shown[100] = "";
 
     if (copy != NULL) {
-        secret_hide(copy); /* a URL may be meant for another option */
+        url_mask(copy); /* a URL may be meant for another option */
         report_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
     }
@@ -164,7 +164,7 @@ static const char *out_of_sight(struct reading *reading, const char *url)
     const char *kept = url;
 
     if (reading->source == FROM_COMMAND_LINE && keep_text(reading->options, url, &kept))
-        secret_hide((char *)url);
+        url_mask((char *)url);
     return kept;
 }
 
@@ -238,7 +238,7 @@ static bool take_from_file(void *context, char *name, const char *value, char *w
         if (option_table[i].is_everywhere && strcmp(option_table[i].name, name) == 0)
             break;
     if (i == OPTION_COUNT) {
-        secret_hide(name);
+        url_mask(name);
         snprintf(why, room, "unknown name \"%.60s\"", name);
         return false;
     }

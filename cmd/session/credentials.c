@@ -3,7 +3,7 @@
 #include "session/credentials.h"
 
 #include "options/config.h"
-#include "process/secret.h"
+#include "wire/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,14 +174,14 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     if (st == RLOCK_OK)
         st = copy_urls(credentials, options, err);
     for (i = 0; i < credentials->n_urls; i++)
-        n_secrets += secret_in_url(credentials->url[i], &n) != NULL;
+        n_secrets += url_find_password(credentials->url[i], &n) != NULL;
     if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
         st = find_password(credentials, options, variable, err);
     if (st == RLOCK_OK && is_of_sentinels(credentials))
         st = find_sentinel_password(credentials, options, err);
     has_other = credentials->password != NULL || credentials->place.name != NULL;
     for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {
-        char *secret = secret_in_url(credentials->url[i], &n);
+        char *secret = url_find_password(credentials->url[i], &n);
 
         if (secret != NULL)
             memmove(secret - 1, secret + n, strlen(secret + n) + 1);

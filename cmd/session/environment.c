@@ -2,8 +2,9 @@
 /* environment: what the command finds in its environment. */
 #include "session/environment.h"
 
-#include "process/secret.h"
+#include "process/dumpable.h"
 #include "session/credentials.h"
+#include "wire/url.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -95,9 +96,9 @@ static bool holds_secret(char *entry)
     if (is_password(entry))
         return true;
     if (is_named(entry, "REDIS_URL"))
-        return secret_may_stand_in(strchr(entry, '=') + 1);
+        return url_may_hold_password(strchr(entry, '=') + 1);
     for (; is_url(entry) && (url = strstr(url, "://")) != NULL; url++)
-        if (secret_in_url(url, &n) != NULL)
+        if (url_find_password(url, &n) != NULL)
             return true;
     return false;
 }
@@ -114,7 +115,7 @@ static void clear_value(char *entry)
     char *value = strchr(entry, '=') + 1;
 
     if (is_url(entry))
-        secret_hide(value);
+        url_mask(value);
     else
         memset(value, '*', strlen(value));
 }
@@ -134,7 +135,7 @@ void environment_hide(char **inherited)
         if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
             continue;
         if (!is_hidden)
-            secret_is_known(true);
+            dumpable_forbid();
         is_hidden = true;
         clear_value(*inherited);
         *inherited = copy; /* until we end */
@@ -149,7 +150,7 @@ void environment_forget(char *const *inherited)
         if (is_to_hide(*inherited))
             clear_value(*inherited);
     is_hidden = false;
-    secret_is_known(false);
+    dumpable_allow();
 }
 
 static bool is_replaced(const char *entry)

@@ -13,7 +13,7 @@
 
 #include "options/config.h"
 #include "process/fds.h"
-#include "process/secret.h"
+#include "process/dumpable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -232,14 +232,14 @@ static _Noreturn void help(struct helping *h)
             detach();
             continue;
         }
-        secret_is_known(true);
+        dumpable_forbid();
         if (h->place->file != NULL)
             read_file(h);
         else
             run_command(h, deadline_ms);
         (void)!send(h->fd, h->answer, strlen(h->answer), MSG_NOSIGNAL);
         explicit_bzero(h->answer, sizeof h->answer);
-        secret_is_known(false);
+        dumpable_allow();
     }
     _exit(0);
 }
@@ -293,14 +293,14 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     const struct password_helper *helper = context;
     ssize_t n;
 
-    secret_is_known(true);
+    dumpable_forbid();
     n = recv(helper->fd, password, room, MSG_DONTWAIT);
     if (n > 0 && password[0] == FOUND) {
         memmove(password, password + 1, (size_t)n - 1);
         password[n - 1] = '\0';
         return RLOCK_OK;
     }
-    secret_is_known(false);
+    dumpable_allow();
     if (n <= 0)
         return gone(err);
     *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_LOGIN};
@@ -311,7 +311,7 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
 static void forgotten(void *context)
 {
     (void)context;
-    secret_is_known(false);
+    dumpable_allow();
 }
 
 struct rlock_password_source password_helper_source(struct password_helper *helper)

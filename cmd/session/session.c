@@ -4,10 +4,11 @@
 
 #include "base/err.h"
 #include "options/config.h"
-#include "process/secret.h"
+#include "process/dumpable.h"
 #include "process/user.h"
 #include "session/credentials.h"
 #include "session/environment.h"
+#include "wire/url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -213,7 +214,7 @@ static bool has_password(const struct credentials *credentials)
     size_t n;
 
     for (i = 0; i < credentials->n_urls; i++)
-        if (secret_in_url(credentials->url[i], &n) != NULL)
+        if (url_find_password(credentials->url[i], &n) != NULL)
             return true;
     return credentials->password != NULL || credentials->sentinel_password != NULL;
 }
@@ -226,9 +227,9 @@ static void forget_passwords(const struct session *session, bool has_password)
 
     for (i = 0; i < options->n_texts; i++)
         if (strstr(options->texts[i], "://") != NULL)
-            secret_hide(options->texts[i]);
+            url_mask(options->texts[i]);
     if (has_password) /* the handle keeps it for further connections, until the process ends */
-        secret_is_known(true);
+        dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);
 }

@@ -13,8 +13,8 @@
  */
 #include "supervise/guard.h"
 
+#include "process/dumpable.h"
 #include "process/fds.h"
-#include "process/secret.h"
 #include "process/timer.h"
 #include "supervise/bound.h"
 #include "supervise/cgroup.h"
@@ -374,7 +374,7 @@ static void settle(struct guard *guard)
     if (plan->lock != NULL)
         rlock_forget_passwords(plan->lock);
     if (!plan->keeps_secrets)
-        secret_is_forgotten();
+        dumpable_reset();
 }
 
 static void wait_for_start(const struct guard *guard, struct guard_word *word)
@@ -402,7 +402,7 @@ static void start(struct guard *guard, const struct guard_word *word)
     if (!news.failed)
         guard->command = spawn(&command, &news.forked, &news.failed);
     environment_forget(environ); /* of what was to be passed on */
-    secret_is_forgotten();
+    dumpable_reset();
     guard->started_ms = rlock_clock_ms();
     guard_state_start(&guard->machine,
                       (struct guard_rules){.pauses = plan->pauses,

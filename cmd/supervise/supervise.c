@@ -12,9 +12,9 @@
 #include "supervise/supervise.h"
 
 #include "process/fds.h"
-#include "process/secret.h"
 #include "process/timer.h"
 #include "supervise/supervise_state.h"
+#include "wire/url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +134,7 @@ static void say_not_started(const struct supervisor *s)
         report_fault(report, s->run.reason, "the command can't be started", failed);
         return;
     }
-    command = secret_shown(s->plan->guard_plan->spawn.argv[0]);
+    command = url_masked_copy(s->plan->guard_plan->spawn.argv[0]);
     report_fault(report, s->run.reason, command != NULL ? command : "the command", failed);
     free(command);
 }

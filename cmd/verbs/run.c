@@ -3,11 +3,11 @@
 #include "cmd.h"
 
 #include "output/outfile.h"
-#include "process/secret.h"
 #include "session/environment.h"
 #include "session/session.h"
 #include "supervise/cgroup.h"
 #include "supervise/supervise.h"
+#include "wire/url.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -222,7 +222,7 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 /* What others see of the command: the last part of its path. Heap; NULL: no memory. */
 static char *program_name(const struct options *options)
 {
-    char *name = secret_shown(options->command != NULL ? "sh" : options->argv[0]);
+    char *name = url_masked_copy(options->command != NULL ? "sh" : options->argv[0]);
     const char *slash = name != NULL ? strrchr(name, '/') : NULL;
 
     if (slash != NULL)

@@ -357,3 +357,78 @@ void url_fini(struct url *url)
     free(url->path);
     *url = (struct url){.kind = URL_TCP};
 }
+
+/* ---- passwords in the text of a URL ---- */
+
+char *url_find_password(char *url, size_t *bytes)
+{
+    char *start = strstr(url, "://");
+    char *at;
+    char *colon;
+
+    if (start == NULL)
+        return NULL;
+    start += strlen("://");
+    at = memrchr(start, '@', strcspn(start, "/?#"));
+    colon = at == NULL ? NULL : memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL || colon + 1 == at)
+        return NULL;
+    *bytes = (size_t)(at - colon) - 1;
+    return colon + 1;
+}
+
+/*
+ * What may be a password to any program: of all that stands before the last '@' of a word the part
+ * behind its first colon, or the whole where it has no colon.
+ */
+static char *find_any_password(char *word, size_t n, size_t *bytes)
+{
+    char *start = memmem(word, n, "://", 3);
+    char *at = memrchr(word, '@', n);
+    char *colon;
+
+    if (at == NULL || (start != NULL && start - word >= 4 && memcmp(start - 4, "unix", 4) == 0))
+        return NULL; /* in the path of a socket '@' means nothing */
+    start = start != NULL && start < at ? start + 3 : word;
+    colon = memchr(start, ':', (size_t)(at - start));
+    start = colon != NULL ? colon + 1 : start;
+    *bytes = (size_t)(at - start);
+    return *bytes > 0 ? start : NULL;
+}
+
+void url_mask(char *text)
+{
+    size_t word;
+    size_t n;
+
+    for (text += strspn(text, " \t"); *text != '\0'; text += word, text += strspn(text, " \t")) {
+        char *secret;
+
+        word = strcspn(text, " \t");
+        secret = find_any_password(text, word, &n);
+        if (secret != NULL)
+            memset(secret, '*', n);
+    }
+}
+
+char *url_masked_copy(const char *word)
+{
+    char *shown = strdup(word);
+
+    if (shown != NULL && strstr(shown, "://") != NULL)
+        url_mask(shown);
+    return shown;
+}
+
+bool url_may_hold_password(const char *text)
+{
+    size_t word;
+    size_t n;
+
+    for (text += strspn(text, " \t"); *text != '\0'; text += word, text += strspn(text, " \t")) {
+        word = strcspn(text, " \t");
+        if (find_any_password((char *)text, word, &n) != NULL)
+            return true;
+    }
+    return false;
+}

@@ -60,6 +60,25 @@ enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock
 /* url_is_same: is it the same place, as far as their texts tell? One of its names is enough. */
 bool url_is_same(const struct url *a, const struct url *b);
 
+/*
+ * url_find_password: where the password begins in the text of a URL of ours, `*bytes` long; NULL:
+ * there is none. The text may be longer than the URL, as an argument --url=URL is.
+ */
+char *url_find_password(char *text, size_t *bytes);
+
+/*
+ * url_mask: overwrite with asterisks, in place, all that may be a password in the URLs of a text,
+ * which may have several, between blanks. It takes more for a password than url_find_password(),
+ * as the URLs of other programs have other forms: ":password#x@host", "token@host".
+ */
+void url_mask(char *text);
+
+/* url_may_hold_password: would url_mask() change the text? */
+bool url_may_hold_password(const char *text);
+
+/* url_masked_copy: a word, masked if it is a URL; heap; NULL: no memory. */
+char *url_masked_copy(const char *word);
+
 /* url_fini: clear the password and free. */
 void url_fini(struct url *url);
 

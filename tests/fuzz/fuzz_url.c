@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_url: an address of any bytes; a password in it is also found by who hides passwords. */
 #include "fuzz.h"
-#include "process/secret.h"
 #include "wire/url.h"
 
 static bool is_host(const struct url *url)
@@ -30,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (url_parse(&url, text, &err) == RLOCK_OK) {
         must(is_place(&url));
-        must(url.password == NULL || secret_in_url(text, &bytes) != NULL);
+        must(url.password == NULL || url_find_password(text, &bytes) != NULL);
         must(url.db >= 0 && memchr(url.shown, '\0', sizeof url.shown) != NULL);
         url_fini(&url);
     } else {

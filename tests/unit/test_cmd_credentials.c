@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_credentials: the nearest password goes with the server, and nobody else sees it. */
-#include "process/secret.h"
 #include "session/credentials.h"
 #include "tap.h"
+#include "wire/url.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void test_in_url(void)
         const char *found;
 
         snprintf(url, sizeof url, "%s", urls[i].url);
-        found = secret_in_url(url, &n);
+        found = url_find_password(url, &n);
         if (urls[i].password == NULL)
             okf(found == NULL, "no password in %s", url);
         else
