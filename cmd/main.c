@@ -28,42 +28,52 @@ static void occupy_standard_descriptors(void)
         close(fd);
 }
 
-static int complain(const struct options *options, const struct rlock_error *err)
+/* What is wrong with the options, before there is a session that could say it. */
+static int report_error(const struct options *options, const struct rlock_error *err)
 {
     struct report report = {.level = REPORT_NOTICE,
                             .json = options->json != 0,
                             .key = options->n_keys > 0 ? options->keys[0] : NULL,
                             .start_ms = rlock_clock_ms()};
     enum exit_reason reason = exit_reason_of(err->status);
-    bool is_usage = reason == REASON_USAGE;
 
     report_say(&report, REPORT_FAILURE,
                (struct message){.what = exit_reason_row(reason)->name,
                                 .why = err->text,
-                                .hint = is_usage ? "see rlock --help" : NULL});
-    return exit_reason_row(reason)->status;
+                                .hint = reason == REASON_USAGE ? "see rlock --help" : NULL});
+    return exit_reason_status(reason);
 }
 
-static int answer(const struct options *options)
+static char *version_text(void)
 {
-    char version[160];
-    bool good = false;
+    char *text;
 
-    snprintf(version, sizeof version, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with());
+    return asprintf(&text, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with()) < 0 ? NULL : text;
+}
+
+/* --help, --version or --dump: heap; NULL: no memory, or no such table. */
+static char *asked_text(const struct options *options)
+{
     switch (options->asked) {
     case ASKED_HELP:
-        good = help_options(options->verb);
-        break;
+        return help_text(options->verb);
     case ASKED_VERSION:
-        good = report_text(version);
-        break;
+        return version_text();
     case ASKED_DUMP:
-        good = help_dump(options->dump);
-        break;
+        return help_dump(options->dump);
     case ASKED_RUN:
         break;
     }
-    return good ? EXIT_SUCCESS : exit_reason_row(REASON_SYSTEM)->status;
+    return NULL;
+}
+
+static int print_asked(const struct options *options)
+{
+    char *text = asked_text(options);
+    bool is_printed = text != NULL && report_text(text);
+
+    free(text);
+    return exit_reason_status(is_printed ? REASON_GRANTED : REASON_SYSTEM);
 }
 
 #define ACTION(constant, function, ...) [constant] = function,
@@ -80,9 +90,9 @@ int main(int argc, char **argv)
     occupy_standard_descriptors();
     environment_hide(environ);
     if (option_parser_read(&options, argv, &err) != RLOCK_OK)
-        status = complain(&options, &err);
+        status = report_error(&options, &err);
     else if (options.asked != ASKED_RUN)
-        status = answer(&options);
+        status = print_asked(&options);
     else
         status = actions[options.verb](&options);
     options_fini(&options);

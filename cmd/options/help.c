@@ -1,171 +1,185 @@
 /* SPDX-License-Identifier: MIT */
-/* help: the tables of options, verbs and exit statuses, as text on stdout. */
+/* help: the tables of options, verbs and exit statuses, as text. */
 #include "options/help.h"
 
+#include "options/exit_reason.h"
 #include "options/options.h"
-#include "output/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static bool help_row(const struct option *option)
+static const char *or_dash(const char *text)
 {
-    char left[64];
-    char line[256];
-
-    snprintf(left, sizeof left, "%c%c%s --%s%s%s", option->letter != '\0' ? '-' : ' ',
-             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? "," : " ",
-             option->name, option->argument != NULL ? " " : "",
-             option->argument != NULL ? option->argument : "");
-    snprintf(line, sizeof line, "  %-30s %s%s%s%s\n", left, option->help,
-             option->by_default != NULL ? " [" : "",
-             option->by_default != NULL ? option->by_default : "",
-             option->by_default != NULL ? "]" : "");
-    return report_text(line);
+    return text != NULL ? text : "-";
 }
 
-static bool help_usage(enum verb verb)
+/* ---- for people ---- */
+
+static void put_option(FILE *out, const struct option *option)
+{
+    const char *argument = option->argument != NULL ? option->argument : "";
+    char letter[4] = "   ";
+    char left[64];
+
+    if (option->letter != '\0')
+        snprintf(letter, sizeof letter, "-%c,", option->letter);
+    snprintf(left, sizeof left, "%s --%s%s%s", letter, option->name, *argument ? " " : "",
+             argument);
+    fprintf(out, "  %-30s %s", left, option->help);
+    if (option->by_default != NULL)
+        fprintf(out, " [%s]", option->by_default);
+    fprintf(out, "\n");
+}
+
+static void put_options(FILE *out, enum verb verb)
+{
+    size_t i;
+
+    fprintf(out, "\noptions:\n");
+    for (i = 0; i < OPTION_COUNT; i++)
+        if ((option_table[i].verbs & IN(verb)) != 0)
+            put_option(out, &option_table[i]);
+    fprintf(out, "\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h 1d.\n"
+                 "Most options can also be set by RLOCK_NAME in the environment and in a file: "
+                 "see rlock(1).\n");
+}
+
+static void put_usage(FILE *out, enum verb verb)
 {
     const struct verb_row *row = &verb_table[verb];
-    char line[256];
 
     if (row->name == NULL)
-        return report_text("usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]\n"
-                           "       rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'\n"
-                           "       rlock VERB [OPTIONS]\n"
-                           "Run a command while holding a lock in Redis.\n");
-    snprintf(line, sizeof line, "usage: rlock %s %s[OPTIONS]%s%s\n%c%s.\n", row->name,
-             row->needs_key ? "-k KEY " : "", row->words != NULL ? " " : "",
-             row->words != NULL ? row->words : "", row->help[0] - 'a' + 'A', row->help + 1);
-    return report_text(line);
+        fprintf(out, "usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]\n"
+                     "       rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'\n"
+                     "       rlock VERB [OPTIONS]\n");
+    else
+        fprintf(out, "usage: rlock %s %s[OPTIONS]%s%s\n", row->name,
+                row->needs_key ? "-k KEY " : "", row->words != NULL ? " " : "",
+                row->words != NULL ? row->words : "");
+    fprintf(out, "%c%s.\n", row->help[0] - 'a' + 'A', row->help + 1);
 }
 
-static bool help_verbs(void)
+static void put_verbs(FILE *out)
 {
-    char line[256];
-    bool good = true;
     size_t i;
 
-    for (i = 0; good && i < VERB_COUNT; i++) {
-        const struct verb_row *row = &verb_table[i];
-
-        if (row->name == NULL)
-            continue;
-        snprintf(line, sizeof line, "  %-30s %s\n", row->name, row->help);
-        good = report_text(line);
-    }
-    return good;
+    fprintf(out, "\nverbs:\n");
+    for (i = 0; i < VERB_COUNT; i++)
+        if (verb_table[i].name != NULL)
+            fprintf(out, "  %-30s %s\n", verb_table[i].name, verb_table[i].help);
 }
 
-static bool help_exits(void)
+static void put_exits(FILE *out)
 {
     char status[16];
-    char line[160];
-    bool good = true;
-    size_t i;
+    int i;
 
-    for (i = 0; good && i < EXIT_REASONS; i++) {
-        const struct exit_reason_row *reason = exit_reason_row((enum exit_reason)i);
+    fprintf(out, "\nexit status:\n");
+    for (i = 0; i < EXIT_REASONS; i++) {
+        const struct exit_reason_row *row = exit_reason_row((enum exit_reason)i);
 
-        if (reason->status >= 0)
-            snprintf(status, sizeof status, "%d", reason->status);
-        else
-            status[0] = '\0';
-        snprintf(line, sizeof line, "  %-4s %s\n", status, reason->meaning);
-        good = report_text(line);
+        snprintf(status, sizeof status, "%d", row->status);
+        fprintf(out, "  %-4s %s\n", row->status >= 0 ? status : "", row->meaning);
     }
-    return good;
 }
 
-bool help_options(enum verb verb)
+/* What was written to a stream that open_memstream(3) made: `text`, or NULL if it failed. */
+static char *finish(FILE *out, char **text)
 {
-    bool good = help_usage(verb) && report_text("\noptions:\n");
-    size_t i;
+    bool is_whole = ferror(out) == 0;
 
-    for (i = 0; good && i < OPTION_COUNT; i++)
-        good = (option_table[i].verbs & IN(verb)) == 0 || help_row(&option_table[i]);
-    good =
-        good && report_text("\nA DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h "
-                            "1d.\nMost options can also be set by RLOCK_NAME in the environment "
-                            "and in a file: see rlock(1).\n");
-    if (verb != VERB_RUN)
-        return good;
-    return good && report_text("\nverbs:\n") && help_verbs() && report_text("\nexit status:\n") &&
-           help_exits();
+    if (fclose(out) == 0 && is_whole)
+        return *text;
+    free(*text);
+    return NULL;
 }
 
-static bool dump_options(void)
+char *help_text(enum verb verb)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    put_usage(out, verb);
+    put_options(out, verb);
+    if (verb == VERB_RUN) {
+        put_verbs(out);
+        put_exits(out);
+    }
+    return finish(out, &text);
+}
+
+/* ---- for tests ---- */
+
+static void dump_options(FILE *out)
 {
     char variable[64];
-    char line[512];
-    bool good = true;
     size_t i;
 
-    for (i = 0; good && i < OPTION_COUNT; i++) {
+    for (i = 0; i < OPTION_COUNT; i++) {
         const struct option *option = &option_table[i];
 
         option_variable(option, variable);
-        snprintf(line, sizeof line, "%c\t%s\t%s\t%s\t%s\t%s\n",
-                 option->letter ? option->letter : '-', option->name,
-                 option->argument ? option->argument : "-", option->is_everywhere ? variable : "-",
-                 option->by_default ? option->by_default : "-", option->help);
-        good = report_text(line);
+        fprintf(out, "%c\t%s\t%s\t%s\t%s\t%s\n", option->letter ? option->letter : '-',
+                option->name, or_dash(option->argument), option->is_everywhere ? variable : "-",
+                or_dash(option->by_default), option->help);
     }
-    return good;
 }
 
-static bool dump_exits(void)
+static void dump_exits(FILE *out)
 {
-    char line[256];
-    bool good = true;
-    size_t i;
+    int i;
 
-    for (i = 0; good && i < EXIT_REASONS; i++) {
-        const struct exit_reason_row *reason = exit_reason_row((enum exit_reason)i);
+    for (i = 0; i < EXIT_REASONS; i++) {
+        const struct exit_reason_row *row = exit_reason_row((enum exit_reason)i);
 
-        snprintf(line, sizeof line, "%d\t%s\t%s\n", reason->status, reason->name, reason->meaning);
-        good = report_text(line);
+        fprintf(out, "%d\t%s\t%s\n", row->status, row->name, row->meaning);
     }
-    return good;
 }
 
-/* Their names, with commas between them. */
-static bool dump_options_of(enum verb verb)
+/* The last column has the names of the verb's options, with commas between them. */
+static void dump_verbs(FILE *out)
 {
-    const char *comma = "";
-    bool good = true;
     size_t i;
+    size_t j;
 
-    for (i = 0; good && i < OPTION_COUNT; i++) {
-        if ((option_table[i].verbs & IN(verb)) == 0)
-            continue;
-        good = report_text(comma) && report_text(option_table[i].name);
-        comma = ",";
-    }
-    return good;
-}
-
-static bool dump_verbs(void)
-{
-    char line[256];
-    bool good = true;
-    size_t i;
-
-    for (i = 0; good && i < VERB_COUNT; i++) {
+    for (i = 0; i < VERB_COUNT; i++) {
         const struct verb_row *row = &verb_table[i];
+        const char *comma = "";
 
-        snprintf(line, sizeof line, "%s\t%s\t%s\t", row->name ? row->name : "-",
-                 row->words ? row->words : "-", row->help);
-        good = report_text(line) && dump_options_of((enum verb)i) && report_text("\n");
+        fprintf(out, "%s\t%s\t%s\t", or_dash(row->name), or_dash(row->words), row->help);
+        for (j = 0; j < OPTION_COUNT; j++) {
+            if ((option_table[j].verbs & IN(i)) == 0)
+                continue;
+            fprintf(out, "%s%s", comma, option_table[j].name);
+            comma = ",";
+        }
+        fprintf(out, "\n");
     }
-    return good;
 }
 
-bool help_dump(const char *table)
+char *help_dump(const char *table)
 {
-    if (strcmp(table, "options") == 0)
-        return dump_options();
-    if (strcmp(table, "exits") == 0)
-        return dump_exits();
-    return strcmp(table, "verbs") == 0 && dump_verbs();
+    static const struct {
+        const char *name;
+        void (*dump)(FILE *out);
+    } tables[] = {{"options", dump_options}, {"exits", dump_exits}, {"verbs", dump_verbs}};
+    char *text = NULL;
+    size_t bytes;
+    FILE *out;
+    size_t i;
+
+    for (i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (strcmp(table, tables[i].name) != 0)
+            continue;
+        out = open_memstream(&text, &bytes);
+        if (out == NULL)
+            return NULL;
+        tables[i].dump(out);
+        return finish(out, &text);
+    }
+    return NULL;
 }

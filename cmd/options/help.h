@@ -5,12 +5,13 @@
 
 #include "options/verb.h"
 
-#include <stdbool.h>
+/* help_text: what --help prints, of a verb. Heap; NULL: no memory. */
+char *help_text(enum verb verb);
 
-/* help_options: of a verb, for people. False: it can't be written. */
-bool help_options(enum verb verb);
-
-/* help_dump: a table ("options", "exits", "verbs") as TSV, for tests. False: also if none. */
-bool help_dump(const char *table);
+/*
+ * help_dump: a table ("options", "exits", "verbs") with tabs between its columns, for the tests
+ * that compare it with the manual and the completions. Heap; NULL: no memory, or no such table.
+ */
+char *help_dump(const char *table);
 
 #endif

@@ -2,9 +2,9 @@
 /* option_parser: fill the options from the command line, the environment and a file. */
 #include "options/option_parser.h"
 
+#include "base/err.h"
 #include "options/config.h"
 #include "options/units.h"
-#include "output/report.h"
 #include "wire/url.h"
 
 #include <limits.h>
@@ -55,7 +55,7 @@ static bool complain(struct reading *reading, const struct option *row, const ch
 
     if (copy != NULL) {
         url_mask(copy); /* a URL may be meant for another option */
-        report_escape(shown, sizeof shown, copy);
+        err_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
     }
     free(copy);
@@ -312,7 +312,7 @@ static bool unknown(struct reading *reading, const char *name, size_t n)
     char cut[64];
 
     snprintf(cut, sizeof cut, "%.*s", (int)n, name);
-    report_escape(shown, sizeof shown, cut);
+    err_escape(shown, sizeof shown, cut);
     snprintf(reading->why, sizeof reading->why, "unknown option%s%s: %s",
              verb_table[reading->options->verb].name != NULL ? " of " : "",
              verb_table[reading->options->verb].name != NULL
@@ -341,7 +341,7 @@ static bool is_slip(struct reading *reading, const struct option *row, const cha
 
     if (row->offset != offsetof(struct options, keys))
         return false;
-    report_escape(shown, sizeof shown, value);
+    err_escape(shown, sizeof shown, value);
     if (*value == '-')
         snprintf(reading->why, sizeof reading->why,
                  "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if it is "

@@ -12,6 +12,7 @@
  */
 #include "output/progress.h"
 
+#include "base/err.h"
 #include "options/units.h"
 
 #include <fcntl.h>
@@ -103,7 +104,7 @@ static void trouble_text(char *out, size_t room, const struct report *report,
     char key[KEY_BYTES_MAX] = "";
     char waited[UNITS_TEXT_BYTES];
 
-    report_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
+    err_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
     units_text(waited, now_ms - report->start_ms);
     progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
     snprintf(line, sizeof line, "rlock: %s: waiting %s, %s", key, waited, trouble);
@@ -128,12 +129,12 @@ void progress_text(char *out, size_t room, const struct report *report,
         trouble_text(out, room, report, obstacle, now_ms);
         return;
     }
-    report_escape(key, sizeof key, report->key);
+    err_escape(key, sizeof key, report->key);
     units_text(waited, now_ms - report->start_ms);
     describe_rest(rest, sizeof rest, obstacle, now_ms);
     fixed = strlen("rlock: : waiting  for ") + strlen(waited) + strlen(rest);
     if (fixed + strlen(key) + holder_bytes >= room)
-        report_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
+        err_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
     used = fixed + strlen(key);
     if (used + holder_bytes < room)
         snprintf(holder, sizeof holder, " for %s", obstacle->holder);

@@ -8,6 +8,7 @@
  */
 #include "output/report.h"
 
+#include "base/err.h"
 #include "output/json.h"
 #include "output/outfile.h"
 
@@ -50,32 +51,6 @@ static void write_syslog(enum report_level level, const char *line, size_t n)
 void report_draw(int terminal, const char *bytes, size_t n)
 {
     (void)!write(terminal, bytes, n);
-}
-
-static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
-{
-    size_t used = 0;
-    unsigned char c;
-
-    while ((c = (unsigned char)*bytes) != '\0' && used + 8 < room) {
-        if (c >= ' ' && c < 0x7f && (c != '\\' || !with_backslash))
-            out[used++] = (char)c;
-        else
-            used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
-        bytes++;
-    }
-    snprintf(out + used, room - used, "%s", *bytes == '\0' ? "" : "...");
-}
-
-void report_escape(char *out, size_t room, const char *bytes)
-{
-    escape(out, room, bytes, true);
-}
-
-/* What is ours to say; others' words in it were escaped when they were put in. */
-static void escape_text(char *out, size_t room, const char *text)
-{
-    escape(out, room, text == NULL ? "" : text, false);
 }
 
 static int64_t elapsed_ms(const struct report *report)
@@ -124,9 +99,9 @@ static size_t as_text(const struct report *report, const struct message *message
     int n;
 
     if (report->key != NULL)
-        report_escape(key, sizeof key, report->key);
-    escape_text(why, sizeof why, message->why);
-    escape_text(hint, sizeof hint, message->hint);
+        err_escape(key, sizeof key, report->key);
+    err_escape_text(why, sizeof why, message->why == NULL ? "" : message->why);
+    err_escape_text(hint, sizeof hint, message->hint == NULL ? "" : message->hint);
     if (report->to == REPORT_TO_LOG)
         put_clock(clock);
     if (report->level == REPORT_STEP)

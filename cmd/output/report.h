@@ -53,9 +53,6 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
 /* report_draw: bytes to a terminal, by a descriptor that never blocks: what isn't taken is lost. */
 void report_draw(int terminal, const char *bytes, size_t n);
 
-/* report_escape: printable ASCII of any bytes, \xNN for the rest, cut to `room`. */
-void report_escape(char *out, size_t room, const char *bytes);
-
 /*
  * report_keeps_stderr: is stderr something that a process may keep open that stays behind? A file
  * or a terminal is; whoever reads from a pipe would wait for its end.

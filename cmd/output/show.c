@@ -7,6 +7,7 @@
  */
 #include "output/show.h"
 
+#include "base/err.h"
 #include "options/units.h"
 #include "output/json.h"
 #include "output/report.h"
@@ -55,7 +56,7 @@ char *show_key(const char *key, const struct terminal *terminal)
     char *text = malloc(room);
 
     if (text != NULL)
-        report_escape(text, room, key);
+        err_escape(text, room, key);
     return text;
 }
 
@@ -104,7 +105,7 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     if (view->fence > 0)
         outbuf_add(page, "    fence    %" PRIu64 "\n", view->fence);
     if (*wrong_of(view) != '\0') {
-        report_escape(wrong, sizeof wrong, wrong_of(view));
+        err_escape(wrong, sizeof wrong, wrong_of(view));
         outbuf_add(page, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
@@ -137,7 +138,7 @@ void show_as_row(struct outbuf *page, const struct rlock_view *view)
     if (view->n_all > 1)
         outbuf_add(page, ", and %zu more", view->n_all - 1);
     if (*wrong_of(view) != '\0') {
-        report_escape(wrong, sizeof wrong, wrong_of(view));
+        err_escape(wrong, sizeof wrong, wrong_of(view));
         outbuf_add(page, "; wrong: %s", wrong);
     }
 }

@@ -10,7 +10,7 @@
 
 /*
  * dumpable_forbid, dumpable_allow: a password comes into the memory, and is cleared from it. They
- * count: the last dumpable_allow() makes the process what it was before the first dumpable_forbid().
+ * count: after the last dumpable_allow() the process is what it was before dumpable_forbid().
  * Calls of several threads must not overlap.
  */
 void dumpable_forbid(void);

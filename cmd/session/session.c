@@ -388,7 +388,7 @@ static enum exit_reason report_busy(const struct session *session, enum exit_rea
     char why[500];
 
     if (options->n_keys > 1 && obstacle->key < options->n_keys)
-        report_escape(key, sizeof key, options->keys[obstacle->key]);
+        err_escape(key, sizeof key, options->keys[obstacle->key]);
     if (obstacle->trouble.status != RLOCK_OK)
         progress_trouble(why, sizeof why, obstacle, rlock_clock_ms());
     else if (obstacle->holder[0] == '\0')

@@ -2,6 +2,7 @@
 /* break: take a lock away from whoever holds it. */
 #include "cmd.h"
 
+#include "base/err.h"
 #include "output/terminal.h"
 #include "session/session.h"
 
@@ -52,7 +53,7 @@ static bool may_break(const struct session *session, const struct target *target
 
     if (session->options->yes)
         return true;
-    report_escape(key, sizeof key, session->report.key);
+    err_escape(key, sizeof key, session->report.key);
     snprintf(question, sizeof question, "rlock: %s: held by %s: break it?", key, target->holders);
     return terminal_ask(question);
 }

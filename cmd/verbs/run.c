@@ -2,6 +2,7 @@
 /* run: hold a lock for as long as a command runs. */
 #include "cmd.h"
 
+#include "base/err.h"
 #include "output/outfile.h"
 #include "session/environment.h"
 #include "session/session.h"
@@ -181,7 +182,7 @@ static void warn_of_stale(struct run *run, size_t key)
     if (says == PARENT_SAYS_NO || run->has_warned || options->is_time)
         return;
     run->has_warned = true;
-    report_escape(name, sizeof name, options->keys[key]);
+    err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
              says == PARENT_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
                                      : "RLOCK_TOKEN holds no lock on %s, or none any more",

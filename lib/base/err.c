@@ -3,6 +3,7 @@
 #include "base/err.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,31 @@ void err_printable(char *text)
     for (; *text != '\0'; text++)
         if (*text < ' ' || *text > '~')
             *text = '?';
+}
+
+static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
+{
+    size_t used = 0;
+    unsigned char c;
+
+    while ((c = (unsigned char)*bytes) != '\0' && used + 8 < room) {
+        if (c >= ' ' && c < 0x7f && (c != '\\' || !with_backslash))
+            out[used++] = (char)c;
+        else
+            used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
+        bytes++;
+    }
+    snprintf(out + used, room - used, "%s", *bytes == '\0' ? "" : "...");
+}
+
+void err_escape(char *out, size_t room, const char *bytes)
+{
+    escape(out, room, bytes, true);
+}
+
+void err_escape_text(char *out, size_t room, const char *text)
+{
+    escape(out, room, text, false);
 }
 
 void err_prefix(struct rlock_error *err, const char *where)

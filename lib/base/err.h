@@ -22,6 +22,15 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
 /* err_printable: foreign bytes in a text, made harmless in place. */
 void err_printable(char *text);
 
+/*
+ * err_escape: other people's bytes as printable ASCII, with \xNN for all other bytes and for
+ * backslashes. What has no place in `room` bytes is cut between two characters, and "..." added.
+ */
+void err_escape(char *out, size_t room, const char *bytes);
+
+/* err_escape_text: the same, but a backslash stays: what is foreign in it was escaped before. */
+void err_escape_text(char *out, size_t room, const char *text);
+
 /* err_prefix: put "where: " before the text; err_suffix: put "; and" behind it. */
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);

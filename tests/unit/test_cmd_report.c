@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_report: what is said is one line, whatever it is made of. */
+#include "base/err.h"
 #include "output/report.h"
 #include "tap.h"
 
@@ -29,7 +30,7 @@ static void test_escape(void)
     size_t i;
 
     for (i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
-        report_escape(out, sizeof out, escaped[i].bytes);
+        err_escape(out, sizeof out, escaped[i].bytes);
         is_str(out, escaped[i].wanted, "printable ASCII");
     }
     for (i = 0; i < 255; i++)
@@ -37,7 +38,7 @@ static void test_escape(void)
     all[255] = '\0';
     for (room = 1; room < sizeof out; room++) {
         memset(out, 0x01, sizeof out);
-        report_escape(out, room, all);
+        err_escape(out, room, all);
         is_good = is_good && memchr(out, '\0', room) != NULL;
         for (i = 0; is_good && out[i] != '\0'; i++)
             is_good = out[i] >= ' ' && out[i] <= '~';
@@ -49,7 +50,7 @@ static void test_escape(void)
         is_good = is_good && (strrchr(out, '\\') == NULL || strlen(strrchr(out, '\\')) >= 4);
     }
     ok(is_good, "of any bytes, within the room; what is cut says so, and no escape is cut");
-    report_escape(out, 20, "abcdefghijklmnopqrstuvwxyz");
+    err_escape(out, 20, "abcdefghijklmnopqrstuvwxyz");
     ok(strlen(out) > 3 && strcmp(out + strlen(out) - 3, "...") == 0, "what is cut says so");
 }
 
