@@ -138,7 +138,7 @@ _rlock_reply() {
     COMPREPLY=("${COMPREPLY[@]#"$cut"}")
 }
 
-# _rlock_keys: the keys that are locked, where the server tells soon and typing them needs no quotes.
+# _rlock_keys: the keys that are locked and need no quotes; none if the server does not answer within 0.3 s.
 _rlock_keys() {
     timeout 0.3 rlock list --json --connect-timeout 0.2 "${server[@]}" 2>/dev/null </dev/null |
         LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'

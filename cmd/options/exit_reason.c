@@ -3,24 +3,26 @@
 #include "options/exit_reason.h"
 
 static const struct exit_reason_row rows[EXIT_REASONS] = {
-    [REASON_GRANTED] = {"granted", -1, "the command's own status; 128 + N: signal N ended it"},
-    [REASON_DONE] = {"done", 0, "it was done already (--once); the command did not run"},
+    [REASON_GRANTED] = {"granted", -1, "the command's own status; 128 + N if signal N ended it"},
+    [REASON_DONE] = {"done", 0, "the work is marked as done (--once); the command did not run"},
     [REASON_MAX_HOLD] = {"max-hold", 124, "--max-hold ended the command"},
     [REASON_NOT_EXECUTABLE] = {"not-executable", 126, "the command can't be executed"},
-    [REASON_NOT_FOUND] = {"not-found", 127, "the command isn't found"},
-    [REASON_INTERRUPTED] = {"interrupted", -1, "ended by that signal before the command ran"},
+    [REASON_NOT_FOUND] = {"not-found", 127, "the command was not found"},
+    [REASON_INTERRUPTED] = {"interrupted", -1,
+                            "128 + N: signal N ended rlock before the command ran"},
     [REASON_USAGE] = {"usage", 64, "unknown option, bad value, no key, no command"},
     [REASON_UNREACHABLE] = {"unreachable", 69,
                             "no server: refused, unreachable, timed out, still loading"},
-    [REASON_SYSTEM] = {"system", 71, "the system failed rlock: fork, memory, descriptors"},
-    [REASON_BUSY] = {"busy", 75, "the lock is taken, and waiting was not wanted"},
-    [REASON_TIMEOUT] = {"timeout", 75, "the lock was not had in time"},
+    [REASON_SYSTEM] = {"system", 71, "a system call failed: fork, memory, descriptors"},
+    [REASON_BUSY] = {"busy", 75, "the lock is taken, and -n says not to wait"},
+    [REASON_TIMEOUT] = {"timeout", 75, "the lock was not granted within --wait"},
     [REASON_SUPERSEDED] = {"superseded", 75, "a newer waiter came (--queue newest)"},
-    [REASON_LOST] = {"lost", 76, "the lock was lost while the command ran; it was ended"},
-    [REASON_NOT_YOURS] = {"not-yours", 76, "the lock isn't that token's (renew, release)"},
+    [REASON_LOST] = {"lost", 76, "the lock was lost while the command ran; the command was ended"},
+    [REASON_NOT_YOURS] = {"not-yours", 76, "the token does not hold the lock (renew, release)"},
     [REASON_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
-    [REASON_MISCONFIGURED] = {"misconfigured", 78,
-                              "bad URL, file, certificate, or server that can't do what was asked"},
+    [REASON_MISCONFIGURED] =
+        {"misconfigured", 78,
+         "bad URL, file or certificate, or a server that lacks what was asked"},
 };
 
 const struct exit_reason_row *exit_reason_row(enum exit_reason reason)

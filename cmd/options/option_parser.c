@@ -91,6 +91,14 @@ static bool parse_switch(const char *value, bool *on)
     return false;
 }
 
+static bool complain_choice(struct reading *reading, const struct option *row, const char *value)
+{
+    char why[64];
+
+    snprintf(why, sizeof why, "not one of %s", row->argument);
+    return complain(reading, row, why, value);
+}
+
 static bool take_number(struct reading *reading, const struct option *row, const char *value)
 {
     int64_t *at = (int64_t *)((char *)reading->options + row->offset);
@@ -113,12 +121,12 @@ static bool take_number(struct reading *reading, const struct option *row, const
                complain(reading, row, "not a number from 1 to 1000", value);
     case OPTION_PID:
         return (units_number(value, INT_MAX, at) && *at > 0) ||
-               complain(reading, row, "not the number of a process", value);
+               complain(reading, row, "not a process ID", value);
     case OPTION_NUMBER_OR_ZERO:
         return units_number(value, RLOCK_REPLICAS_MAX, at) ||
                complain(reading, row, "not a number from 0 to 1000", value);
     case OPTION_CHOICE:
-        return parse_choice(row, value, at) || complain(reading, row, row->argument, value);
+        return parse_choice(row, value, at) || complain_choice(reading, row, value);
     case OPTION_FLAG:
         if (!parse_switch(value, &on))
             return complain(reading, row, "neither yes nor no", value);
@@ -436,13 +444,15 @@ static bool check(struct reading *reading)
     const char *why = NULL;
 
     if (verb->needs_key && options->n_keys == 0)
-        why = "no key: which lock is meant is said by -k KEY";
+        why = "no key: name the lock with -k KEY";
     else if (verb->name != NULL)
-        why = options->argv[0] != NULL && verb->words == NULL ? "no words may follow" : NULL;
+        why = options->argv[0] != NULL && verb->words == NULL
+                  ? "the verb takes no arguments behind its options"
+                  : NULL;
     else if (options->command == NULL && options->argv[0] == NULL)
-        why = "no command";
+        why = "no command: say what to run behind the options, or with -c STRING";
     else if (options->command != NULL && options->argv[0] != NULL)
-        why = "-c STRING is the whole command: no words may follow";
+        why = "-c STRING is the whole command: no arguments may follow";
     if (why != NULL)
         snprintf(reading->why, sizeof reading->why, "%s", why);
     return why == NULL;
@@ -498,20 +508,24 @@ static bool check_mode(struct reading *reading)
     if (options->verb != VERB_RUN && options->verb != VERB_ACQUIRE)
         return true;
     if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
-        why = "slots: the slots are those of one key";
+        why = "slots: possible with one key only";
     else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
-        why = "once: the mark is in one key, which is locked alone";
+        why = "once: possible with one key only, and without --shared and --slots";
     else if (options->is_time && (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 ||
                                   options->once_ms > 0 || options->queue == RLOCK_QUEUE_NEWEST))
-        why = "protocol timestamp: such a lock is one key, held alone, without a line or a mark";
+        why =
+            "protocol timestamp: possible with one key only, and without --shared, --slots, --once "
+            "and --queue newest";
     else if (options->is_time && options->nested)
-        why = "nested: a lock of --protocol timestamp has no token, so nothing is under it";
+        why = "nested: not possible with --protocol timestamp, whose locks have no token";
     else if (options->is_time && options->verb == VERB_ACQUIRE)
-        why = "protocol timestamp: such a lock has no token";
+        why = "protocol timestamp: not possible with acquire, as such a lock has no token";
     else if (options->on_lost == ON_LOST_PAUSE && options->bind_pid > 0)
-        why = "on-lost pause: it is for a command of rlock's own; with --bind-pid: kill or ignore";
+        why =
+            "on-lost pause: possible only for a command that rlock runs; with --bind-pid use kill "
+            "or ignore";
     else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
-        why = "a lock stays for 30d at most";
+        why = "min-hold, once: at most 30d";
     if (why != NULL)
         snprintf(reading->why, sizeof reading->why, "%s", why);
     return why == NULL;

@@ -11,21 +11,21 @@
  * ROW(constant, function, name, words, needs_key, only_looks, help): the function is the one that
  * carries the verb out, declared in cmd.h; the others are the fields of struct verb_row.
  */
-#define VERBS(ROW)                                                                                \
-    ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false,                                 \
-        "run a command while holding a lock in Redis")                                            \
-    ROW(VERB_ACQUIRE, cmd_acquire, "acquire", NULL, true, false,                                  \
-        "take a lock without a command, and print its token")                                     \
-    ROW(VERB_RENEW, cmd_renew, "renew", NULL, true, false, "renew a lock by its token")           \
-    ROW(VERB_RELEASE, cmd_release, "release", NULL, true, false, "give a lock back by its token") \
-    ROW(VERB_STATUS, cmd_status, "status", NULL, false, true,                                     \
-        "tell who holds a lock, and who waits for it")                                            \
-    ROW(VERB_LIST, cmd_list, "list", "[PATTERN]", false, true,                                    \
-        "tell all locks of the server, a line each")                                              \
-    ROW(VERB_BREAK, cmd_break, "break", NULL, true, true,                                         \
-        "take a lock away from whoever holds it")                                                 \
-    ROW(VERB_DOCTOR, cmd_doctor, "doctor", NULL, false, true,                                     \
-        "tell what makes locks unsafe, and what to change")
+#define VERBS(ROW)                                                                              \
+    ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false,                               \
+        "run a command while holding a lock in Redis")                                          \
+    ROW(VERB_ACQUIRE, cmd_acquire, "acquire", NULL, true, false,                                \
+        "take a lock without a command, and print its token")                                   \
+    ROW(VERB_RENEW, cmd_renew, "renew", NULL, true, false, "renew a lock by its token")         \
+    ROW(VERB_RELEASE, cmd_release, "release", NULL, true, false, "release a lock by its token") \
+    ROW(VERB_STATUS, cmd_status, "status", NULL, false, true,                                   \
+        "show who holds a lock, and who waits for it")                                          \
+    ROW(VERB_LIST, cmd_list, "list", "[PATTERN]", false, true,                                  \
+        "list the locks of the server, one per line")                                           \
+    ROW(VERB_BREAK, cmd_break, "break", NULL, true, true,                                       \
+        "take a lock away from whoever holds it")                                               \
+    ROW(VERB_DOCTOR, cmd_doctor, "doctor", NULL, false, true,                                   \
+        "check the server: what makes locks unsafe, and what to change")
 
 #define VERB_CONSTANT(constant, ...) constant,
 enum verb { VERBS(VERB_CONSTANT) VERB_COUNT };

@@ -44,7 +44,7 @@ static void describe_rest(char *out, size_t room, const struct rlock_obstacle *o
     if (obstacle->place > 0)
         snprintf(place, sizeof place, ", place %lld", (long long)obstacle->place);
     if (obstacle->left_ms < 0)
-        snprintf(out, room, ", without an end%s", place);
+        snprintf(out, room, ", never expires%s", place);
     else
         snprintf(out, room, ", %s left%s", left, place);
 }
@@ -227,9 +227,8 @@ static void tell_trouble(struct progress *progress, const struct rlock_obstacle 
         clear(progress);
         describe_trouble(why, sizeof why, obstacle, now_ms);
         report_say(progress->report, REPORT_NOTICE,
-                   (struct message){.what = find_trouble(obstacle)->what,
-                                    .why = why,
-                                    .hint = "the wait goes on"});
+                   (struct message){
+                       .what = find_trouble(obstacle)->what, .why = why, .hint = "still waiting"});
         progress->trouble_ms = obstacle->trouble_ms;
     }
 }

@@ -32,8 +32,9 @@ static const struct {
     [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "held", COLOUR_RED},
     [RLOCK_SEEN_SHARED] = {"shared", "held, shared", COLOUR_RED},
     [RLOCK_SEEN_SLOTS] = {"slots", "held, by slots", COLOUR_RED},
-    [RLOCK_SEEN_REST] = {"rest", "held by nobody for a while", COLOUR_YELLOW},
-    [RLOCK_SEEN_DONE] = {"done", "done, and not to be done again for now", COLOUR_YELLOW},
+    [RLOCK_SEEN_REST] = {"rest", "kept taken for a while after its holder (--min-hold)",
+                         COLOUR_YELLOW},
+    [RLOCK_SEEN_DONE] = {"done", "done, and not to be run again for now (--once)", COLOUR_YELLOW},
     [RLOCK_SEEN_FOREIGN] = {"foreign", "held by another program", COLOUR_RED},
 };
 
@@ -109,7 +110,7 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
         outbuf_add(page, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
-        outbuf_add(page, "    servers  %zu of %zu say so\n", view->n_alike, view->n_members);
+        outbuf_add(page, "    servers  %zu of %zu agree\n", view->n_alike, view->n_members);
 }
 
 static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter)

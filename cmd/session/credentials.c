@@ -88,8 +88,8 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
     if (options->url_from == FROM_DEFAULT && stripped != NULL &&
         (strstr(stripped, "RLOCK_URL") != NULL ||
          (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
-        why = "an outer rlock took the server's URL out of the environment, for the password "
-              "in it: use a configuration file, or --pass-credentials there";
+        why = "an outer rlock removed the server's URL from the environment, as it holds a "
+              "password: use a configuration file, or give the outer rlock --pass-credentials";
     err->status = RLOCK_E_CONFIG;
     snprintf(err->text, sizeof err->text, "%s", why == NULL ? "" : why);
     return why == NULL ? RLOCK_OK : RLOCK_E_CONFIG;

@@ -12,8 +12,8 @@
 #include "session/password_lookup.h"
 
 #include "options/config.h"
-#include "process/fds.h"
 #include "process/dumpable.h"
+#include "process/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static void find(struct helping *h, const char *line)
     if (*line == '\0')
         find_nothing(h, "its first line is empty");
     else if (strlen(line) > RLOCK_PASSWORD_MAX)
-        find_nothing(h, "its first line is longer than a password can be");
+        find_nothing(h, "its first line is longer than a password may be");
     else
         snprintf(h->answer, sizeof h->answer, "%c%s", FOUND, line);
 }
@@ -183,9 +183,10 @@ static void run_command(struct helping *h, int64_t deadline_ms)
     if (command < 0)
         find_nothing(h, strerror(errno));
     else if (!await_command(h, command, out[0], deadline_ms, line, &status))
-        find_nothing(h, "it did not end within the connect time-out, and was killed");
+        find_nothing(h, "it did not end within --connect-timeout, and was killed");
     else if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
-        snprintf(why, sizeof why, WIFSIGNALED(status) ? "signal %d ended it" : "it ended with %d",
+        snprintf(why, sizeof why,
+                 WIFSIGNALED(status) ? "signal %d ended it" : "it exited with status %d",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         find_nothing(h, why);
     } else {
@@ -274,7 +275,8 @@ int password_helper_start(struct password_helper *helper, const struct password_
 static enum rlock_status gone(struct rlock_error *err)
 {
     *err = (struct rlock_error){.status = RLOCK_E_SYSTEM};
-    snprintf(err->text, sizeof err->text, "the process that looks the password up was killed");
+    snprintf(err->text, sizeof err->text,
+             "password: the helper process that looks it up was killed");
     return RLOCK_E_SYSTEM;
 }
 

@@ -191,7 +191,7 @@ static enum rlock_status start_helper(struct password_helper *helper,
     free(envp);
     if (failed == 0)
         return RLOCK_OK;
-    return err_set(err, RLOCK_E_SYSTEM, failed, "no process can look the password up");
+    return err_set(err, RLOCK_E_SYSTEM, failed, "password: no helper process could be started");
 }
 
 static enum rlock_status start_helpers(struct session *session,
@@ -261,8 +261,8 @@ static void warn_of_few_clients(const struct session *session)
     if (session->local.clients <= 0)
         return;
     snprintf(why, sizeof why,
-             "local: its server can serve %lld connections only, two for each rlock, by the "
-             "limit of open files here (ulimit -Hn)",
+             "local: by the limit of open files (ulimit -Hn) the private server can serve %lld "
+             "connections only; each rlock needs two",
              (long long)session->local.clients);
     say_warning(session, why);
 }
@@ -361,11 +361,11 @@ static enum exit_reason read_token(struct session *session)
     session->token = inherited;
     if (inherited == NULL)
         return report_fault(&session->report, REASON_USAGE,
-                            "no token: it is in RLOCK_TOKEN, or in the file of --token-file", 0);
+                            "no token: set RLOCK_TOKEN, or name a file with --token-file", 0);
     if (*inherited == '\0')
         return report_fault(&session->report, REASON_USAGE,
-                            "RLOCK_TOKEN is empty: the acquire that was to fill it has failed, or "
-                            "nobody looked at its status",
+                            "RLOCK_TOKEN is empty: the rlock acquire that should have set it has "
+                            "probably failed",
                             0);
     return REASON_GRANTED;
 }
@@ -392,12 +392,12 @@ static enum exit_reason report_busy(const struct session *session, enum exit_rea
     if (obstacle->trouble.status != RLOCK_OK)
         progress_trouble(why, sizeof why, obstacle, rlock_clock_ms());
     else if (obstacle->holder[0] == '\0')
-        snprintf(why, sizeof why, "not had in time");
+        snprintf(why, sizeof why, "not granted in time");
     else if (obstacle->left_ms < 0)
-        snprintf(why, sizeof why, "%s%sheld by %s, without an end", key, *key ? " is " : "",
+        snprintf(why, sizeof why, "%s%sheld by %s, never expires", key, *key ? " is " : "",
                  obstacle->holder);
     else
-        snprintf(why, sizeof why, "%s%sheld by %s, for up to %lld.%01d s more", key,
+        snprintf(why, sizeof why, "%s%sheld by %s, expires in %lld.%01d s unless renewed", key,
                  *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
                  (int)(obstacle->left_ms % 1000 / 100));
     report_say(&session->report, REPORT_NOTICE,
@@ -449,10 +449,9 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     if (st == RLOCK_DONE)
         return report_done(session, &obstacle);
     if (st == RLOCK_GONE)
-        return report_fault(&session->report, REASON_LOST,
-                            "no outer lock holds it, as --nested wants: the lock of RLOCK_TOKEN is "
-                            "gone, or another one",
-                            0);
+        return report_fault(
+            &session->report, REASON_LOST,
+            "--nested: the outer lock of RLOCK_TOKEN is gone, or is not on this key", 0);
     return session_fault(session, &err);
 }
 
@@ -462,12 +461,12 @@ static const char *hint_for(const struct session *session, const struct rlock_er
 {
     if (exit_reason_of(err->status) == REASON_UNREACHABLE &&
         session->options->url_from == FROM_DEFAULT)
-        return "-u URL names another server, and -u local: is one for this machine alone";
+        return "name your server with -u URL, or use -u local: for locks on this machine alone";
     if (err->reason == RLOCK_REASON_SENTINEL_LOGIN && !session->has_sentinel_password)
-        return "--sentinel-password-file names the file with the password of the Sentinels";
+        return "name the file with the password for the Sentinels with --sentinel-password-file";
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
-        return "an outer rlock took passwords out of the environment: use a configuration file, "
-               "or --pass-credentials there";
+        return "an outer rlock removed passwords from the environment: use a configuration file, "
+               "or give the outer rlock --pass-credentials";
     return NULL;
 }
 

@@ -49,8 +49,8 @@ static enum exit_reason wait_for_room(struct acquire *a)
             return REASON_INTERRUPTED;
         left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
         if (left_ms <= 0)
-            return fault(a, REASON_LOST, "the token could not be written before its ttl was over",
-                         0);
+            return fault(a, REASON_LOST,
+                         "the token could not be written to stdout before the lease ended", 0);
         poll(watch, 2, left_ms < 60000 ? (int)left_ms : 60000);
     }
     return REASON_GRANTED;
@@ -75,7 +75,7 @@ static enum exit_reason tell(struct acquire *a)
     } else {
         snprintf(text, sizeof text, "%s\n", a->grant.token);
     }
-    return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "stdout", errno);
+    return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "standard output", errno);
 }
 
 /* ---- who keeps it ---- */
@@ -132,10 +132,11 @@ static enum exit_reason tell_and_stay(struct acquire *a)
     enum exit_reason reason;
 
     if (failed)
-        return fault(a, REASON_SYSTEM, "no process can stay behind", failed);
+        return fault(a, REASON_SYSTEM, "the process that renews the lock could not be started",
+                     failed);
     reason = tell(a);
     if (reason == REASON_GRANTED && !renew_daemon_begin(&daemon))
-        reason = fault(a, REASON_SYSTEM, "the process that stays behind was killed", 0);
+        reason = fault(a, REASON_SYSTEM, "the process that renews the lock was killed", 0);
     if (reason != REASON_GRANTED)
         renew_daemon_cancel(&daemon);
     else
@@ -146,8 +147,10 @@ static enum exit_reason tell_and_stay(struct acquire *a)
 static enum exit_reason hand_out(struct acquire *a)
 {
     if (a->grant.has_parent)
-        return fault(a, REASON_USAGE,
-                     "it is held already by what RLOCK_TOKEN stands for, and ends with that", 0);
+        return fault(
+            a, REASON_USAGE,
+            "the outer lock of RLOCK_TOKEN holds this key already: no second token is made for it",
+            0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
     return a->bound.fd >= 0 ? tell_and_stay(a) : tell(a);
 }

@@ -71,15 +71,15 @@ static enum exit_reason hit(struct session *session, const struct target *target
         return REASON_GRANTED;
     }
     if (st == RLOCK_GONE) {
-        say(session, (struct message){.what = "free", .why = "it has been given back meanwhile"},
-            "");
+        say(session,
+            (struct message){.what = "free", .why = "its holder has released it meanwhile"}, "");
         return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)
         return session_fault(session, &err);
     say(session,
         (struct message){.what = exit_reason_row(REASON_BUSY)->name,
-                         .why = "it was not broken, as it has another holder by now"},
+                         .why = "it was not broken: another holder has it by now"},
         "");
     return REASON_BUSY;
 }
@@ -97,14 +97,13 @@ static enum exit_reason break_one(struct session *session)
     if (rlock_inspect(session->lock, session->report.key, deadline, &visitor, &err) != RLOCK_OK)
         return session_fault(session, &err);
     if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
-        say(session, (struct message){.what = "free", .why = "there is nobody to take it from"},
-            "");
+        say(session, (struct message){.what = "free", .why = "nobody holds it"}, "");
         return REASON_GRANTED;
     }
     if (!may_break(session, &target)) {
         say(session,
             (struct message){.what = exit_reason_row(REASON_BUSY)->name,
-                             .why = "it was not broken, and is held by "},
+                             .why = "it was not broken; it is held by "},
             target.holders);
         return REASON_BUSY;
     }
@@ -118,10 +117,11 @@ int cmd_break(const struct options *options)
 
     session_init(&session, options);
     if (options->n_keys > 1)
-        reason = report_fault(&session.report, REASON_USAGE, "one key is possible", 0);
+        reason = report_fault(&session.report, REASON_USAGE, "only one key may be given", 0);
     else if (!options->yes && !terminal_can_ask())
-        reason = report_fault(&session.report, REASON_USAGE,
-                              "--yes is needed where nobody can be asked", 0);
+        reason = report_fault(
+            &session.report, REASON_USAGE,
+            "there is no terminal to ask on: give --yes to break the lock without a question", 0);
     else
         reason = break_one(&session);
     session_close(&session);

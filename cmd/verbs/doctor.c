@@ -77,7 +77,8 @@ static struct rlock_finding as_for(const struct visit *visit, const struct rlock
 
     if (visit->session.local.fd >= 0 && strcmp(finding.check, "persistence") == 0) {
         finding.grade = RLOCK_GRADE_GOOD;
-        finding.found = "none: it ends with the last that uses it, and so do its locks";
+        finding.found =
+            "none, and none is needed: the private server and its locks end with their last user";
         finding.change = NULL;
     }
     return finding;
@@ -113,12 +114,13 @@ static enum exit_reason examine(struct visit *visit)
         return reason;
     st = rlock_examine(visit->session.lock, key, deadline, &examiner, &err);
     if (!outbuf_write(&visit->page)) /* also what was found until it failed */
-        return report_fault(&visit->session.report, REASON_SYSTEM, "standard output", 0);
+        return report_fault(&visit->session.report, REASON_SYSTEM,
+                            "standard output: it can't be written", 0);
     if (st != RLOCK_OK)
         return session_fault(&visit->session, &err);
     if (visit->unsafe[0] == '\0')
         return REASON_GRANTED;
-    snprintf(why, sizeof why, "locks are not safe here: %s", visit->unsafe);
+    snprintf(why, sizeof why, "locks are not safe on this server: %s", visit->unsafe);
     return report_fault(&visit->session.report, REASON_MISCONFIGURED, why, 0);
 }
 
@@ -130,7 +132,7 @@ int cmd_doctor(const struct options *options)
     session_init(&visit.session, options);
     terminal_look(&visit.terminal);
     if (options->n_keys > 1)
-        reason = report_fault(&visit.session.report, REASON_USAGE, "one key is possible", 0);
+        reason = report_fault(&visit.session.report, REASON_USAGE, "only one key may be given", 0);
     else
         reason = examine(&visit);
     outbuf_fini(&visit.page);

@@ -97,7 +97,8 @@ static enum exit_reason print(struct listing *listing, const struct report *repo
     page.has_failed = page.has_failed || listing->rows.has_failed;
     good = outbuf_write(&page);
     outbuf_fini(&page);
-    return good ? REASON_GRANTED : report_fault(report, REASON_SYSTEM, "standard output", 0);
+    return good ? REASON_GRANTED
+                : report_fault(report, REASON_SYSTEM, "standard output: it can't be written", 0);
 }
 
 static enum exit_reason list(struct listing *listing, const struct session *session)
@@ -121,7 +122,7 @@ int cmd_list(const struct options *options)
 
     session_init(&session, options);
     if (options->argv[0] != NULL && options->argv[1] != NULL)
-        reason = report_fault(&session.report, REASON_USAGE, "one pattern is possible", 0);
+        reason = report_fault(&session.report, REASON_USAGE, "only one pattern may be given", 0);
     else
         reason = session_open(&session, "rlock");
     if (reason == REASON_GRANTED)

@@ -18,9 +18,10 @@ static enum exit_reason release(const struct session *session)
     if (st == RLOCK_GONE && session->options->quiet_if_gone)
         return REASON_GRANTED;
     if (st == RLOCK_GONE)
-        return not_yours(session, "it is gone: it was released before, or its ttl is over");
+        return not_yours(session,
+                         "the lock is gone: it was released before, or its lease has ended");
     if (st == RLOCK_LOST)
-        return not_yours(session, "it is held by another");
+        return not_yours(session, "the lock is held by another owner");
     if (st != RLOCK_OK)
         return session_fault(session, &err);
     report_say(&session->report, REPORT_STEP, (struct message){.what = "released"});

@@ -184,13 +184,15 @@ static void warn_of_stale(struct run *run, size_t key)
     run->has_warned = true;
     err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
-             says == PARENT_SAYS_YES ? "the outer lock on %s is gone, which RLOCK_TOKEN stood for"
-                                     : "RLOCK_TOKEN holds no lock on %s, or none any more",
+             says == PARENT_SAYS_YES ? "the outer lock on %s of RLOCK_TOKEN is gone"
+                                     : "RLOCK_TOKEN holds no lock on %s, or no longer",
              name);
-    report_say(&run->session.report, REPORT_NOTICE,
-               (struct message){.what = "warning",
-                                .why = why,
-                                .hint = "a lock of its own is taken; --nested would end with 76"});
+    report_say(
+        &run->session.report, REPORT_NOTICE,
+        (struct message){
+            .what = "warning",
+            .why = why,
+            .hint = "this run takes a lock of its own; with --nested it would exit with 76"});
 }
 
 static void warn_of_grant(struct run *run)
@@ -295,7 +297,7 @@ static enum exit_reason run_all(struct run *run)
     }
     if (run->options->nested && !is_under_any())
         return report_fault(&session->report, REASON_LOST,
-                            "there is no outer lock, as --nested wants: RLOCK_TOKEN is not set", 0);
+                            "--nested: RLOCK_TOKEN is not set, so there is no outer lock", 0);
     reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);
     if (reason == REASON_GRANTED) {
         warn_of_grant(run);

@@ -100,7 +100,8 @@ static enum rlock_status look(struct looking *looking, struct rlock_error *err)
 
 static enum exit_reason no_output(const struct looking *looking)
 {
-    return report_fault(&looking->session.report, REASON_SYSTEM, "standard output", 0);
+    return report_fault(&looking->session.report, REASON_SYSTEM,
+                        "standard output: it can't be written", 0);
 }
 
 /* ---- once ---- */

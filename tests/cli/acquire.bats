@@ -114,7 +114,7 @@ full_or_closed() {
 
 @test "a lock that is a timestamp has no token: 64" {
     RLOCK_PROTOCOL=timestamp run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: protocol timestamp: such a lock has no token'
+    assert_line 'usage: protocol timestamp: not possible with acquire, as such a lock has no token'
     gone "$KEY"
 }
 
@@ -309,7 +309,7 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$gone_pid"
     assert_line "usage: bind-pid: process $gone_pid: No such process"
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1x
-    assert_line 'usage: bind-pid: not the number of a process'
+    assert_line 'usage: bind-pid: not a process ID'
     if ((EUID == 0)); then
         HOME=/ run -64 --separate-stderr setpriv --reuid 65534 --clear-groups \
             "$RLOCK" acquire -k "$KEY" --bind-pid "$BASHPID"

@@ -121,7 +121,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     redis_cli config resetstat
     break_it </dev/null
     assert_status 64
-    assert_line "^rlock: $KEY: usage: --yes is needed"
+    assert_line "^rlock: $KEY: usage: there is no terminal to ask on: give --yes"
     refute_match "$(redis_cli info commandstats)" 'cmdstat_eval'
     run -64 --separate-stderr "$RLOCK" break --yes
     assert_line '^rlock: usage: no key'
@@ -206,7 +206,7 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     ask
     redis_cli del "$KEY"
     answer y 0
-    assert_match "$(pty_screen)" 'free: it has been given back meanwhile'
+    assert_match "$(pty_screen)" 'free: its holder has released it meanwhile'
     assert_eq "$(redis_cli keys '*:rlock:fence')" ''
 }
 

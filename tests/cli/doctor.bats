@@ -83,7 +83,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
         set_to maxmemory-policy "$policy"
         doctor
         found 78 unsafe eviction "$policy.*; set maxmemory-policy to noeviction"
-        assert_line 'misconfigured: locks are not safe here: eviction$'
+        assert_line 'misconfigured: locks are not safe on this server: eviction$'
     done
     set_to maxmemory-policy noeviction
     doctor

@@ -122,7 +122,7 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
 @test "list: more than one pattern is 64, no server 69, a closed output 71" {
     list a b
     assert_status 64
-    assert_line '^rlock: usage: one pattern is possible'
+    assert_line '^rlock: usage: only one pattern may be given'
     list -k a
     assert_status 64
     list -u redis://127.0.0.1:1

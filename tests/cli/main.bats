@@ -216,7 +216,8 @@ assert_grows() {
     hold job -k "$KEY" -t 20 --label 'the nightly one'
     run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: busy: held by sh of $(id -un)@$(uname -n), pid $pid"
-    assert_match "$stderr" '\(the(%20| )nightly(%20| )one\), for up to [12][0-9]\.[0-9] s more$'
+    assert_match "$stderr" \
+        '\(the(%20| )nightly(%20| )one\), expires in [12][0-9]\.[0-9] s unless renewed$'
     run -75 --separate-stderr rlock -w 0.3 -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: timeout: held by sh of .*, pid $pid "
     [[ ! -e $DIR/ran ]]
@@ -243,7 +244,7 @@ assert_grows() {
         "$(printf 'x%.0s' {1..3000})" "$(printf '0%.0s' {1..32}) v1 "$'\e[2J command=\e'; do
         redis_cli set "$KEY" "$hostile" PX 9000
         LC_ALL=C run -75 --separate-stderr rlock -n -k "$KEY" -- true
-        assert_line "^rlock: $KEY: busy: held by [ -~]{1,400}, for up to [0-9.]+ s more$"
+        assert_line "^rlock: $KEY: busy: held by [ -~]{1,400}, expires in [0-9.]+ s unless renewed$"
     done
 }
 
@@ -292,7 +293,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
 @test "another program's lock is waited for, neither changed nor extended" {
     foreign_lock "$KEY" 'my random value' 8000
     run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: busy: held by another program \(\"my random value\"\), for up to"
+    assert_line "^rlock: $KEY: busy: held by another program \(\"my random value\"\), expires in "
     start waiter "$RLOCK" -w 20 -k "$KEY" -- echo mine
     never 1 dead "$pid"
     [[ ! -s $DIR/waiter.out ]]
@@ -313,7 +314,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
 @test "a foreign key without an expiry is waited for, and never overwritten" {
     redis_cli set "$KEY" other
     run -75 --separate-stderr rlock -w 0.5 -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: timeout: held by another program \(\"other\"\), without an end$"
+    assert_line "^rlock: $KEY: timeout: held by another program \(\"other\"\), never expires$"
     start waiter "$RLOCK" -k "$KEY" -- true
     never 1 dead "$pid"
     assert_eq "$(value "$KEY"), $(redis_cli ttl "$KEY")" 'other, -1'

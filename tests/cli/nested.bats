@@ -111,8 +111,8 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
 }
 
 @test "an outer lock that is gone is warned of before the command runs under a lock of its own" {
-    local gone="warning: the outer lock on $KEY is gone, which RLOCK_TOKEN stood for; "
-    gone+='a lock of its own'
+    local gone="warning: the outer lock on $KEY of RLOCK_TOKEN is gone; "
+    gone+='this run takes a lock of its own'
     # shellcheck disable=SC2016
     run -76 --separate-stderr rlock -k "$KEY" --on-lost ignore -t 60 -- sh -c "
         $(asking) del '$KEY' >/dev/null
@@ -131,7 +131,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$stderr" ''
     rlock release -k "$KEY"
     run -0 --separate-stderr rlock -k "$KEY" -- true
-    assert_line "^rlock: $KEY: warning: RLOCK_TOKEN holds no lock on $KEY, or none any more; "
+    assert_line "^rlock: $KEY: warning: RLOCK_TOKEN holds no lock on $KEY, or no longer; "
     RLOCK_KEY=$KEY run -0 --separate-stderr rlock -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     # also before it waits
@@ -150,7 +150,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$RLOCK" --nested -k "$KEY:2" -s -- sh -c 'exit 7'
     redis_cli flushall
     run -76 --separate-stderr rlock --nested -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: lost: there is no outer lock, as --nested wants: RLOCK_TOKEN is not"
+    assert_line "^rlock: $KEY: lost: --nested: RLOCK_TOKEN is not"
     assert_eq "$(redis_cli dbsize)" 0
     token=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN=$token
@@ -167,7 +167,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     export RLOCK_TOKEN=$token
     redis_cli set "$KEY" other PX 60000
     run -76 --separate-stderr timeout -k 1 20 "$RLOCK" --nested -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: lost: no outer lock holds it, as --nested wants: "
+    assert_line "^rlock: $KEY: lost: --nested: the outer lock of RLOCK_TOKEN is gone"
     run -64 --separate-stderr rlock --nested --protocol timestamp -k "$KEY" -- touch "$DIR/ran"
     [[ ! -e $DIR/ran ]]
 }

@@ -88,7 +88,7 @@ here() { stat -c %s "$DIR/screen"; }
     pty_prompt
     assert_cleared
     assert_match "$(pty_rows)" \
-        $'\n'"rlock: $KEY: timeout: held by .*, without an end"$'\n' 'the screen'
+        $'\n'"rlock: $KEY: timeout: held by .*, never expires"$'\n' 'the screen'
     pty_type 'rlock -k "$KEY" -- true'
     pty_expect 5 'waiting 0s for '
     redis_cli eval 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], "a")' 1 "$KEY"
@@ -272,7 +272,7 @@ own_server() {
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for '
     redis_crash
-    pty_expect 10 "server-unreachable: since [1-9][0-9]*s: .*; the wait goes on"
+    pty_expect 10 "server-unreachable: since [1-9][0-9]*s: .*; still waiting"
     pty_expect 10 'waiting [0-9]+s, server unreachable since [0-9]+s: '
     redis_restart
     pty_expect 10 'server-back: after [0-9]+s'
@@ -290,7 +290,7 @@ own_server() {
     eventually 5 in_line 3
     redis_crash
     eventually 10 file_has "$DIR/waiter.err" \
-        "^rlock: $KEY: server-unreachable: since [0-9]+s: .*/socket: connect: .*; the wait goes on$"
+        "^rlock: $KEY: server-unreachable: since [0-9]+s: .*/socket: connect: .*; still waiting$"
     eventually 10 file_has "$DIR/json.err" '^\{"event":"server-unreachable",.*"why":"since '
     redis_restart
     for each in waiter json quiet; do

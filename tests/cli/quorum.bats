@@ -134,7 +134,8 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     local before
     hold a -k "$KEY" --label first
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_match "$stderr" 'busy: held by sh of .* \(first\), for up to [01]\.[0-9] s more'
+    assert_match "$stderr" \
+        'busy: held by sh of .* \(first\), expires in [01]\.[0-9] s unless renewed'
     run -75 --separate-stderr rlock -k "$KEY" -w 0.3 -- true
     hold_waiter b
     before=$(now_ms)
@@ -215,7 +216,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 @test "status, list and break: what the majority says, of all of them" {
     hold a -k "$KEY" --on-lost ignore
     run -75 rlock status -k "$KEY"
-    assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 say so'
+    assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 agree'
     run -75 rlock status -k "$KEY" --json
     assert_match "$output" '"mode":"exclusive",.*"members":5,"alike":5,'
     # leftovers of a minority, of which one lists nothing else
@@ -225,7 +226,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$(grep -c . <<<"$output")" 1 'locks that a majority has'
     assert_match "$output" "\"key\":\"$KEY\","
     run -0 rlock status -k "$KEY:some"
-    assert_match "$output" 'free.*servers +3 of 5 say so'
+    assert_match "$output" 'free.*servers +3 of 5 agree'
     # one of them has another holder by now
     on 5 redis_cli set "$KEY" foreign PX 60000 >/dev/null
     run -0 --separate-stderr rlock break -k "$KEY" --yes
@@ -243,7 +244,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     hold a -k "$KEY"
     export RLOCK_URL="${urls[*]:0:3} redis://127.0.0.1:1 redis://127.0.0.1:2"
     run -75 rlock status -k "$KEY"
-    assert_match "$output" 'servers +3 of 5 say so'
+    assert_match "$output" 'servers +3 of 5 agree'
     run -0 rlock list
     assert_match "$output" "^KEY.*$KEY +exclusive "
     export RLOCK_URL="${urls[*]:0:2} redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3"

@@ -49,8 +49,8 @@ refused() {
     redis_cli del "$KEY"
     redis_cli set "$KEY" other PX 60000
     for kind in foreign rlock; do
-        RLOCK_TOKEN=$mine refused 'it is held by another$' release -k "$KEY"
-        RLOCK_TOKEN=$mine refused 'it is held by another$' release -k "$KEY" --quiet-if-gone
+        RLOCK_TOKEN=$mine refused 'the lock is held by another' release -k "$KEY"
+        RLOCK_TOKEN=$mine refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
         redis_cli del "$KEY"
         rlock acquire -k "$KEY" >"$DIR/theirs"
     done
@@ -62,7 +62,7 @@ refused() {
     export RLOCK_TOKEN
     redis_cli del "$KEY"
     redis_cli rpush "$KEY" a
-    refused 'it is held by another$' release -k "$KEY" --quiet-if-gone
+    refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
 }
 
 @test "a token with a typo: 76, nothing changed, whatever the typo" {
@@ -73,7 +73,7 @@ refused() {
         RLOCK_TOKEN=$wrong refused 'no lock has such a token' release -k "$KEY" --quiet-if-gone
     done
     [[ $last != 0 ]] && last=0 || last=1
-    RLOCK_TOKEN=${token%?}$last refused 'it is held by another$' release -k "$KEY"
+    RLOCK_TOKEN=${token%?}$last refused 'the lock is held by another' release -k "$KEY"
     RLOCK_TOKEN=$token rlock release -k "$KEY"
 }
 
@@ -90,7 +90,7 @@ refused() {
 @test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
-    assert_line 'usage: RLOCK_TOKEN is empty: the acquire that was to fill it has failed'
+    assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
     echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
     export RLOCK_CONFIG=$DIR/config
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"

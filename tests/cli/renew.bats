@@ -97,7 +97,7 @@ unchanged_by() {
 @test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
-    assert_line 'usage: RLOCK_TOKEN is empty: the acquire that was to fill it has failed'
+    assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
     echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
     export RLOCK_CONFIG=$DIR/config
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"

@@ -402,7 +402,7 @@ nested() {
     unset REDIS_URL
     given RLOCK_URL "$SECRET" nested
     assert_status 78
-    assert_line "^rlock: $KEY:inner: misconfigured: an outer rlock took the server's URL"
+    assert_line "^rlock: $KEY:inner: misconfigured: an outer rlock removed the server's URL"
     given REDIS_URL "$SECRET" nested
     assert_status 78
 }

@@ -98,7 +98,7 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
     assert_match "$output" "^$KEY:done: done"
     "$RLOCK" -k "$KEY:rest" --min-hold 1m -- true
     run -75 "$RLOCK" status -k "$KEY:rest"
-    assert_match "$output" "^$KEY:rest: held by nobody"
+    assert_match "$output" "^$KEY:rest: kept taken for a while"
     run "$RLOCK" list
     assert_eq "$(awk 'NR > 1 { print $2 }' <<<"$output")" slots$'\n'shared$'\n'done$'\n'rest
 }

@@ -82,7 +82,7 @@ holder() { redis_cli get "$KEY"; }
     local over
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), for up to (60|61)'
+    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), expires in (60|61)'
     redis_cli set "$KEY" $(($(date +%s) + 1))
     run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
     for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do

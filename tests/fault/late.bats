@@ -209,7 +209,7 @@ untold() {
     start job bash -c 'exec 7<>"$DIR/full"
         dd if=/dev/zero bs=4096 count=100 oflag=nonblock >&7 2>/dev/null
         exec "$RLOCK" acquire -k "$KEY" -t 3 >&7'
-    eventually 10 file_has "$DIR/job.err" 'before its ttl was over' &&
+    eventually 10 file_has "$DIR/job.err" 'before the lease ended' &&
         in_time "$(now_ms)" "$(kill_at 3000 1)"
 }
 

@@ -151,7 +151,7 @@ refused_since() {
     run_ms rlock --password-command 'sleep 100 & sleep 100; echo first' --connect-timeout 1 \
         -k "$KEY" -- true
     assert_status 78
-    assert_line 'password command: it did not end within the connect time-out, and was killed'
+    assert_line 'password command: it did not end within --connect-timeout, and was killed'
     is_sanitized || assert_between "$took" 800 8000
     eventually 5 none_marked
 }

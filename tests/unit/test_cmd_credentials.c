@@ -248,10 +248,10 @@ static void test_command(void)
         {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
         {":", NULL, "its first line is empty"},
         {"echo; echo pw", NULL, "its first line is empty"},
-        {"echo pw; exit 3", NULL, "it ended with 3"},
+        {"echo pw; exit 3", NULL, "it exited with status 3"},
         {"echo pw; kill -9 $$", NULL, "signal 9 ended it"},
         {"echo pw; sleep 100", NULL, "did not end within"},
-        {"nowhere/at/all 2>/dev/null", NULL, "it ended with 127"},
+        {"nowhere/at/all 2>/dev/null", NULL, "it exited with status 127"},
     };
     struct password_place place = {.name = "password command"};
     char found[RLOCK_PASSWORD_MAX + 1];

@@ -20,7 +20,7 @@ static const struct {
 } lines[] = {
     {23000, 3, 200, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left, place 3"},
     {23000, 0, 200, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left"},
-    {-1, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, without an end, place 1"},
+    {-1, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, never expires, place 1"},
     {5000, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
     {0, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
     {5001, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1s left, place 1"},
@@ -139,8 +139,7 @@ static void test_trouble(void)
     is_str(text, "", "what may pass at once isn't told");
     obstacle.trouble_ms = now - 5000;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; the wait goes on\n",
-           "else");
+    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still waiting\n", "else");
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "but once");
     obstacle.trouble.status = RLOCK_OK;
@@ -150,8 +149,7 @@ static void test_trouble(void)
     is_str(text, "", "once");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; the wait goes on\n",
-           "others");
+    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still waiting\n", "others");
     progress_init(&progress, &quiet);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "who wants it quiet hears nothing of it");
