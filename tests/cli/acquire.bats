@@ -2,8 +2,6 @@
 # acquire: a lock without a command: its token, who keeps it, and what ends it.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/span
 
 setup_file() { redis_start; }
@@ -13,7 +11,6 @@ setup() {
     export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 # ---- the token ----
 

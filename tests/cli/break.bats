@@ -2,8 +2,6 @@
 # break: a lock is taken away from whoever holds it, and from nobody else.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/pty
 
 TOKEN=0123456789abcdef0123456789abcdef
@@ -16,7 +14,6 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }

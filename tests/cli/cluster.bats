@@ -2,8 +2,6 @@
 # cluster: a lock in a Redis Cluster, found from any of its nodes, also while its slot moves.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/cluster
 load ../helpers/netns
 load ../helpers/tls

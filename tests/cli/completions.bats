@@ -2,7 +2,6 @@
 # completions: each shell is asked what it offers, with the completions as they are installed.
 
 load ../helpers/common
-load ../helpers/redis
 
 setup() {
     common_setup
@@ -16,7 +15,6 @@ setup() {
         "_arguments '--kilo[a test]' '*:file:_files'" >"$DIR/zsh/_rlock-test-command"
     PATH=$DIR/bin:$PATH
 }
-teardown() { common_teardown; }
 
 dump() { "$RLOCK" --dump="$1"; }
 

@@ -2,7 +2,6 @@
 # contention: many at once, and each of them alone with the lock.
 
 load ../helpers/common
-load ../helpers/redis
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -13,7 +12,6 @@ setup() {
     many=200
     ! is_sanitized || many=40
 }
-teardown() { common_teardown; }
 
 # crowd COMMAND...: so many at once; counts[STATUS] is how many ended so.
 crowd() {

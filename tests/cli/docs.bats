@@ -5,13 +5,8 @@
 # two lists fails in both directions: for what is missing, and for what should not be there.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 MAN=$ROOT/man/rlock.1
-
-setup() { common_setup; }
-teardown() { common_teardown; }
 
 # agree LEFT RIGHT: two functions print the same lines, and at least one.
 agree() {

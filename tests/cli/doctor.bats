@@ -2,9 +2,7 @@
 # doctor: what makes locks unsafe is found, and nothing else; what is there is left alone.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 
 TOKEN=0123456789abcdef0123456789abcdef
 CHECKS='connection server role eviction persistence replicas scripts rights clock clock_rate
@@ -22,7 +20,6 @@ setup() {
     redis_cli flushall >/dev/null
     here
 }
-teardown() { common_teardown; }
 
 here() { export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT; }
 doctor() { run --separate-stderr timeout 30 "$RLOCK" doctor "$@"; }

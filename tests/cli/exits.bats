@@ -2,9 +2,7 @@
 # exits: the command's own status, or one of rlock's own with one line that says why.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -12,7 +10,6 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
 }
-teardown() { common_teardown; }
 
 # ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends so and says so in one line; the command, which
 # leaves a file, did not run.

@@ -2,8 +2,6 @@
 # fencing: the store of the manual's example takes nothing from a holder that was overtaken.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup_file() { redis_start; }
@@ -19,7 +17,6 @@ setup() {
     chmod +x publish make-report
     sqlite3 report.db "INSERT INTO report (name) VALUES ('nightly')"
 }
-teardown() { common_teardown; }
 
 # example N: the n-th display of the manual's section about fencing, as a reader would copy it.
 example() {

@@ -8,7 +8,6 @@ setup() {
     ! is_sanitized || skip 'sanitizers come without'
     need readelf
 }
-teardown() { common_teardown; }
 
 has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
 

@@ -2,8 +2,6 @@
 # list: all locks of a server, a line each, and nothing that isn't one.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 TOKEN=0123456789abcdef0123456789abcdef
 CARD='v1 try=1 host=h pid=1 user=u command=c since=1'
@@ -16,7 +14,6 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 list() { run --separate-stderr "$RLOCK" list "$@"; }
 keys_told() { awk 'NR > 1 { print $1 }' <<<"$output"; }

@@ -2,14 +2,12 @@
 # local: a private server for one machine: started when it is needed, gone when it is not.
 
 load ../helpers/common
-load ../helpers/redis
 
 setup() {
     common_setup
     export DIR TOOLS RLOCK KEY RLOCK_URL=local:
     place=$RLOCK_LOCAL_DIR
 }
-teardown() { common_teardown; }
 
 # named NAME: pids of this test's processes of that name.
 named() {

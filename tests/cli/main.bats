@@ -2,8 +2,6 @@
 # main: the main job: what is on the server while it runs and after it, and whom it keeps out.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -11,7 +9,6 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
 }
-teardown() { common_teardown; }
 
 TOKEN='[0-9a-f]{32}'
 

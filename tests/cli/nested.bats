@@ -2,14 +2,11 @@
 # nested: an rlock under another one never waits for itself.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
-teardown() { common_teardown; }
 
 # shellcheck disable=SC2016
 seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'

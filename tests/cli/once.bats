@@ -2,8 +2,6 @@
 # once: what was done is not done again, and what ended soon keeps its lock for a while.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup_file() { redis_start; }
@@ -12,7 +10,6 @@ setup() {
     kinds_setup
     need python3
 }
-teardown() { common_teardown; }
 
 # jobs N OPTION... -- COMMAND...: so many at the same moment, each with --json.
 jobs() {

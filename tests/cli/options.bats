@@ -2,8 +2,6 @@
 # options: what may be asked for, and where: the command line, the environment, files; bad input.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -11,7 +9,6 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
-teardown() { common_teardown; }
 
 # refused STATUS REGEX ARG...: rlock with these words only; it says why in one line.
 refused() {

@@ -2,8 +2,6 @@
 # progress: whom rlock waits for, on a terminal and elsewhere.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/pty
 
 setup_file() { redis_start; }
@@ -20,7 +18,6 @@ setup() {
     PATH=$DIR/bin:$PATH
     pty_start
 }
-teardown() { common_teardown; }
 
 taken() { redis_cli set "$KEY" other PX 600000 >/dev/null; }
 # type_key KEY: lets the shell at the terminal use another one.

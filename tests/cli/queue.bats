@@ -2,8 +2,6 @@
 # queue: who waits is served first come, first served, whatever happens to the others.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/queue
 
 setup_file() { redis_start; }
@@ -17,7 +15,6 @@ setup() {
     export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     queue_setup
 }
-teardown() { common_teardown; }
 
 # beats FROM: requests that were only signs of life since then: two each 15 s from each waiter.
 beats() {

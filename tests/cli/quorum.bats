@@ -2,8 +2,6 @@
 # quorum: several independent servers, of which a majority decides.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/quorum
 
 setup_file() {
@@ -22,7 +20,6 @@ setup() {
     RLOCK_URL=$(<"$BATS_FILE_TMPDIR/urls")
     quorum_flush
 }
-teardown() { common_teardown; }
 
 fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 

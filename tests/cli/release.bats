@@ -2,8 +2,6 @@
 # release: a lock is given back by its token, once, and never another's.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/span
 
 setup_file() { redis_start; }
@@ -13,7 +11,6 @@ setup() {
     export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 # refused REGEX WORD...: nothing is changed by it, and one line says why.
 refused() {

@@ -2,8 +2,6 @@
 # renew: a lock lasts longer by its token, never shorter, and never another's.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/span
 
 setup_file() { redis_start; }
@@ -13,7 +11,6 @@ setup() {
     export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
 

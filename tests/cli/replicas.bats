@@ -2,8 +2,6 @@
 # replicas: with --replicas a lock counts when they have it; a primary and two, one of them stopped.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() {
     redis_start primary

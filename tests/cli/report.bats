@@ -2,8 +2,6 @@
 # report: what is said and how: text, JSON, --report, -q and -v.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -12,7 +10,6 @@ setup() {
     need python3
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
-teardown() { common_teardown; }
 
 # json FILE EXPRESSION: of each line of the file as a JSON object `o`, whose members keep their
 # order; fails if a line is none, or if it has a member twice.

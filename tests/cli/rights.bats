@@ -2,8 +2,6 @@
 # rights: two applications on one server, each with the manual's rule for its own prefix.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/cluster
 
 setup_file() { redis_start; }
@@ -74,7 +72,6 @@ use_all() {
     RLOCK_URL=$(url_of job) use_all job:
     RLOCK_URL=$(url_of web) use_all web:
 }
-
 
 @test "rights: one that is missing is told before the command starts, or isn't missed" {
     local command options commands

@@ -2,8 +2,6 @@
 # scarce: standard descriptors that are closed or that nobody reads; no descriptors, no processes.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -11,7 +9,6 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY
 }
-teardown() { common_teardown; }
 
 # Prints which of the first descriptors it has; a redirection would take one of them.
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd

@@ -2,8 +2,6 @@
 # secrets: passwords: where they may come from, which one counts, and that nobody else sees them.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 # The server is given its passwords by commands that are over before anything is looked for.
 setup_file() {
@@ -21,7 +19,6 @@ setup() {
     unset REDISCLI_AUTH "${!RLOCK_PASSWORD@}"
     export REDIS_URL=redis://$AT # the farthest place of all, so that each of the others counts
 }
-teardown() { common_teardown; }
 
 admin() { REDISCLI_AUTH=$SECRET redis_cli "$@"; }
 

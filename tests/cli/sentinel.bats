@@ -2,8 +2,6 @@
 # sentinel: a lock on the primary that Sentinels name, whatever becomes of it meanwhile.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/fake
 load ../helpers/sentinel
 load ../helpers/tls
@@ -34,7 +32,6 @@ setup() {
     server_at "$(primary_of 1)"
     export RLOCK_URL=$FIND$SENTINELS/main
 }
-teardown() { common_teardown; }
 
 @test "the lock is on the primary, is seen there and given back" {
     hold holder -k "$KEY"

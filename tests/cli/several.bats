@@ -2,14 +2,11 @@
 # several: more keys than one are had together or not at all.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
-teardown() { common_teardown; }
 
 @test "8 processes, each with 2 of 5 keys at random, in any order: none overlaps, none is stuck" {
     local each turns=0 overlaps=0 n o turns_each

@@ -2,7 +2,6 @@
 # signals: what each does to rlock, to the command and to the lock, at whatever moment it comes.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
 
 setup_file() { redis_start; }

@@ -2,14 +2,11 @@
 # slots: up to N hold a lock, each with a number of its own.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
-teardown() { common_teardown; }
 
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }

@@ -2,8 +2,6 @@
 # status: who holds a lock and who waits for it, for people and for programs.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/pty
 
 TOKEN=0123456789abcdef0123456789abcdef
@@ -17,7 +15,6 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET TZ=UTC
     redis_cli flushall >/dev/null
 }
-teardown() { common_teardown; }
 
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 

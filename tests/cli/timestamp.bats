@@ -2,8 +2,6 @@
 # timestamp: locks that are the time of their expiry, shared with programs that lock in that way.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -58,7 +56,6 @@ END
     echo 0 >"$DIR/count"
     export DIR KEY
 }
-teardown() { common_teardown; }
 
 holder() { redis_cli get "$KEY"; }
 

@@ -2,9 +2,7 @@
 # tls: rediss:// speaks to the right server or to none, and to nobody before it has proven itself.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 load ../helpers/tls
 
 SECRET=hunter2
@@ -52,7 +50,6 @@ setup() {
     tls_use tls
     AT=127.0.0.1:$TLS_PORT
 }
-teardown() { common_teardown; }
 
 once=(-n -t 3 --connect-timeout 500ms)
 

@@ -2,7 +2,6 @@
 # tty: under a terminal rlock and its command are one job, as any other command is.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/pty
 
 setup_file() { redis_start; }
@@ -18,7 +17,6 @@ setup() {
     PATH=$DIR/bin:$PATH
     pty_start
 }
-teardown() { common_teardown; }
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 shown() { eventually 5 file_has "$DIR/shown" "$1"; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # cgroup: with --cgroup nothing that the command started gets away, whoever it runs as.
+#
+# run: alone
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }

@@ -5,8 +5,6 @@
 # as much until the next renewal.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/queue
 
 setup() {
@@ -21,7 +19,6 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     queue_setup
 }
-teardown() { common_teardown; }
 
 # set_clock HOURS: by how much the server's is wrong. The file is mapped there: no truncation.
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 3600e6' -- "$1" 1<>"$DIR/clock"; }

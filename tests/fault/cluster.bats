@@ -2,8 +2,6 @@
 # cluster: a primary of a Redis Cluster that dies or hangs while its locks are held and waited for.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/cluster
 
 setup_file() {
@@ -27,7 +25,6 @@ setup() {
     common_setup
     KEY=job:$KEY
 }
-teardown() { common_teardown; }
 
 line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue" 2>&1) == "$2" ]]; }
 # Sets KEY, SLOT and OWNER: a key of a node that has a replica to take its place.

@@ -6,8 +6,6 @@
 # RLOCK_TEST_CROWD=5000 for the crowds that were promised; the default is for a quick look.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 # Each by itself was too many once: 512 in a list, 256 levels, zombies that filled the list first.
 children=${RLOCK_TEST_CROWD:-700}

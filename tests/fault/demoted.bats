@@ -4,15 +4,10 @@
 # Old connections stay open, as with the name of a hosted server or a proxy that asks for roles.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/queue
 
 WAITERS=10
 CHANGES=${RLOCK_TEST_CHANGES:-3}
-
-setup() { common_setup; }
-teardown() { common_teardown; }
 
 # ---- two servers, and what stands in front of them ----
 

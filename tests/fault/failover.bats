@@ -2,8 +2,6 @@
 # failover: what --replicas promises: of the locks that were granted none is lost with a primary.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/sentinel
 
 # One replica: of several a Sentinel may take one that was not among those that had it in time.
@@ -12,7 +10,6 @@ setup() {
     sentinel_start 1
     export RLOCK_URL=redis+sentinel://$SENTINELS/main
 }
-teardown() { common_teardown; }
 
 # Takes the lock again and again: who says how long to wait is served, though for a moment there is
 # no replica, or no primary. 76 would be a lock that is lost.

@@ -2,8 +2,6 @@
 # fences: each grant's number is greater than all before it, whatever the server forgot.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/kinds
 
 setup() {
@@ -20,7 +18,6 @@ esac
 "$RLOCK" "${how[@]}" -u "$2" -- "$TOOLS/guarded" 0 "x:$DIR/guarded" || exit
 END
 }
-teardown() { common_teardown; }
 
 # grants N: of the server in use; the fences go to $DIR/fences.
 grants() {

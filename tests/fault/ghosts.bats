@@ -5,7 +5,6 @@
 # With a TTL of 3 s an acquire is given up and asked again after 1 s.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
 load ../helpers/lua
 
@@ -16,7 +15,6 @@ setup() {
     CLI=$(type -P redis-cli valkey-cli | head -n 1)
     URL=redis://127.0.0.1:$REDIS_PORT
 }
-teardown() { common_teardown; }
 
 is_free() { [[ $(redis_cli exists "${1:-$KEY}") == 0 ]]; }
 is_taken() { ! is_free "$@"; }

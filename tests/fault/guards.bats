@@ -2,8 +2,6 @@
 # guards: who is next in line has its guard ready, whatever becomes of that before its start.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -12,7 +10,6 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
-teardown() { common_teardown; }
 
 # wait_for_turn NAME OPTION...: waits behind the holder; sets pid, and guard once it is there.
 wait_for_turn() {

@@ -2,8 +2,6 @@
 # helpers: another program uses the names of helper keys.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/lua
 
 setup_file() { redis_start; }
@@ -14,8 +12,6 @@ setup() {
     redis_cli flushall >/dev/null
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
-
-teardown() { common_teardown; }
 
 # What no helper key of a kind may hold, besides other types: see POISON for the last fence.
 put() { # KIND TYPE

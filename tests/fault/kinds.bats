@@ -3,7 +3,6 @@
 # rlock, rests or was done.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/lua
 
 setup_file() { redis_start; }

@@ -10,16 +10,13 @@
 # tests/unit/test_lease_end.c has the same for the library.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 load ../helpers/span
 
 setup() {
     common_setup
     export DIR KEY RLOCK TOOLS
 }
-teardown() { common_teardown; }
 
 TRIES=4
 NOW=1700000000000

@@ -6,13 +6,11 @@
 # the TTL is 1 s.
 
 load ../helpers/common
-load ../helpers/redis
 
 setup() {
     common_setup
     CLI=$(type -P redis-cli valkey-cli | head -n 1)
 }
-teardown() { common_teardown; }
 
 # ---- runs ----
 

@@ -4,8 +4,6 @@
 # RLOCK_TEST_WAITERS=300 for the line that was promised; the default is for a quick look.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/fake
 load ../helpers/queue
 
@@ -20,7 +18,6 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     queue_setup
 }
-teardown() { common_teardown; }
 
 # assert_passing: what is left goes by itself, and soon.
 assert_passing() {

@@ -4,8 +4,6 @@
 # hears still, and nobody is told.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 load ../helpers/quorum
 load ../helpers/netns
 
@@ -15,7 +13,6 @@ setup() {
     netns_setup
     export KEY TOOLS
 }
-teardown() { common_teardown; }
 teardown_file() { netns_teardown_file; }
 
 # ---- one server ----

@@ -2,8 +2,6 @@
 # passwords: a password that changes while one holds a lock and others wait for it: nobody is lost.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 TURNS=${RLOCK_TEST_ROTATIONS:-3} # by hand: 20
 WAITERS=10
@@ -19,7 +17,6 @@ setup() {
     LINE="{$KEY}:rlock:queue"
     export RLOCK_URL=redis://job@127.0.0.1:$REDIS_PORT
 }
-teardown() { common_teardown; }
 
 admin() { REDISCLI_AUTH=first redis_cli "$@"; }
 

@@ -5,7 +5,6 @@
 # While it is paused none of them may write, and none may have been given a processor.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/pty
 
 setup() {
@@ -48,14 +47,6 @@ start_tree() {
     start tree "$RLOCK" -k "$KEY" -t 2 --on-lost pause "$@" -- sh "$DIR/tree"
     eventually 5 tree_runs
     guard=$(guard_of "$pid")
-}
-
-guard_of() {
-    local child name
-    for child in $(children "$1"); do
-        read -r name <"/proc/$child/comm"
-        [[ $name != rlock-guard ]] || echo "$child"
-    done
 }
 
 let_end() { # [STATUS]: the command, by itself

@@ -2,8 +2,6 @@
 # processes: whatever is killed or stopped, nothing of the command's tree outlives the lease.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }

@@ -3,9 +3,7 @@
 # one doesn't.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 load ../helpers/quorum
 load ../helpers/lua
 
@@ -13,7 +11,6 @@ setup() {
     common_setup
     export KEY RLOCK TOOLS DIR RLOCK_TTL=1s
 }
-teardown() { common_teardown; }
 
 # Two ways to go, and to be there again.
 fail_by() { # kill|stop NUMBER...

@@ -5,11 +5,7 @@
 # consist of waiting. With a TTL of 3 s an acquire waits 1 s for its answer, a renewal 300 ms.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-
-setup() { common_setup; }
-teardown() { common_teardown; }
 
 MEMORY_KIB=16384 # of address space, so of all kinds of memory
 

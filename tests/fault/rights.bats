@@ -2,8 +2,6 @@
 # rights: a command that has other rights than rlock, as by sudo, can't be ended; that is said.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }

@@ -9,8 +9,6 @@
 # as a late end.
 
 load ../helpers/common
-load ../helpers/redis
-load ../helpers/hold
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }

@@ -3,9 +3,7 @@
 # own pace, and where a majority is late, all that was asked still has its end.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
-load ../helpers/hold
 load ../helpers/quorum
 
 setup_file() { quorum_start 5; }
@@ -24,7 +22,6 @@ setup() {
     quorum_flush
     quorum_is_old 3
 }
-teardown() { common_teardown; }
 teardown_file() {
     local each
     for each in 1 2 3 4 5; do

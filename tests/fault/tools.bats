@@ -2,12 +2,8 @@
 # tools: the measures are measured first: fakeredis, cutline, show_signals, the terminal.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/fake
 load ../helpers/pty
-
-setup() { common_setup; }
-teardown() { common_teardown; }
 
 # talk PORT [BYTES]: sends them (printf's escapes) and prints what comes back until the end.
 talk() {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# cluster: a real Redis Cluster, of which slots can be moved; needs common and redis.
+# cluster: a real Redis Cluster, of which slots can be moved.
 #
 #     cluster_start PRIMARIES [REPLICAS]   nodes n1, n2, ...; REPLICAS for each primary
 #                                          CLUSTER_NODE may name another function than redis_start

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# common: what every bats file needs: where things are, processes that are always ended, waiting.
+# common: what every bats file needs: where things are, processes that are always ended, waiting;
+# and redis.bash and hold.bash, which nearly all need.
 #
-#     setup()    { common_setup; }
-#     teardown() { common_teardown; }
+# setup() and teardown() are defined here; a file with more to do defines them again, and calls
+# common_setup and common_teardown.
 #
 # common_setup gives each test
 #   KEY     a key that no other test uses; make more as "$KEY:2"
@@ -42,6 +43,14 @@ common_teardown() {
 }
 
 rlock() { "$RLOCK" "$@" 3>&-; } # without what bats would wait for, see start()
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+# shellcheck source=tests/helpers/redis.bash
+source "$ROOT/tests/helpers/redis.bash"
+# shellcheck source=tests/helpers/hold.bash
+source "$ROOT/tests/helpers/hold.bash"
 
 # ---- results ----
 

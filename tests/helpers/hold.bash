@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# hold: a command that holds a lock until it is told to end; needs common and redis.
+# hold: a command that holds a lock until it is told to end.
 #
 #     hold NAME OPTION...        rlock with these options; returns when its command runs
 #     let_go NAME [STATUS]       ends that command with STATUS; the rest is `finish`

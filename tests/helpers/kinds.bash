@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# kinds: what the tests of shared locks, slots, several keys and so on have in common; needs
-# common, redis and hold.
+# kinds: what the tests of shared locks, slots, several keys and so on have in common.
 #
 #     kinds_setup                as common_setup, with an empty server
 #     few NUMBER [SANITIZED]     how many of something

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# lua: the scripts alone, each reply as one line of words; needs common and redis.
+# lua: the scripts alone, each reply as one line of words.
 #
 #     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    beside the line, unless QUEUE is set: fifo,
 #                                                     newest, none or try; WANT: x, s or a number;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# netns: servers in network namespaces of their own, and cuts between them and us; needs common,
-# redis and quorum.
+# netns: servers in network namespaces of their own, and cuts between them and us; needs
+# quorum.
 #
 #     netns_setup_file N     in setup_file(): servers q1 to qN, each at the far end of its own link
 #     netns_setup            in setup(): skips where that could not be had; else all as at first

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# queue: waiters of one lock, and in which order they were served; needs common, redis, hold.
+# queue: waiters of one lock, and in which order they were served.
 #
 #     queue_setup                    in setup(): an empty server, and a turn for each waiter; it
 #                                    takes TURN_S seconds, 0.005 if not said

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# quorum: several servers that don't know of each other; needs common and redis.
+# quorum: several servers that don't know of each other.
 #
 #     quorum_start N [OPTION...]     servers q1 to qN; sets RLOCK_URL to all of them
 #     quorum_urls NUMBER...          the addresses of these, with blanks between them

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# sentinel: a primary with replicas, and Sentinels that watch it; needs common and redis.
+# sentinel: a primary with replicas, and Sentinels that watch it.
 #
 #     sentinel_start [REPLICAS [SENTINELS]]   primary r1, replicas r2, ...; Sentinels s1, s2, ...
 #     sentinel_fail_over PORT                 another takes the place of the primary with this port,

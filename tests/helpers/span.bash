@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# span: locks without a command, and who keeps them; needs common, redis and hold.
+# span: locks without a command, and who keeps them.
 #
 #     shell NAME OPTION...     a shell that has acquired $KEY, bound to itself, with these options;
 #                              returns when it holds it. It runs what `tell` says until it ends

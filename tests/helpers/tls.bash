@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# tls: certificates, made by the test, and servers that show them; needs common and redis.
+# tls: certificates, made by the test, and servers that show them.
 #
 #     tls_ca NAME                          a CA: $TLS/NAME.crt and NAME.key
 #     tls_certificate NAME CA SAN [OPTION...]

@@ -2,7 +2,6 @@
 # clients: other clients' locks on the same key, and rlock's: never two at a time.
 
 load ../helpers/common
-load ../helpers/redis
 
 setup() {
     common_setup
@@ -14,7 +13,6 @@ setup() {
     node -e 'require("redlock"); require("ioredis")' 2>/dev/null ||
         skip_or_fail 'node with redlock and ioredis (make test)'
 }
-teardown() { common_teardown; }
 
 # Each takes the lock, has its turn and gives the lock back, again and again. Between two turns it
 # waits a little: a client that doesn't stand in line leaves others no chance otherwise.
