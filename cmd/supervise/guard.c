@@ -16,7 +16,6 @@
 #include "process/dumpable.h"
 #include "process/fds.h"
 #include "process/timer.h"
-#include "supervise/bound.h"
 #include "supervise/cgroup.h"
 #include "supervise/freeze.h"
 #include "supervise/guard_state.h"
@@ -90,7 +89,7 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
     char name[32];
     char why[128];
 
-    bound_name(pid, name);
+    proctree_name(pid, name);
     snprintf(why, sizeof why, "pid %d (%s): %s", (int)pid, name, strerror(EPERM));
     report_say(report, REPORT_FAILURE,
                (struct message){.what = "can't be ended", .why = why, .hint = hint});

@@ -159,6 +159,16 @@ char proctree_state(pid_t thread)
     return *behind_name(thread, text, sizeof text);
 }
 
+void proctree_name(pid_t pid, char name[32])
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    if (slurp(path, name, 32) < 0)
+        name[0] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+}
+
 unsigned proctree_flags(pid_t pid)
 {
     char text[512];

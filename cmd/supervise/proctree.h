@@ -111,6 +111,9 @@ char proctree_state(pid_t thread);
 #define PROCTREE_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
 unsigned proctree_flags(pid_t pid);
 
+/* proctree_name: the name of the program that a process runs, as in ps(1); "": not known. */
+void proctree_name(pid_t pid, char name[32]);
+
 /* proctree_tracer: the thread that traces this one, as a debugger does; 0: none. */
 pid_t proctree_tracer(pid_t thread);
 

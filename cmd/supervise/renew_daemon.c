@@ -84,7 +84,7 @@ static void say_lost(const struct renewing *a, const char *why)
     char name[32];
     char hint[160];
 
-    bound_name(a->bound.pid, name);
+    proctree_name(a->bound.pid, name);
     if (a->kills && name[0] != '\0')
         snprintf(hint, sizeof hint, "process %d (%s) and all below it are being ended",
                  (int)a->bound.pid, name);

@@ -4,7 +4,7 @@
 #define RENEW_DAEMON_H
 
 #include "session/session.h"
-#include "supervise/bound.h"
+#include "supervise/deadline_killer.h"
 
 struct renew_daemon {
     pid_t pid;

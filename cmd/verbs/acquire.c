@@ -180,7 +180,7 @@ static enum exit_reason acquire_all(struct acquire *a)
         reason = bind(a);
     if (reason != REASON_GRANTED)
         return reason;
-    bound_name(session->holder_pid, program);
+    proctree_name(session->holder_pid, program);
     reason = session_open(session, program);
     if (reason == REASON_GRANTED)
         reason = session_acquire(session, NULL, &a->grant, &a->granted_at_ms);
