@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline_killer: a process of its own that ends the bound process before the lease's end.
+ * deadline_killer: a process of its own that ends the bound process before the lease ends.
  *
- * It has no network, and hears only until when the lease lasts. So the end of
- * the lease is kept also where the process that renews it was killed, or was
- * stopped for too long.
+ * `rlock acquire --bind-pid` leaves a renew daemon behind, which may be killed, or stopped for too
+ * long. The deadline killer has no network: it knows the lease's deadlines, which the daemon tells
+ * it after each renewal, and acts by them whether the daemon lives or not.
+ *
+ * The bound process is no child of ours, so its orphans don't become our children: proctree.c
+ * remembers each process that was once seen in the tree, and finds it after its parent has ended.
  */
 #include "supervise/deadline_killer.h"
 
@@ -19,13 +22,15 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define HEARD_WITHIN_MS 1000
 #define LOOK_AGAIN_MS 20
 #define KILL_AT_ONCE_MS 20
 #define GIVE_UP_MS 2000 /* after KILL: what is left can't be ended */
+#define NO_TIMER_MS 100 /* between two looks at the clock, where no timer could be opened */
+
+/* ---- the bound process ---- */
 
 static int open_process(pid_t pid)
 {
@@ -37,15 +42,15 @@ static int signal_process(int fd, int number)
     return (int)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
 }
 
-int bound_open(struct bound *bound, pid_t pid)
+int bound_process_open(struct bound_process *bound, pid_t pid)
 {
-    *bound = (struct bound){.pid = pid, .fd = open_process(pid)};
+    *bound = (struct bound_process){.pid = pid, .fd = open_process(pid)};
     if (bound->fd < 0 || signal_process(bound->fd, 0) != 0)
         return errno;
-    return bound_has_ended(bound) ? ESRCH : proctree_reserve(&bound->tree);
+    return bound_process_has_ended(bound) ? ESRCH : proctree_reserve(&bound->tree);
 }
 
-const char *bound_refusal(pid_t pid)
+const char *bound_process_refusal(pid_t pid)
 {
     if (pid == 1)
         return "everything else here would end with it; start the work in a shell of its own";
@@ -57,20 +62,20 @@ const char *bound_refusal(pid_t pid)
     return NULL;
 }
 
-bool bound_has_ended(const struct bound *bound)
+bool bound_process_has_ended(const struct bound_process *bound)
 {
     struct pollfd process = {.fd = bound->fd, .events = POLLIN};
 
     return poll(&process, 1, 0) > 0;
 }
 
-void bound_signal(const struct bound *bound, int number)
+void bound_process_signal(const struct bound_process *bound, int number)
 {
     signal_process(bound->fd, number);
 }
 
-/* Before the process is signalled: it could leave those below it behind. */
-static void end_once(struct bound *bound, int number)
+/* The descendants get the signal before the process, which could end and leave them behind. */
+static void signal_descendants(struct bound_process *bound, int number)
 {
     if (number == SIGTERM)
         proctree_term(&bound->tree);
@@ -78,21 +83,21 @@ static void end_once(struct bound *bound, int number)
         proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
 
-void bound_end(struct bound *bound, int64_t kill_ms)
+void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
 {
     int number = SIGTERM;
 
     proctree_set_root(&bound->tree, bound->pid);
     proctree_spare(&bound->tree, getpid());
-    if (getppid() == bound->renew_daemon)
-        proctree_spare(&bound->tree, bound->renew_daemon);
-    if (bound_has_ended(bound)) /* then its number may be another's */
+    if (spared != 0)
+        proctree_spare(&bound->tree, spared);
+    if (bound_process_has_ended(bound)) /* then its pid may be another's */
         return;
-    if (rlock_clock_ms() < kill_ms) { /* else another of ours has sent TERM, and is too late */
-        end_once(bound, SIGTERM);
+    if (rlock_clock_ms() < kill_ms) { /* else whoever was to end it before us has sent TERM */
+        signal_descendants(bound, SIGTERM);
         signal_process(bound->fd, SIGTERM);
     }
-    while (proctree_look(&bound->tree) > 0 || !bound_has_ended(bound)) {
+    while (proctree_look(&bound->tree) > 0 || !bound_process_has_ended(bound)) {
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
             break;
         if (rlock_clock_ms() >= kill_ms) {
@@ -101,120 +106,152 @@ void bound_end(struct bound *bound, int64_t kill_ms)
         } else {
             poll(NULL, 0, LOOK_AGAIN_MS);
         }
-        end_once(bound, number);
+        signal_descendants(bound, number);
     }
 }
 
-struct deadline_killer_word {
-    bool is_over; /* nothing is to be ended any more */
-    struct deadline_killer_times times;
+/* ---- inside the deadline killer ---- */
+
+/* What the starter tells the killer. */
+enum killer_order { KILLER_SET, KILLER_END_BOUND, KILLER_STOP };
+
+struct killer_message {
+    enum killer_order order;
+    struct deadlines deadlines; /* not with KILLER_STOP */
 };
 
-/* All that was said meanwhile, before acting on what was said earlier. */
-static bool listen_to_keeper(int *fd, struct deadline_killer_times *times)
-{
-    struct deadline_killer_word word;
-    ssize_t n;
+struct killer {
+    struct bound_process bound;
+    struct deadlines deadlines;
+    int starter_fd; /* the socket to the starter; -1: the starter is gone */
+    pid_t starter;
+    bool is_told;    /* the starter reports why the bound process is ended */
+    bool is_stopped; /* nothing is to be ended any more */
+    const struct report *report;
+};
 
-    while (*fd >= 0 && (n = recv(*fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word) {
-        if (word.is_over)
-            return false;
-        *times = word.times;
+/* Takes all messages there are, as only the last one counts. */
+static void listen_to_starter(struct killer *killer)
+{
+    struct killer_message message;
+    ssize_t n = 0;
+
+    while (killer->starter_fd >= 0 && !killer->is_stopped &&
+           (n = recv(killer->starter_fd, &message, sizeof message, MSG_DONTWAIT)) ==
+               (ssize_t)sizeof message) {
+        killer->is_stopped = message.order == KILLER_STOP;
+        if (killer->is_stopped)
+            return;
+        killer->is_told = message.order == KILLER_END_BOUND;
+        killer->deadlines = message.deadlines;
     }
-    if (*fd >= 0 && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))) {
-        close(*fd);
-        *fd = -1;
+    if (killer->starter_fd >= 0 && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))) {
+        close(killer->starter_fd);
+        killer->starter_fd = -1;
     }
-    return true;
 }
 
 /*
- * Only now, as to say something may take its time. The renewer may have come to the same end at the
- * same time, and then tells more of it than we know.
+ * Only after the bound process was ended, as a report may block. The starter may have come to the
+ * same deadline at the same time, and knows better why: it gets a moment to say so.
  */
-static void say_why(const struct bound *bound, const struct report *report, int *fd,
-                    struct deadline_killer_times *times)
+static void report_why(struct killer *killer)
 {
-    struct pollfd keeper = {.fd = *fd, .events = POLLIN};
+    struct pollfd starter = {.fd = killer->starter_fd, .events = POLLIN};
     const char *why = "the process that renews its lease is stopped, or did not get to run";
     char hint[128];
 
-    if (*fd >= 0 && poll(&keeper, 1, HEARD_WITHIN_MS) > 0)
-        listen_to_keeper(fd, times);
-    if (times->is_told)
+    if (killer->starter_fd >= 0 && poll(&starter, 1, HEARD_WITHIN_MS) > 0)
+        listen_to_starter(killer);
+    if (killer->is_told)
         return;
-    if (*fd < 0)
+    if (killer->starter_fd < 0)
         why = "the process that renews its lease was killed";
-    snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)bound->pid);
-    report_say(report, REPORT_FAILURE, (struct message){.what = "lost", .why = why, .hint = hint});
+    snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)killer->bound.pid);
+    report_say(killer->report, REPORT_FAILURE,
+               (struct message){.what = "lost", .why = why, .hint = hint});
 }
 
-static _Noreturn void be_leash(struct bound *bound, struct deadline_killer_times times, int keep_fd,
-                               int fd, const struct report *report)
+static void end_bound(struct killer *killer)
+{
+    bool starter_lives = getppid() == killer->starter; /* else its pid may be another's */
+
+    bound_process_end(&killer->bound, killer->deadlines.kill_ms,
+                      starter_lives ? killer->starter : 0);
+    report_why(killer);
+}
+
+static _Noreturn void be_killer(struct killer *killer, int keep_fd)
 {
     int timer = timer_open();
-    struct pollfd watch[] = {{.fd = fd, .events = POLLIN},
+    struct pollfd watch[] = {{.fd = killer->starter_fd, .events = POLLIN},
                              {.fd = timer, .events = POLLIN},
-                             {.fd = bound->fd, .events = POLLIN}};
+                             {.fd = killer->bound.fd, .events = POLLIN}};
 
-    prctl(PR_SET_NAME, "rlock-leash");
-    fds_keep((int[]){fd, timer, bound->fd, keep_fd}, 4);
-    while (listen_to_keeper(&fd, &times)) {
-        if (bound_has_ended(bound))
-            break;
-        if (rlock_clock_ms() >= times.term_ms) {
-            bound_end(bound, times.kill_ms);
-            say_why(bound, report, &fd, &times);
-            break;
+    prctl(PR_SET_NAME, "rlock-leash"); /* as the manual calls it */
+    fds_keep((int[]){killer->starter_fd, timer, killer->bound.fd, keep_fd}, 4);
+    for (;;) {
+        listen_to_starter(killer);
+        if (killer->is_stopped || bound_process_has_ended(&killer->bound))
+            _exit(0);
+        if (rlock_clock_ms() >= killer->deadlines.term_ms) {
+            end_bound(killer);
+            _exit(0);
         }
-        timer_set(timer, times.term_ms);
-        watch[0].fd = fd;
-        poll(watch, sizeof watch / sizeof watch[0], timer < 0 ? 100 : -1);
+        timer_set(timer, killer->deadlines.term_ms);
+        watch[0].fd = killer->starter_fd;
+        poll(watch, sizeof watch / sizeof watch[0], timer < 0 ? NO_TIMER_MS : -1);
     }
-    _exit(0);
 }
 
-int deadline_killer_start(struct deadline_killer *killer, const struct bound *bound,
-                          struct deadline_killer_times times, int keep_fd,
-                          const struct report *report)
+/* ---- what its starter does with it ---- */
+
+int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
+                          struct deadlines deadlines, int keep_fd, const struct report *report)
 {
-    struct bound mine = *bound;
+    struct killer child = {
+        .bound = *bound, .deadlines = deadlines, .starter = getpid(), .report = report};
     int pair[2];
     int failed;
 
     *killer = (struct deadline_killer){.fd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return errno;
-    mine.renew_daemon = getpid();
     killer->pid = fork();
+    failed = killer->pid < 0 ? errno : 0;
     if (killer->pid == 0) {
         close(pair[0]);
-        be_leash(&mine, times, keep_fd, pair[1], report);
+        child.starter_fd = pair[1];
+        be_killer(&child, keep_fd);
     }
     close(pair[1]);
     killer->fd = pair[0];
-    if (killer->pid > 0)
+    if (failed == 0)
         return 0;
-    failed = errno;
     close(killer->fd);
     *killer = (struct deadline_killer){.fd = -1};
     return failed;
 }
 
-static bool say(const struct deadline_killer *killer, struct deadline_killer_word word)
+static bool tell(const struct deadline_killer *killer, struct killer_message message)
 {
-    return killer->fd >= 0 &&
-           send(killer->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof word;
+    return killer->fd >= 0 && send(killer->fd, &message, sizeof message,
+                                   MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
 }
 
-bool deadline_killer_set(const struct deadline_killer *killer, struct deadline_killer_times times)
+bool deadline_killer_set(const struct deadline_killer *killer, struct deadlines deadlines)
 {
-    return say(killer, (struct deadline_killer_word){.times = times});
+    return tell(killer, (struct killer_message){KILLER_SET, deadlines});
 }
 
-void deadline_killer_drop(struct deadline_killer *killer)
+bool deadline_killer_end_bound(const struct deadline_killer *killer, struct deadlines deadlines)
 {
-    say(killer, (struct deadline_killer_word){.is_over = true});
+    return tell(killer, (struct killer_message){KILLER_END_BOUND, deadlines});
+}
+
+void deadline_killer_stop(struct deadline_killer *killer)
+{
+    tell(killer, (struct killer_message){.order = KILLER_STOP});
     if (killer->fd >= 0)
         close(killer->fd);
     killer->fd = -1;

@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* deadline_killer: a process of its own that ends the bound process before the lease's end. */
+/* deadline_killer: a process of its own that ends the bound process before the lease ends. */
 #ifndef DEADLINE_KILLER_H
 #define DEADLINE_KILLER_H
 
 #include "output/report.h"
 #include "supervise/proctree.h"
 
-/* The process that a lease is bound to, which is not our child, with all below it. */
-struct bound {
+/* ---- the bound process: what a lease is bound to, by --bind-pid; it is no child of ours ---- */
+
+struct bound_process {
     pid_t pid;
-    int fd;             /* of the process, whoever gets its number later; -1: none */
-    pid_t renew_daemon; /* our parent, left alone as long as it is that; 0: nobody */
-    struct proctree tree;
+    int fd;               /* pidfd: of this process, also when another has got its pid; -1: none */
+    struct proctree tree; /* the process and its descendants */
 };
-
-/* bound_open: a process that is the caller's own to end. 0, or an errno; ESRCH: it has ended. */
-int bound_open(struct bound *bound, pid_t pid);
-
-/* bound_refusal: why no lease may be bound to that process, whoever asks; NULL: it may. */
-const char *bound_refusal(pid_t pid);
-
-bool bound_has_ended(const struct bound *bound);
-
-/* bound_signal: to the process alone. */
-void bound_signal(const struct bound *bound, int number);
 
 /*
- * bound_end: TERM to the process and all that is below it; KILL at `kill_ms`, until none of them
- * runs. Blocks until then, but not for those that not even KILL ends. This process is left alone.
+ * bound_process_open: the process must be running, and one that the caller may signal. Takes a
+ * descriptor, and memory for the tree, until the program ends. 0, or an errno; ESRCH: it has ended.
  */
-void bound_end(struct bound *bound, int64_t kill_ms);
+int bound_process_open(struct bound_process *bound, pid_t pid);
 
-/* When the bound process gets TERM and when KILL, on rlock_clock_ms(). */
-struct deadline_killer_times {
-    int64_t term_ms;
-    int64_t kill_ms;
-    bool is_told; /* why was said by whoever sets it */
-};
+/* bound_process_refusal: why no lease may be bound to this process, whoever asks; NULL: it may. */
+const char *bound_process_refusal(pid_t pid);
+
+bool bound_process_has_ended(const struct bound_process *bound);
+
+/* bound_process_signal: to the process, and to none of its descendants. */
+void bound_process_signal(const struct bound_process *bound, int number);
+
+/*
+ * bound_process_end: send TERM to the process and its descendants, and KILL from `kill_ms` on,
+ * until none of them runs. Blocks until then, but at most 2 s after `kill_ms`, for those that even
+ * KILL does not end. Neither this process nor `spared`, which may be 0, gets a signal.
+ */
+void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
+
+/* ---- the deadline killer ---- */
 
 struct deadline_killer {
     pid_t pid; /* 0: none */
@@ -44,17 +43,24 @@ struct deadline_killer {
 };
 
 /*
- * deadline_killer_start: fork it; `keep_fd` stays open in it, unless -1. Where it has to end the
- * bound process by itself, it says so by `report`. 0, or an errno.
+ * deadline_killer_start: fork it. `keep_fd` stays open in it, unless -1. When it ends the bound
+ * process by the clock it tells why by `report`. 0, or an errno.
  */
-int deadline_killer_start(struct deadline_killer *killer, const struct bound *bound,
-                          struct deadline_killer_times times, int keep_fd,
-                          const struct report *report);
+int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
+                          struct deadlines deadlines, int keep_fd, const struct report *report);
 
-/* deadline_killer_set: new times, which it acts by whether we live or not. False: it is gone. */
-bool deadline_killer_set(const struct deadline_killer *killer, struct deadline_killer_times times);
+/*
+ * deadline_killer_set: new deadlines, which hold whether the caller lives or not.
+ * deadline_killer_end_bound: the same, and the caller has reported, or will, why the bound
+ * process is ended. Both never block. False: the killer is gone.
+ */
+bool deadline_killer_set(const struct deadline_killer *killer, struct deadlines deadlines);
+bool deadline_killer_end_bound(const struct deadline_killer *killer, struct deadlines deadlines);
 
-/* deadline_killer_drop: nothing is to be ended any more. */
-void deadline_killer_drop(struct deadline_killer *killer);
+/*
+ * deadline_killer_stop: nothing is to be ended any more. The killer exits soon, and the caller has
+ * to reap it.
+ */
+void deadline_killer_stop(struct deadline_killer *killer);
 
 #endif

@@ -37,7 +37,7 @@ struct renewing {
     const struct rlock_grant *grant;
     struct report report;
     const struct renew_daemon_log *log;
-    struct bound bound;
+    struct bound_process bound;
     struct deadline_killer killer;
     int events; /* of the renewals; -1: there are none */
     int timer;
@@ -57,25 +57,23 @@ static void say(const struct renewing *a, enum report_level level, const char *w
     report_say(&a->report, level, (struct message){.what = what, .why = why});
 }
 
-static struct deadline_killer_times times_of(const struct renewing *a)
+static struct deadlines times_of(const struct renewing *a)
 {
     int64_t kill_ms = a->expires_ms - a->grant->timing.kill_margin_ms;
 
-    return (struct deadline_killer_times){.term_ms = kill_ms - a->grant->timing.grace_ms,
-                                          .kill_ms = kill_ms};
+    return (struct deadlines){.term_ms = kill_ms - a->grant->timing.grace_ms, .kill_ms = kill_ms};
 }
 
 /* ---- the end of the lease ---- */
 
 /* When it ends that is to end now. Why is said by us. */
-static struct deadline_killer_times times_of_end(const struct renewing *a)
+static struct deadlines times_of_end(const struct renewing *a)
 {
-    struct deadline_killer_times times = times_of(a);
+    struct deadlines times = times_of(a);
 
     times.term_ms = rlock_clock_ms();
     if (times.term_ms + a->grant->timing.grace_ms < times.kill_ms)
         times.kill_ms = times.term_ms + a->grant->timing.grace_ms;
-    times.is_told = true;
     return times;
 }
 
@@ -103,8 +101,8 @@ static void say_lost(const struct renewing *a, const char *why)
 static void lose(struct renewing *a, const char *why)
 {
     struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
-    struct deadline_killer_times times = times_of_end(a);
-    bool is_ending = a->kills && deadline_killer_set(&a->killer, times);
+    struct deadlines times = times_of_end(a);
+    bool is_ending = a->kills && deadline_killer_end_bound(&a->killer, times);
     int64_t patience;
 
     a->is_lost = true;
@@ -115,7 +113,7 @@ static void lose(struct renewing *a, const char *why)
     if (is_ending && patience > 0)
         poll(&ended, 1, (int)patience);
     if (a->kills)
-        bound_end(&a->bound, times.kill_ms);
+        bound_process_end(&a->bound, times.kill_ms, 0);
     if (a->kills && !is_ending)
         say_lost(a, why);
 }
@@ -190,7 +188,7 @@ static void take_signals(const struct renewing *a)
 
     while (signals_take(&a->session->signals, &seen))
         if (seen.action == SIGNAL_ENDS)
-            bound_signal(&a->bound, seen.number);
+            bound_process_signal(&a->bound, seen.number);
 }
 
 static int start_killer(struct renewing *a)
@@ -207,10 +205,10 @@ static int start_killer(struct renewing *a)
 static void replace_killer(struct renewing *a)
 {
     a->killer_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
-    deadline_killer_drop(&a->killer);
+    deadline_killer_stop(&a->killer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
-    if (bound_has_ended(&a->bound))
+    if (bound_process_has_ended(&a->bound))
         return;
     rlock_unkeep(a->session->lock);
     a->events = -1;
@@ -319,14 +317,14 @@ static _Noreturn void be_daemon(struct renewing *a, int fd)
         session_quiet_helpers(a->session);
         renew_until_end(a);
     }
-    deadline_killer_drop(&a->killer);
+    deadline_killer_stop(&a->killer);
     if (failed == 0 && (heard <= 0 || word == RENEW_DAEMON_BEGIN))
         give_back(a);
     _exit(0);
 }
 
 int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
-                       const struct rlock_grant *grant, const struct bound *bound,
+                       const struct rlock_grant *grant, const struct bound_process *bound,
                        const struct renew_daemon_log *log)
 {
     struct renewing a = {.session = session,

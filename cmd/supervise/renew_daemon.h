@@ -22,7 +22,7 @@ struct renew_daemon_log {
  * was started with. Back when it is ready. 0, or an errno: then there is none.
  */
 int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
-                       const struct rlock_grant *grant, const struct bound *bound,
+                       const struct rlock_grant *grant, const struct bound_process *bound,
                        const struct renew_daemon_log *log);
 
 /* renew_daemon_begin: the lease is its from now on, and not ours to give back. */

@@ -23,7 +23,7 @@
 
 struct acquire {
     struct session session;
-    struct bound bound;
+    struct bound_process bound;
     struct renew_daemon_log log;
     struct rlock_grant grant;
     int64_t granted_at_ms;
@@ -114,12 +114,12 @@ static enum exit_reason bind(struct acquire *a)
     session_set_holder(&a->session, pid > 0 ? pid : getppid(), pid > 0);
     if (pid == 0)
         return REASON_GRANTED;
-    refusal = bound_refusal(pid);
+    refusal = bound_process_refusal(pid);
     snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
              refusal != NULL ? refusal : "");
     if (refusal != NULL)
         return fault(a, REASON_USAGE, why, 0);
-    failed = bound_open(&a->bound, pid);
+    failed = bound_process_open(&a->bound, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
         return fault(a, REASON_USAGE, why, failed);
     return failed ? fault(a, REASON_SYSTEM, why, failed) : open_log(a);
