@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * freeze: hold still all that runs below this process.
+ * freeze: stop every thread of all descendants of this process, and let them run again.
  *
- * By ptrace(2) and not by SIGSTOP: who is held this way goes on by no SIGCONT,
- * such as the shell sends for `fg`; a process that was stopped before stays
- * so when it is let go; no parent in the tree is told that its child stopped;
- * and if the holder dies the kernel kills what it held. Nothing has to be
- * remembered, so there is no limit to their number.
+ * By ptrace(2) and not by SIGSTOP, because
+ * - SIGCONT, which a shell sends for `fg`, does not wake a traced thread;
+ * - a process that was stopped before the freeze is still stopped after the release;
+ * - no parent in the tree is told that its child was stopped;
+ * - if the tracer dies the kernel kills what it traced (PTRACE_O_EXITKILL);
+ * - the kernel knows what is traced, so nothing has to be remembered, however many there are.
  *
- * What can't be traced can't be frozen: a process with other rights than ours,
- * or that has forbidden it (PR_SET_DUMPABLE), or that a debugger outside the
- * tree has. One inside, another guard for example, is held with what it holds.
+ * What can't be traced can't be frozen: a process of another user, a process that forbids it
+ * (PR_SET_DUMPABLE), a process under a debugger outside the tree. A debugger inside the tree, such
+ * as another guard, is frozen itself, and what it has stopped stays stopped.
  */
 #include "supervise/freeze.h"
 
@@ -28,15 +29,16 @@
 #define END_ROUNDS 100
 #define END_ROUND_MS 2
 
+/* One look at all threads of the tree. */
 struct pass {
-    bool is_still;
-    int refused;
-    size_t n_dead; /* zombies: who left them may have left others, too */
+    bool is_still; /* no thread was seen that may run */
+    int refused;   /* the errno of a thread that can't be stopped; 0: none */
+    size_t n_dead; /* zombies; one more than before: its children became ours meanwhile */
 };
 
 /*
- * Who waits for the exec of its vfork child, which we hold, can't stop, and
- * can't run either before that child does.
+ * A vfork parent whose child is frozen cannot stop for us, as it sleeps until the child's exec, and
+ * for the same reason cannot run: count it as frozen.
  */
 static bool waits_for_vfork(pid_t thread)
 {
@@ -64,8 +66,8 @@ static bool waits_for_vfork(pid_t thread)
     return number == SYS_clone || number == SYS_clone3;
 }
 
-/* Granted only for a thread that we hold and that has left its processor. */
-static bool is_held(pid_t thread)
+/* Is this thread stopped, and traced by us? The kernel grants the request for no other. */
+static bool is_frozen(pid_t thread)
 {
     unsigned long unused;
 
@@ -80,27 +82,27 @@ static bool counts_as_dead(struct pass *pass, char state)
     return true;
 }
 
-/* One that was told to stop before. It may have ended instead, and wait to be reaped. */
+/* A thread that we trace, and told to stop before. It may be a zombie by now instead. */
 static void judge_ours(struct pass *pass, pid_t thread)
 {
     if (!counts_as_dead(pass, proctree_state(thread)) && !waits_for_vfork(thread))
         pass->is_still = false;
 }
 
-/* One that we can't hold. Who traces it may be held by us, and it be still. */
+/* A thread that we can't trace. If its tracer has stopped it and is frozen itself, it is still. */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
     char state = proctree_state(thread);
     bool is_still = state == 't' || waits_for_vfork(thread);
 
-    if (counts_as_dead(pass, state) || (is_still && is_held(proctree_tracer(thread))))
+    if (counts_as_dead(pass, state) || (is_still && is_frozen(proctree_tracer(thread))))
         return;
     pass->is_still = false;
     if (state != '\0')
         pass->refused = failed;
 }
 
-/* What a thread forks before it stops is held from its first moment. */
+/* By the options a child that a thread forks before it stops is traced from its start. */
 static void stop(pid_t thread, void *context)
 {
     const unsigned long options =
@@ -108,7 +110,7 @@ static void stop(pid_t thread, void *context)
     struct pass *pass = context;
     int failed;
 
-    if (is_held(thread))
+    if (is_frozen(thread))
         return;
     failed = ptrace(PTRACE_SEIZE, thread, NULL, options) == 0 ? 0 : errno;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
@@ -119,7 +121,7 @@ static void stop(pid_t thread, void *context)
         judge_ours(pass, thread);
 }
 
-static struct pass look(struct proctree *tree)
+static struct pass stop_all(struct proctree *tree)
 {
     struct pass pass = {.is_still = true};
 
@@ -129,29 +131,32 @@ static struct pass look(struct proctree *tree)
 }
 
 /*
- * What a process leaves when it ends comes to us, perhaps after we looked
- * there: so two looks, and nobody may have ended in between.
+ * One look can miss a process:
+ * 1. we look at our own children;
+ * 2. a process deeper in the tree ends, and its child becomes ours;
+ * 3. we look where that child was.
+ * So two looks, and no process may have ended between them.
  */
 bool freeze_tree(struct proctree *tree, int *refused)
 {
-    struct pass first = look(tree);
+    struct pass first = stop_all(tree);
     struct pass second;
 
     *refused = first.refused;
     if (!first.is_still)
         return false;
-    second = look(tree);
+    second = stop_all(tree);
     *refused = second.refused;
     return second.is_still && second.n_dead == first.n_dead;
 }
 
 struct release {
     int64_t not_after_ms;
-    size_t n;
+    size_t n; /* threads that were let go */
 };
 
-/* The signal that a stopped thread was about to be given; 0: it stopped for us. */
-static long met_signal(const siginfo_t *info)
+/* The signal that a thread was about to get when it stopped; 0: it stopped because we asked. */
+static long pending_signal(const siginfo_t *info)
 {
     return (info->si_code & 0xff) == SIGTRAP && info->si_code >> 8 > 0 ? 0 : info->si_signo;
 }
@@ -165,7 +170,7 @@ static void let_go(pid_t thread, void *context)
     if (rlock_clock_ms() >= release->not_after_ms)
         return;
     if (ptrace(PTRACE_GETSIGINFO, thread, NULL, &info) == 0)
-        number = met_signal(&info);
+        number = pending_signal(&info);
     if (ptrace(PTRACE_DETACH, thread, NULL, number) == 0)
         release->n++;
 }
@@ -175,7 +180,7 @@ void freeze_release_one(pid_t thread, int64_t not_after_ms)
     let_go(thread, &(struct release){.not_after_ms = not_after_ms});
 }
 
-/* Parents last: while they are held, nobody below changes its place. */
+/* Parents last: as long as a parent is frozen, its children stay where they were found. */
 void freeze_release(struct proctree *tree, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
@@ -183,7 +188,7 @@ void freeze_release(struct proctree *tree, int64_t not_after_ms)
     do {
         release.n = 0;
         proctree_each_thread(tree, true, let_go, &release);
-    } while (release.n > 0); /* unless somebody killed a parent just then */
+    } while (release.n > 0); /* again: if somebody killed a parent, its children have moved */
 }
 
 void freeze_end(struct proctree *tree)

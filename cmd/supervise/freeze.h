@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* freeze: hold still all that runs below this process. */
+/* freeze: stop every thread of all descendants of this process, and let them run again. */
 #ifndef FREEZE_H
 #define FREEZE_H
 
 #include "supervise/proctree.h"
 
 /*
- * freeze_tree: stop every thread in the tree of this process that isn't stopped yet.
- * True: all are, and nothing of them runs before freeze_release(). False:
- * some have yet to stop, or were only found now; ask again soon. `*refused`
- * is then the errno of one that can't be stopped, or 0. Never blocks. When one
- * of the tree has ended, what it traced itself may go on: ask again then, too.
+ * freeze_tree: stop every thread of the tree that isn't stopped yet. Never blocks.
  *
- * If this process dies, what it holds still is killed by the kernel.
+ * True: all threads are stopped, and none runs before freeze_release(). Call it again when a
+ * process of the tree has ended: if that was a debugger, the kernel lets go what it had stopped.
+ * False: some threads have yet to stop, or were found only now: call it again in a few ms.
+ * `*refused` is the errno of a thread that can't be stopped, or 0.
+ *
+ * If this process dies, the kernel kills all that is frozen.
  */
 bool freeze_tree(struct proctree *tree, int *refused);
 
 /*
- * freeze_release: let go all that are stopped, but none after `not_after_ms`
- * on rlock_clock_ms(). One that stops only later is seen by waitpid(2) as
- * stopped, and is let go by freeze_release_one().
+ * freeze_release: let all stopped threads run again, but none when it is `not_after_ms` on
+ * rlock_clock_ms() or later: then the rest stays stopped. A thread that freeze_tree() told to stop
+ * may stop only after this: waitpid(2) reports it as stopped, and it needs freeze_release_one().
  */
 void freeze_release(struct proctree *tree, int64_t not_after_ms);
 void freeze_release_one(pid_t thread, int64_t not_after_ms);
 
-/* freeze_end: let go everything, also what has yet to stop: after it this process may end. */
+/*
+ * freeze_end: let all threads run again for good, also those that have yet to stop, so that this
+ * process may end without killing them. Blocks for 0.2 s at most.
+ */
 void freeze_end(struct proctree *tree);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn: start the command as if rlock had never been there.
+ * spawn: starts the command, with the signals and descriptors that rlock was started with.
  *
- * vfork, since copying page tables to throw them away is most of the cost of
- * a fork: between it and exec the child runs in our memory, so it writes
- * nothing but its own variables, and errno comes back by a pipe that exec
- * closes.
+ * By vfork(2): most of what a fork(2) costs is the copy of the page tables, which exec throws away.
+ * Until its exec the child runs in our memory, so it writes to its own variables only. A pipe
+ * brings the errno of a failed exec; a successful exec closes the pipe.
  */
 #include "supervise/spawn.h"
 
@@ -18,18 +17,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of the child's words to its parent: an errno of exec is positive, of cgroup_enter() negative. */
+/*
+ * The child tells its parent one number: an errno of exec is positive, SPAWN_TOO_LATE is -1, and an
+ * errno of cgroup_enter() is made smaller than -1.
+ */
 #define FROM_CGROUP(failed) (-1 - (failed))
 
-/* In the child. The lease is looked at here, as late as can be: by the process that execs. */
-static void become(const struct spawn_plan *plan, pid_t parent, int tell)
+/*
+ * In the child. The lease is checked here, directly before the exec: the guard may have been
+ * stopped, for longer than the lease lasts, at any point before.
+ */
+static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_fd)
 {
     struct sigaction ignored = {.sa_handler = SIG_IGN};
     ssize_t written;
     int failed;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before we asked to be told */
+    if (getppid() != parent) /* it died before PR_SET_PDEATHSIG took effect */
         _exit(127);
     if (plan->ignore_child)
         sigaction(SIGCHLD, &ignored, NULL);
@@ -43,7 +48,7 @@ static void become(const struct spawn_plan *plan, pid_t parent, int tell)
     } else {
         failed = SPAWN_TOO_LATE;
     }
-    written = write(tell, &failed, sizeof failed);
+    written = write(error_fd, &failed, sizeof failed);
     (void)written;
     _exit(127);
 }
@@ -52,23 +57,23 @@ pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed)
 {
     pid_t parent = getpid();
     pid_t child;
-    int tell[2];
+    int error_pipe[2];
 
     *failed = 0;
     *forked = false;
-    if (pipe2(tell, O_CLOEXEC) != 0) {
+    if (pipe2(error_pipe, O_CLOEXEC) != 0) {
         *failed = errno;
         return 0;
     }
     child = vfork();
     if (child == 0)
-        become(plan, parent, tell[1]);
+        exec_command(plan, parent, error_pipe[1]);
     if (child < 0)
         *failed = errno;
-    close(tell[1]);
+    close(error_pipe[1]);
     if (child > 0) {
         *forked = true;
-        if (read(tell[0], failed, sizeof *failed) > 0) {
+        if (read(error_pipe[0], failed, sizeof *failed) > 0) {
             waitpid(child, NULL, 0);
             child = 0;
             if (*failed < SPAWN_TOO_LATE) {
@@ -77,6 +82,6 @@ pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed)
             }
         }
     }
-    close(tell[0]);
+    close(error_pipe[0]);
     return child < 0 ? 0 : child;
 }

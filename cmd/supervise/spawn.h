@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spawn: start the command as if rlock had never been there. */
+/* spawn: starts the command, with the signals and descriptors that rlock was started with. */
 #ifndef SPAWN_H
 #define SPAWN_H
 
@@ -11,20 +11,19 @@
 struct spawn_plan {
     char *const *argv; /* argv[0] is looked for in PATH */
     char *const *envp;
-    const sigset_t *mask;
-    int cgroup_fd;        /* cgroup.procs of the cgroup that it is started in; -1: ours */
-    bool ignore_child;    /* SIGCHLD */
-    int64_t not_after_ms; /* on rlock_clock_ms(): never start it later */
+    const sigset_t *mask; /* of blocked signals */
+    int cgroup_fd;     /* cgroup.procs of the cgroup that the command is started in; -1: our own */
+    bool ignore_child; /* SIGCHLD was ignored when rlock was started */
+    int64_t not_after_ms; /* on rlock_clock_ms(): the lease ends; the command is not started */
 };
 
-/* What went wrong besides errno's of fork and exec. */
+/* `*failed`, when it was `not_after_ms` before the exec. */
 #define SPAWN_TOO_LATE (-1)
 
 /*
- * spawn: start the command. Returns its pid, or 0 with `*failed` an errno or
- * SPAWN_TOO_LATE; `*forked` tells exec's errno from that
- * of what comes before it. The command dies
- * with the calling process. Allocates nothing.
+ * spawn: start the command, and wait for its exec. Returns its pid, or 0 with `*failed` an errno or
+ * SPAWN_TOO_LATE; `*forked` is true if that errno is exec's, and false if it is of a call
+ * before. If the calling process dies, the kernel kills the command. Allocates nothing.
  */
 pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed);
 
