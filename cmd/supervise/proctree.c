@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proctree: the descendants of a process: found, signalled and ended.
+ * proctree: finds, signals and ends all descendants of a process.
  *
- * /proc/PID/task/TID/children lists the children of one thread (proc(5)). A kernel built without
- * it makes us look at the parent of every process there is.
+ * /proc/PID/task/TID/children lists the children of one thread (proc(5)). On a kernel built without
+ * these files, the parent of every process of the machine is read instead.
  *
- * A walk goes level by level with a list, so that neither the depth of a tree nor the number of
- * children is limited by a stack. Zombies fill no list.
+ * A walk is breadth first, with a list in memory, so no stack limits how deep or wide a tree is.
+ * Zombies are left out of the list.
  *
- * A number that was read from a list may be another process's by the time it is used:
+ * A pid that was read from a file may belong to another process by the time it is used:
  *
  * 1. We read that C is a child of P.
  * 2. C ends, and P reaps it.
- * 3. A process that has nothing to do with us gets the number of C.
- * 4. We signal that number.
+ * 3. A process that has nothing to do with us gets the pid of C.
+ * 4. We signal that pid.
  *
- * So a signal goes through a pidfd, and only if the process that has the number *after* the pidfd
- * was opened is the one that was listed: it started before the list was read, or its parent is
- * P or we. Whoever has a number has it from its start to its end, so one that started before the
- * list was read is the one that was listed. Only our own children are signalled by number: it is
- * theirs until we reap them.
+ * So a signal goes through a pidfd, and only if the process that has the pid *after* the pidfd was
+ * opened is C: it started before we read that C is a child of P, or its parent is P or this
+ * process. A process keeps its pid from its start to its end, so whatever started before we read
+ * the pid, and has it now, had it when we read it. Only our own children are signalled by pid:
+ * the pid of a child is its own until we reap it.
  *
- * What forks and ends again and again, faster than a walk, is caught by its head. We are the
- * subreaper, so when a process ends, the one it started becomes our child: the list of our own
- * children has the living head of each such chain. A fork that meets a KILL is not done, as fork(2)
- * looks for signals under the lock that they are sent under. So a chain ends when its head is hit
- * once between two forks. What makes that likely:
+ * Runaways, which fork and exit again and again, may be faster than a walk. They are caught at the
+ * living end of the chain: this process is the subreaper, so when a process of the chain exits, the
+ * one that it forked becomes our child, and stands in the list of our own children. A process that
+ * gets KILL while it forks forks nothing, as fork(2) looks for signals under the lock that signals
+ * are sent under. So a chain ends when its living end gets KILL between two forks. What makes that
+ * likely:
  *
- * - The dead are reaped first, so that the list is short; it is read from a descriptor that stays
- *   open, and each process in it gets KILL as soon as it was read. A look at 64 heads is some
- *   100 us, and heads that wait for a processor meanwhile can't get away.
- * - Who has got KILL already doesn't get it again.
- * - A head with a session of its own gets KILL with its process group: that is one step for the
- *   kernel, and a head that was just forked gets KILL while it is still in its parent's group.
- * - We run with real-time priority where we may, and else sleep only while all that are known
- *   have got KILL and need the processor to end.
+ * - Zombies are reaped first, so that the list is short; it is read from a descriptor that stays
+ *   open, and each process in it gets KILL as soon as it was read. 64 chains take some 100 us, and
+ *   a process that waits for a processor meanwhile can't fork.
+ * - A process that has got KILL already doesn't get it again.
+ * - A process with a session of its own gets KILL with its process group: that is one step for the
+ *   kernel, and reaches a child that was just forked, and is still in its parent's group.
+ * - We run with real-time priority where we may, and else sleep only while all processes that are
+ *   known have got KILL, and need the processor to end.
  *
- * Measured on two processors with a load of 20: 64 heads of clone(CLONE_VM) with setsid(2) end
- * within 0.7 s, mostly 0.1 s; before, by walks 5 ms apart, after 1 to 6 s, or not at all.
- * ptrace(2) with TRACEFORK and RLIMIT_NPROC have to hit the head between two forks as well, and
- * gain nothing over KILL. A cgroup has no such race, but a process is seldom allowed one, and to
- * begin one for each command costs each start.
+ * Measured on two processors with a load of 20: 64 chains of clone(CLONE_VM) with setsid(2) end
+ * within 0.7 s, mostly 0.1 s; by walks 5 ms apart they end after 1 to 6 s, or not at all.
+ * ptrace(2) with TRACEFORK, and RLIMIT_NPROC, have to hit the same moment between two forks, and
+ * gain nothing over KILL. A cgroup has no such race, but a process is seldom allowed to make one,
+ * and making one costs each start of a command: so only if it is asked for (cgroup.c).
  */
 #include "supervise/proctree.h"
 
@@ -61,67 +62,66 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PLACES_MAX (1U << 22) /* no Linux has more processes (PID_MAX_LIMIT) */
+#define PLACES_MAX (1U << 22) /* PID_MAX_LIMIT: Linux has no higher pid */
 #define PLACES_MIN (1U << 15)
-#define TERM_WALKS 100 /* until a walk finds nobody new, that is */
+#define TERM_WALKS 100 /* at most; it ends when a walk finds no new process */
 #define REAPED_AT_ONCE 4096
 #define MOMENT_NS 50000
-#define WALK_EVERY 32 /* looks at our own children, then one at the whole tree */
+#define WALK_EVERY 32 /* rounds of KILL to our own children, then one to the whole tree */
 #define WALK_MASK 0x07ffffffU
-#define LIST_BYTES 4096 /* of a list of children, read at once */
+#define LIST_BYTES 4096 /* read at once of a list of children */
 
-/* Of each process number; where there is little memory several numbers share one. */
+/* What is known of a process. If there is little memory, several pids share one place. */
 struct proctree_place {
     pid_t pid;
     pid_t parent;
-    uint32_t started;   /* in ticks of the system's clock; the lower bits */
-    unsigned walk : 27; /* that found it last */
+    uint32_t started;   /* in ticks since boot; the lower 32 bits */
+    unsigned walk : 27; /* the last walk that found the process */
     unsigned is_spared : 1;
-    unsigned is_kin : 1; /* is spared as it was below a child of ours that is */
-    unsigned is_termed : 1;
-    unsigned is_killed : 1; /* a child of ours that has got KILL */
+    unsigned is_spared_kin : 1; /* spared as a descendant: it may be reaped by its parent */
+    unsigned is_termed : 1;     /* it has got TERM */
+    unsigned is_killed : 1;     /* a child of ours that has got KILL */
     unsigned has_threads : 1;
 };
 
 /* ---- small files of /proc ---- */
 
-/* The numbers among the names in a directory, one after the other. */
-struct numbers {
+/* The pids among the names in a directory of /proc, one after the other. */
+struct pids {
     int fd;
     long filled;
     long at;
     _Alignas(8) char entries[2048];
 };
 
-static bool numbers_open(struct numbers *numbers, const char *path)
+static bool pids_open(struct pids *pids, const char *path)
 {
-    numbers->filled = numbers->at = 0;
-    numbers->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return numbers->fd >= 0;
+    pids->filled = pids->at = 0;
+    pids->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return pids->fd >= 0;
 }
 
-static pid_t numbers_next(struct numbers *numbers)
+static pid_t pids_next(struct pids *pids)
 {
     for (;;) {
         struct dirent64 *entry;
         long number;
 
-        if (numbers->at >= numbers->filled) {
-            numbers->filled =
-                syscall(SYS_getdents64, numbers->fd, numbers->entries, sizeof numbers->entries);
-            numbers->at = 0;
-            if (numbers->filled <= 0)
+        if (pids->at >= pids->filled) {
+            pids->filled = syscall(SYS_getdents64, pids->fd, pids->entries, sizeof pids->entries);
+            pids->at = 0;
+            if (pids->filled <= 0)
                 return 0;
         }
-        entry = (struct dirent64 *)(numbers->entries + numbers->at);
-        numbers->at += entry->d_reclen;
+        entry = (struct dirent64 *)(pids->entries + pids->at);
+        pids->at += entry->d_reclen;
         number = strtol(entry->d_name, NULL, 10);
         if (number > 0)
             return (pid_t)number;
     }
 }
 
-/* A small file of /proc as text; -1 if it isn't there. */
+/* Reads a small file of /proc as text; -1: it isn't there. */
 static ssize_t slurp(const char *path, char *text, size_t room)
 {
     size_t used = 0;
@@ -139,7 +139,7 @@ static ssize_t slurp(const char *path, char *text, size_t room)
     return (ssize_t)used;
 }
 
-/* What comes behind the name in /proc/PID/stat, which itself may hold anything. */
+/* The fields of /proc/PID/stat after the program's name, which may contain spaces and brackets. */
 static const char *behind_name(pid_t pid, char *text, size_t room)
 {
     char path[64];
@@ -174,7 +174,7 @@ unsigned proctree_flags(pid_t pid)
     char text[512];
     unsigned flags = 0;
 
-    /* %*c: the state, which the flags are the sixth field behind */
+    /* the state, then five fields, then the flags */
     (void)!sscanf(behind_name(pid, text, sizeof text), "%*c %*d %*d %*d %*d %*d %u", &flags);
     return flags;
 }
@@ -198,14 +198,14 @@ struct process {
     pid_t pid;
     pid_t parent;
     uint32_t started;
-    bool is_dead; /* a zombie, of which no thread is left */
+    bool is_dead; /* a zombie, and no thread of it is left */
     bool has_threads;
 };
 
-/* The fields of proc_pid_stat(5), of which the third is the first behind the name. */
+/* Numbers of fields in proc_pid_stat(5); the state is the first field after the name. */
 enum { STAT_STATE = 3, STAT_PARENT = 4, STAT_THREADS = 20, STAT_STARTED = 22 };
 
-/* False: there is none of this number. */
+/* False: there is no such process. */
 static bool process_read(struct process *process, pid_t pid)
 {
     char text[512];
@@ -233,7 +233,7 @@ static bool process_read(struct process *process, pid_t pid)
     return true;
 }
 
-/* The time that a process is said to have started at, if it starts now. */
+/* The start time that the kernel would give to a process that starts now. */
 static uint32_t ticks_now(const struct proctree *tree)
 {
     return (uint32_t)(rlock_clock_ms() * tree->hertz / 1000);
@@ -256,7 +256,7 @@ static bool is_ours(const struct proctree *tree)
     return tree->root == getpid();
 }
 
-/* A child of ours that is to be left alone keeps its number, as we don't reap it. */
+/* A spared child of ours keeps its pid, as we don't reap it; the pid of others may be reused. */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
     const struct proctree_place *place = place_of(tree, pid);
@@ -264,7 +264,7 @@ static bool is_spared(const struct proctree *tree, pid_t pid)
 
     if (!place->is_spared || place->pid != pid)
         return false;
-    if (is_ours(tree) && !place->is_kin)
+    if (is_ours(tree) && !place->is_spared_kin)
         return true;
     return !process_read(&process, pid) || process.started == place->started;
 }
@@ -276,7 +276,7 @@ static bool was_found(const struct proctree *tree, pid_t pid)
     return place->pid == pid && place->walk == tree->walk;
 }
 
-/* A process that was found; what is known of it stays. False: there is no room. */
+/* Notes a process that was found. What was known of it before stays. False: there is no room. */
 static bool note(struct proctree *tree, const struct process *process)
 {
     struct proctree_place *place = place_of(tree, process->pid);
@@ -308,7 +308,7 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
                                      .parent = process->parent,
                                      .started = process->started,
                                      .is_spared = true,
-                                     .is_kin = is_kin,
+                                     .is_spared_kin = is_kin,
                                      .has_threads = process->has_threads};
     tree->list[tree->n++] = process->pid;
     tree->has_spared = true;
@@ -319,16 +319,16 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
 
 struct walk {
     struct proctree *tree;
-    bool finds_all; /* zombies, too, and the children of each thread for certain */
-    bool spares;    /* who is found is left alone from now on */
-    bool is_whole;
-    proctree_see *see; /* NULL: no thread is shown */
+    bool finds_all;        /* also zombies, and it counts if a process may have been missed */
+    bool spares;           /* each process that is found is left alone from now on */
+    bool is_whole;         /* no process was missed */
+    proctree_visit *visit; /* NULL: threads are not visited */
     void *context;
 };
 
 /*
- * Is the process that has a number now the one that was listed, at `listed`, as a child of
- * `parent`? One that started in the same tick must still be there, below it or below us.
+ * At the tick `listed` this process's pid was in the list of children of `parent`. Is this the
+ * process that was listed? If it started in that very tick, its parent has to be `parent` or us.
  */
 static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
                        uint32_t listed)
@@ -344,7 +344,7 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
     if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
         return;
     if (!process_read(&process, pid)) {
-        /* where /proc hides the processes of others (hidepid), this one may be there and run */
+        /* it may be there and run: /proc can hide the processes of other users (hidepid) */
         if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
             walk->is_whole = false;
         return;
@@ -357,8 +357,8 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
         walk->is_whole = false;
 }
 
-/* False: it was reaped since it was found, and its number may be another's. */
-static bool is_still(const struct proctree *tree, pid_t pid)
+/* False: the process was reaped since it was found, and its pid may be another's. */
+static bool is_same_process(const struct proctree *tree, pid_t pid)
 {
     struct process process;
 
@@ -384,7 +384,7 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
     if (fd < 0)
         return;
     while (listed = ticks_now(walk->tree), (n = read(fd, text, sizeof text)) > 0) {
-        if (!is_still(walk->tree, parent))
+        if (!is_same_process(walk->tree, parent))
             break;
         for (i = 0; i < n; i++) {
             if (text[i] >= '0' && text[i] <= '9') {
@@ -399,25 +399,25 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
     close(fd);
 }
 
-/* Shows each thread before its children are looked for, if they are. */
+/* Visits each thread of a process and then, with `finds`, looks for the thread's children. */
 static void each_thread(struct walk *walk, pid_t pid, bool finds)
 {
-    bool is_shown = walk->see != NULL && pid != walk->tree->root;
-    struct numbers threads;
+    bool is_visited = walk->visit != NULL && pid != walk->tree->root;
+    struct pids threads;
     char path[64];
     pid_t thread;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    if (!numbers_open(&threads, path)) {
-        if (is_shown)
-            walk->see(pid, walk->context); /* it has ended, or we are shown nothing of it */
+    if (!pids_open(&threads, path)) {
+        if (is_visited)
+            walk->visit(pid, walk->context); /* it has ended, or /proc hides it */
         else if (pid == walk->tree->root)
             walk->is_whole = false;
         return;
     }
-    while ((thread = numbers_next(&threads)) > 0) {
-        if (is_shown)
-            walk->see(thread, walk->context);
+    while ((thread = pids_next(&threads)) > 0) {
+        if (is_visited)
+            walk->visit(thread, walk->context);
         if (finds)
             find_children_of_thread(walk, pid, thread);
     }
@@ -437,28 +437,28 @@ static void find_by_lists(struct walk *walk)
             each_thread(walk, pid, true);
             continue;
         }
-        if (walk->see != NULL)
-            walk->see(pid, walk->context);
+        if (walk->visit != NULL)
+            walk->visit(pid, walk->context);
         find_children_of_thread(walk, pid, pid);
     }
 }
 
-/* Where the kernel has no lists: all whose parent was found, until nobody is added. */
+/* Without lists of children: add each process whose parent was found, until none is added. */
 static void find_by_search(struct walk *walk)
 {
     struct proctree *tree = walk->tree;
     struct process process;
-    struct numbers all;
+    struct pids all;
     size_t before;
     pid_t pid;
 
     do {
         before = tree->n;
-        if (!numbers_open(&all, "/proc")) {
+        if (!pids_open(&all, "/proc")) {
             walk->is_whole = false;
             return;
         }
-        while ((pid = numbers_next(&all)) > 0) {
+        while ((pid = pids_next(&all)) > 0) {
             if (was_found(tree, pid) || is_spared(tree, pid) || !process_read(&process, pid))
                 continue;
             if (process.parent != tree->root && !was_found(tree, process.parent))
@@ -467,15 +467,15 @@ static void find_by_search(struct walk *walk)
                 continue;
             if (!note(tree, &process))
                 walk->is_whole = false;
-            else if (walk->see != NULL)
+            else if (walk->visit != NULL)
                 each_thread(walk, pid, false);
         }
         close(all.fd);
     } while (tree->n > before);
 }
 
-/* Nobody tells us of the orphans of somebody else: who was found stays as long as it lives. */
-static void begin(struct proctree *tree)
+/* Orphans of another root are in no list: a process that was found stays as long as it lives. */
+static void begin_walk(struct proctree *tree)
 {
     size_t n = tree->n;
     struct process process;
@@ -485,14 +485,14 @@ static void begin(struct proctree *tree)
     tree->walk += tree->walk == 0;
     tree->n = 0;
     for (i = 0; i < n && !is_ours(tree); i++)
-        if (is_still(tree, tree->list[i]) && process_read(&process, tree->list[i]) &&
+        if (is_same_process(tree, tree->list[i]) && process_read(&process, tree->list[i]) &&
             !process.is_dead)
             note(tree, &process);
 }
 
-static void go(struct walk *walk)
+static void do_walk(struct walk *walk)
 {
-    begin(walk->tree);
+    begin_walk(walk->tree);
     if (walk->tree->has_lists)
         find_by_lists(walk);
     else
@@ -501,18 +501,18 @@ static void go(struct walk *walk)
 
 size_t proctree_look(struct proctree *tree)
 {
-    go(&(struct walk){.tree = tree});
+    do_walk(&(struct walk){.tree = tree});
     return tree->n;
 }
 
-bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_see *see, void *context)
+bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit, void *context)
 {
     struct walk walk = {.tree = tree, .finds_all = true, .is_whole = true, .context = context};
     size_t at;
 
-    walk.see = upwards ? NULL : see;
-    go(&walk);
-    walk.see = see;
+    walk.visit = upwards ? NULL : visit;
+    do_walk(&walk);
+    walk.visit = visit;
     for (at = upwards ? tree->n : 0; at > 0; at--)
         each_thread(&walk, tree->list[at - 1], false);
     return walk.is_whole;
@@ -522,20 +522,20 @@ bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_see *see
 
 typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);
 
-/* Each as soon as it was read: what forks and ends doesn't wait for us. */
+/* Acts on each child as soon as its pid was read: runaways are gone a moment later. */
 static void each_child(struct proctree *tree, act_on_child *act, void *context)
 {
     struct process process;
-    struct numbers all;
+    struct pids all;
     char text[LIST_BYTES];
     pid_t pid = 0;
     ssize_t n;
     ssize_t i;
 
     if (!tree->has_lists) {
-        if (!numbers_open(&all, "/proc"))
+        if (!pids_open(&all, "/proc"))
             return;
-        while ((pid = numbers_next(&all)) > 0)
+        while ((pid = pids_next(&all)) > 0)
             if (process_read(&process, pid) && process.parent == getpid())
                 act(tree, pid, context);
         close(all.fd);
@@ -556,13 +556,13 @@ static void each_child(struct proctree *tree, act_on_child *act, void *context)
 
 /* ---- signals ---- */
 
-/* Its processes are killed by the kernel, whoever they run as. */
+/* The kernel kills the processes of a cgroup, whatever rights they have. */
 static bool is_in_cgroup(const struct proctree *tree)
 {
     return tree->cgroup != NULL && tree->cgroup->kill_fd >= 0;
 }
 
-/* One that was found. False: it isn't there any more, or has moved, and may be found elsewhere. */
+/* False: the process has ended, or has another parent now, and the next walk may find it. */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
     const struct proctree_place *place = place_of(tree, pid);
@@ -579,7 +579,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
         if (!process_read(&process, pid) || process.started != place->started ||
             (is_ours(tree) && process.parent != place->parent && process.parent != tree->root))
             failed = ESRCH;
-        else if (fd < 0) /* no descriptor, or a kernel before 5.3: it was there a moment ago */
+        else if (fd < 0) /* no descriptor left, or a kernel before 5.3: as safe as it gets */
             failed = kill(pid, number) == 0 ? 0 : errno;
         else
             failed = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ? 0 : errno;
@@ -601,7 +601,7 @@ size_t proctree_signal(struct proctree *tree, int number)
     return tree->n;
 }
 
-/* True: there was somebody to be told, so that others may have been missed. */
+/* True: a process got TERM, so one that it forked before may have been missed. */
 static bool term_all(struct proctree *tree)
 {
     uint32_t last = (uint32_t)(tree->term_ms * tree->hertz / 1000);
@@ -636,8 +636,7 @@ size_t proctree_term(struct proctree *tree)
 struct killing {
     proctree_reaped *reaped;
     void *context;
-    bool
-        is_any; /* child was there; one that has just ended counts, as those it leaves come to us */
+    bool is_any; /* there was a child; one that was just reaped counts: it may leave us orphans */
     bool is_new; /* one of them had got no KILL before */
 };
 
@@ -648,12 +647,12 @@ static void note_end(struct proctree *tree, const struct killing *killing, pid_t
     if (WIFSTOPPED(status))
         return;
     if (place->pid == pid)
-        place->is_killed = false; /* the number may be another's from now on */
+        place->is_killed = false; /* the pid may be another's from now on */
     if (killing->reaped != NULL)
         killing->reaped(pid, status, killing->context);
 }
 
-/* Those that have ended make the list of the living longer to read. */
+/* Zombies make the list of children longer to read. */
 static void reap(struct proctree *tree, struct killing *killing)
 {
     int status;
@@ -670,8 +669,9 @@ static void reap(struct proctree *tree, struct killing *killing)
 }
 
 /*
- * A group that a child of ours leads, in a session that was begun below us, has nobody in it who
- * isn't from below us: others could have joined only in the session that rlock was started in.
+ * KILL to the process group of a child reaches only processes of the tree, if the child is not in
+ * the session that rlock was started in: its session was then begun inside the tree, and nobody
+ * from outside can join a group of it.
  */
 static void end_child(struct proctree *tree, pid_t pid, void *context)
 {
@@ -712,11 +712,11 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
     const struct sched_param lowest = {.sched_priority = 1};
     struct killing killing = {.reaped = reaped, .context = context};
     unsigned round = 0;
-    /* who has a real-time priority already keeps it: ours could be lower than that of the tree */
+    /* if we have a real-time priority already we keep it: 1 could be lower than the tree's */
     bool is_real_time =
         sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
 
-    tree->refused = 0; /* whoever couldn't be sent TERM may have ended since */
+    tree->refused = 0; /* a process that could not be sent TERM may have ended since */
     do {
         if (tree->cgroup != NULL)
             cgroup_kill(tree->cgroup);
@@ -726,7 +726,7 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
         if ((!is_ours(tree) || round % WALK_EVERY == 1) && proctree_signal(tree, SIGKILL) > 0)
             killing.is_any = true;
         if (killing.is_any && !killing.is_new)
-            ppoll(NULL, 0, &moment, NULL); /* those that have got KILL need a processor to end */
+            ppoll(NULL, 0, &moment, NULL); /* a process that got KILL needs a processor to end */
         round++;
     } while (killing.is_any && rlock_clock_ms() < deadline_ms);
     if (is_real_time)
@@ -734,7 +734,7 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
     return killing.is_any;
 }
 
-/* ---- from the beginning ---- */
+/* ---- setting up ---- */
 
 int proctree_reserve(struct proctree *tree)
 {
@@ -796,13 +796,13 @@ bool proctree_spare(struct proctree *tree, pid_t child)
     struct process process;
     bool has_room = !process_read(&process, child) || note_spared(tree, &process, false);
 
-    tree->n = 0; /* it isn't one of the tree */
+    tree->n = 0; /* note_spared() listed it, but it is none of the tree */
     return has_room;
 }
 
 struct sparing {
-    bool is_first;
-    bool is_whole;
+    bool is_first; /* all children; else only those that are spared already */
+    bool is_whole; /* there was room for all */
 };
 
 static void spare(struct proctree *tree, pid_t pid, void *context)
@@ -813,13 +813,14 @@ static void spare(struct proctree *tree, pid_t pid, void *context)
     if (!sparing->is_first && !is_spared(tree, pid))
         return;
     if (process_read(&process, pid) &&
-        !note_spared(tree, &process, place_of(tree, pid)->is_spared && place_of(tree, pid)->is_kin))
+        !note_spared(tree, &process,
+                     place_of(tree, pid)->is_spared && place_of(tree, pid)->is_spared_kin))
         sparing->is_whole = false;
 }
 
 /*
- * What is below them is noted by itself: when one of them ends, the processes that it leaves
- * behind become children of ours as those of the command's tree do.
+ * Their descendants are noted each by itself: when a spared child ends, its orphans become our
+ * children, and would be taken for orphans of the command's tree.
  */
 bool proctree_spare_children(struct proctree *tree, bool is_first)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* proctree: the descendants of a process: found, signalled and ended. */
+/* proctree: finds, signals and ends all descendants of a process. */
 #ifndef PROCTREE_H
 #define PROCTREE_H
 
@@ -21,38 +21,42 @@ struct deadlines {
 };
 
 /*
- * What is known of the descendants of one process, the root. Where the root is this process, it
- * has to be a subreaper (PR_SET_CHILD_SUBREAPER): who loses its parent becomes our child then.
- * Where the root is somebody else, whoever was seen once is remembered until it ends.
+ * The tree is all descendants of one process, the root, without the root. If the root is this
+ * process, it has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become its
+ * children. If the root is another process, each process that was seen in the tree once is
+ * remembered until it ends, as its parent may end before it.
+ *
+ * Written by proctree.c only, but for the cgroup.
  */
 struct proctree {
     pid_t root;
-    struct proctree_place *place; /* by process number */
-    pid_t *list; /* those that the last walk found, parents before their children */
-    size_t room; /* of both */
-    size_t n;
-    unsigned walk;         /* which one this is */
-    uint32_t root_started; /* where the root is somebody else */
-    bool has_spared;
-    bool has_lists;              /* the kernel has, of the children of a thread */
-    int children;                /* the list of our own children, kept open; -1: it isn't needed */
-    pid_t session;               /* that rlock was started in */
-    long hertz;                  /* of the clock that start times are counted on */
-    int64_t term_ms;             /* when TERM was sent; 0: not yet */
-    const struct cgroup *cgroup; /* that all of the tree is in; NULL: of none is it known */
-    pid_t refused;               /* one that we may not signal; 0: none */
+    struct proctree_place *place; /* what is known of a process: an array indexed by pid */
+    pid_t *list;           /* the pids that the last walk found, parents before their children */
+    size_t room;           /* for so many processes there is room in each of the two arrays */
+    size_t n;              /* entries in the list */
+    unsigned walk;         /* the number of the last walk */
+    uint32_t root_started; /* if the root is another process: when it started, in ticks */
+    bool has_spared;       /* there are processes to be left alone */
+    bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
+    int children;          /* such a file of our own, kept open; -1: not needed */
+    pid_t session;         /* the session that rlock was started in */
+    long hertz;            /* ticks a second, in which the kernel gives start times */
+    int64_t term_ms;       /* when TERM was sent for the first time; 0: not yet */
+    const struct cgroup *cgroup; /* the cgroup that all of the tree is in; NULL: it is in none */
+    pid_t refused;               /* the last process that we had no right to signal; 0: none */
 };
 
 /*
- * proctree_reserve: memory for as many processes as there can be, of which only what is used is
- * ever taken: from then on nothing is allocated. 0, or an errno.
+ * proctree_reserve: reserve address space for as many processes as there can be; the kernel gives
+ * memory only to pages that are used. Nothing is allocated after that. 0, or an errno.
  */
 int proctree_reserve(struct proctree *tree);
 
 /*
  * proctree_set_root: forget all that was found and spared; from now on the tree is that of `root`.
- * Where that is this process a descriptor is opened; the caller has closed an earlier one. Where it
- * is somebody else, the caller makes sure afterwards that its number is still its own.
+ * If `root` is this process, a descriptor is opened, and the caller has closed an earlier one. If
+ * it is another process, the caller checks afterwards that it had not ended: its pid could have
+ * become another's.
  */
 void proctree_set_root(struct proctree *tree, pid_t root);
 
@@ -60,52 +64,54 @@ void proctree_set_root(struct proctree *tree, pid_t root);
 void proctree_free(struct proctree *tree);
 
 /*
- * proctree_spare: leave alone a child of this process, and what is below it; it must not be reaped
- * as long as that is wanted. proctree_spare_children: all that this process has now, and each
- * process below them; a later call spares the new descendants of those that were spared before. The
- * results of earlier walks are dropped. False: no room.
+ * proctree_spare: don't signal this process and its descendants. If it is a child of this process,
+ * the caller doesn't reap it, so that its pid stays its own.
+ *
+ * proctree_spare_children: the same for each child that this process has now, and each descendant
+ * of those. A later call, with is_first false, spares the descendants that came since.
+ *
+ * Both drop the results of earlier walks. False: no room.
  */
 bool proctree_spare(struct proctree *tree, pid_t child);
 bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
- * proctree_term: TERM, once, to each process that was there when this was first asked for. What is
- * started afterwards, such as by a process that tidies up for its TERM, gets none. How many are
- * there.
+ * proctree_term: send TERM, once, to each process of the tree that was there at the first call.
+ * What starts later, such as the helpers of a process that tidies up after its TERM, gets none.
+ * Returns how many processes the tree has.
  */
 size_t proctree_term(struct proctree *tree);
 
-/* proctree_signal: any signal, once, to each process that is there. How many there were. */
+/* proctree_signal: send a signal to each process of the tree. Returns how many there were. */
 size_t proctree_signal(struct proctree *tree, int number);
 
-/* proctree_look: find who is there. How many. */
+/* proctree_look: walk the tree. Returns how many processes it has. */
 size_t proctree_look(struct proctree *tree);
 
 /*
- * proctree_kill: KILL to all, again and again until nothing is left or it is `deadline_ms`. Reaps
- * the children of this process, if that is the root, and tells of each. True: something is left. It
- * is `refused` where we may not signal it.
+ * proctree_kill: send KILL to all, again and again, until nothing is left or it is `deadline_ms`.
+ * If the root is this process, reaps its children, and calls `reaped` for each unless it is NULL.
+ * True: something is left; `refused` is then set if we have no right to signal it.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
                    void *context);
 
 /*
- * proctree_each_thread: show each thread of each descendant of the root. It comes before its
- * children are looked for; upwards, after all below its process were shown. False: not all could be
- * reached, as there is no /proc, or no room.
+ * proctree_each_thread: call `visit` for each thread of each process of the tree: a parent before
+ * its children are looked for, or with `upwards` children before their parent. False: some thread
+ * may have been missed, as there is no /proc, or no room.
  */
-typedef void proctree_see(pid_t thread, void *context);
-bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_see *see, void *context);
+typedef void proctree_visit(pid_t thread, void *context);
+bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit,
+                          void *context);
 
-/*
- * proctree_state: of a thread, as proc(5) has it: R, S, D, T, t, Z and so on; '\0': there is none.
- */
+/* proctree_state: of a thread, as in proc(5): R, S, D, T, t, Z and so on; '\0': there is none. */
 char proctree_state(pid_t thread);
 
 /*
- * proctree_flags: of a process, the PF_ ones of the kernel's include/linux/sched.h; 0: there is
- * none of this number.
+ * proctree_flags: the PF_* flags of a process, from the kernel's include/linux/sched.h; 0: there is
+ * no such process.
  */
 #define PROCTREE_EXITING 0x00000004       /* PF_EXITING */
 #define PROCTREE_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
@@ -114,7 +120,7 @@ unsigned proctree_flags(pid_t pid);
 /* proctree_name: the name of the program that a process runs, as in ps(1); "": not known. */
 void proctree_name(pid_t pid, char name[32]);
 
-/* proctree_tracer: the thread that traces this one, as a debugger does; 0: none. */
+/* proctree_tracer: the thread that traces this one by ptrace(2); 0: none does. */
 pid_t proctree_tracer(pid_t thread);
 
 #endif
