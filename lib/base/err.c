@@ -28,7 +28,13 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
     return status;
 }
 
-void err_printable(char *text)
+void err_set_reason(struct rlock_error *err, enum rlock_reason reason)
+{
+    if (err != NULL)
+        err->reason = reason;
+}
+
+void err_make_printable(char *text)
 {
     for (; *text != '\0'; text++)
         if (*text < ' ' || *text > '~')
@@ -81,7 +87,7 @@ void err_suffix(struct rlock_error *err, const char *and)
 }
 
 /* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
-void err_hide(char *text, const char *secret)
+void err_mask(char *text, const char *secret)
 {
     if (secret == NULL || *secret == '\0')
         return;

@@ -19,8 +19,11 @@
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* err_printable: foreign bytes in a text, made harmless in place. */
-void err_printable(char *text);
+/* err_set_reason: what a program may decide by, after err_set(). `err` may be NULL. */
+void err_set_reason(struct rlock_error *err, enum rlock_reason reason);
+
+/* err_make_printable: foreign bytes in a text, made harmless in place. */
+void err_make_printable(char *text);
 
 /*
  * err_escape: other people's bytes as printable ASCII, with \xNN for all other bytes and for
@@ -35,7 +38,7 @@ void err_escape_text(char *out, size_t room, const char *text);
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);
 
-/* err_hide: asterisks for each time that a secret stands in a text; NULL: there is none. */
-void err_hide(char *text, const char *secret);
+/* err_mask: asterisks for each time that a secret stands in a text; NULL: there is none. */
+void err_mask(char *text, const char *secret);
 
 #endif

@@ -236,7 +236,7 @@ static void tell_key_rule(struct probe *probe, const char *found)
                  (int)(colon - key < 60 ? colon - key + 1 : 60), key);
     else
         snprintf(change, sizeof change, "allow the user ~%.60s ~{%.60s}:rlock:*", key, key);
-    err_printable(change);
+    err_make_printable(change);
     if (probe->key == NULL)
         probe_tell(probe, "rights", RLOCK_GRADE_UNKNOWN, "name a lock of this user by -k KEY",
                    "not to the keys of %s", found);

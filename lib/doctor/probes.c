@@ -26,7 +26,7 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
     va_start(args, format);
     vsnprintf(found, sizeof found, format, args);
     va_end(args);
-    err_printable(found);
+    err_make_printable(found);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }
@@ -35,7 +35,7 @@ bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
            (st == RLOCK_E_REFUSED && conn_is_ready(&probe->one.member->primary->conn) &&
-            strstr(probe->err.text, "NOAUTH") == NULL);
+            probe->err.reason != RLOCK_REASON_LOGIN);
 }
 
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,

@@ -237,7 +237,7 @@ static enum rlock_status rest(struct member *member, enum rlock_status st)
 }
 
 /* Go where a Cluster sends us. Who would wait there asks first what has become of the lock. */
-static enum rlock_status follow(struct member *member, enum cluster_way way, struct url *to,
+static enum rlock_status follow(struct member *member, enum rlock_reason reason, struct url *to,
                                 enum rlock_status st)
 {
     bool is_wait = member->limits.block_ms > 0;
@@ -247,7 +247,7 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
         member->has_looked = true;
         return ask_at(member, member->at, CONN_CLUSTER_NODES);
     }
-    if (way == CLUSTER_MOVED)
+    if (reason == RLOCK_REASON_MOVED)
         move_home(member, to);
     else if (!url_is_same(&member->redirect->url, to))
         settle_at(member, member->redirect, to);
@@ -256,10 +256,10 @@ static enum rlock_status follow(struct member *member, enum cluster_way way, str
         member->n_hops = 0;
         return rest(member, st);
     }
-    if (way == CLUSTER_MOVED && is_wait)
+    if (reason == RLOCK_REASON_MOVED && is_wait)
         return st;
-    return ask_at(member, way == CLUSTER_MOVED ? member->primary : member->redirect,
-                  way == CLUSTER_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
+    return ask_at(member, reason == RLOCK_REASON_MOVED ? member->primary : member->redirect,
+                  reason == RLOCK_REASON_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
 /* This server doesn't know the script by its SHA1, or its user may not name it so. */
@@ -302,37 +302,37 @@ static bool is_to_relog(struct member *member, enum rlock_status st)
     return expects_preamble_reply;
 }
 
-/* An error reply. RLOCK_PENDING: it is no answer, and another is on its way. */
+static bool is_redirect(enum rlock_reason reason)
+{
+    return reason == RLOCK_REASON_MOVED || reason == RLOCK_REASON_ASK;
+}
+
+/* An error reply. RLOCK_PENDING: the request is sent again, here or elsewhere. */
 static enum rlock_status refused(struct member *member)
 {
     struct conn *conn = &member->at->conn;
     const char *reply = resp_error(member->reply);
+    enum rlock_status st = error_reply_read(reply, conn_password(conn), &member->err);
+    enum rlock_reason reason = member->err.reason;
     struct url to = {.host = NULL};
-    enum cluster_way way;
-    enum rlock_status st;
-    char preamble_reply[1024]; /* so much more than is shown that no password is shown in part */
+    enum rlock_status redirected;
 
-    snprintf(preamble_reply, sizeof preamble_reply, "%s", reply);
-    err_hide(preamble_reply, conn_password(conn));
-    if (strstr(reply, "non local key") == NULL)
-        member->sent_ms = 0; /* it was answered: nothing of it was executed */
-    if (member->script != NULL &&
-        (strncmp(reply, "NOSCRIPT", strlen("NOSCRIPT")) == 0 || strcasestr(reply, "evalsha")))
+    if (reason != RLOCK_REASON_PARTLY_EXECUTED)
+        member->sent_ms = 0; /* nothing of the request was executed */
+    if (reason == RLOCK_REASON_NOSCRIPT && member->script != NULL)
         return spell_out(member);
-    st = cluster_redirect(&member->cluster, reply, &member->at->url, &way, &to, &member->err);
-    if (st != RLOCK_OK)
-        return st;
-    st = error_reply_meaning(reply, preamble_reply, &member->err);
-    if (member->err.reason == RLOCK_REASON_LOGIN && conn->url->user != NULL &&
-        conn_password(conn) == NULL)
+    if (is_redirect(reason)) {
+        redirected = cluster_redirect(&member->cluster, reply, &member->at->url, &to, &member->err);
+        if (redirected != RLOCK_OK)
+            return redirected;
+    }
+    if (reason == RLOCK_REASON_LOGIN && conn->url->user != NULL && conn_password(conn) == NULL)
         err_suffix(&member->err, "no password was given for this user");
-    if (conn->phase != CONN_READY || member->err.reason == RLOCK_REASON_LOGIN)
+    if (!conn_is_ready(conn) || reason == RLOCK_REASON_LOGIN)
         conn_abandon(conn, NULL);
-    if (is_to_relog(member, st))
+    if (is_to_relog(member, st) || reason == RLOCK_REASON_TRY_AGAIN)
         return rest(member, st);
-    if (way == CLUSTER_LATER)
-        return rest(member, st);
-    return way == CLUSTER_HERE ? st : follow(member, way, &to, st);
+    return is_redirect(reason) ? follow(member, reason, &to, st) : st;
 }
 
 static bool is_demoted(const struct member *member, enum rlock_status st)

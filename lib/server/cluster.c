@@ -101,25 +101,11 @@ static enum rlock_status read_place(struct cluster *cluster, const char *text, c
 }
 
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
-                                   enum cluster_way *way, struct url *to, struct rlock_error *err)
+                                   struct url *to, struct rlock_error *err)
 {
-    static const struct {
-        const char *word;
-        enum cluster_way way;
-    } words[] = {{"MOVED ", CLUSTER_MOVED},
-                 {"ASK ", CLUSTER_ASK},
-                 {"TRYAGAIN", CLUSTER_LATER},
-                 {"CLUSTERDOWN", CLUSTER_LATER}};
-    enum rlock_status st = RLOCK_OK;
-    size_t i;
+    enum rlock_status st = read_place(cluster, strchr(reply, ' ') + 1, by, to, err);
 
-    *way = CLUSTER_HERE;
-    for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strncmp(reply, words[i].word, strlen(words[i].word)) == 0)
-            *way = words[i].way;
-    if (*way == CLUSTER_MOVED || *way == CLUSTER_ASK)
-        st = read_place(cluster, strchr(reply, ' ') + 1, by, to, err);
-    if (st == RLOCK_OK && (*way == CLUSTER_MOVED || *way == CLUSTER_ASK))
+    if (st == RLOCK_OK)
         remember(cluster, to);
     return st;
 }

@@ -24,27 +24,20 @@ struct cluster {
     enum cluster_endpoint called; /* as their redirections have shown it */
 };
 
-/* What an error reply says about the way. */
-enum cluster_way {
-    CLUSTER_HERE,  /* nothing */
-    CLUSTER_MOVED, /* there, from now on */
-    CLUSTER_ASK,   /* there, this time */
-    CLUSTER_LATER  /* nowhere just now */
-};
-
 void cluster_open(struct cluster *cluster, const struct url *first);
 void cluster_close(struct cluster *cluster);
 
 /*
- * cluster_redirect: what an error reply of `by` says about the way.
+ * cluster_redirect: read the target of a MOVED or ASK, and remember it as a node.
  *
- *   to  out, for CLUSTER_MOVED and CLUSTER_ASK: where to; give back with
- *       url_fini()
+ *   reply  the error reply (RLOCK_REASON_MOVED or RLOCK_REASON_ASK): "MOVED SLOT HOST:PORT"
+ *   by     the node that sent it; its host is meant where the reply names none
+ *   to     out, on RLOCK_OK only: the target; the caller frees it with url_fini()
  *
- * Returns  RLOCK_OK, RLOCK_E_PROTOCOL (a way to nowhere) or RLOCK_E_MEMORY.
+ * Returns  RLOCK_OK, RLOCK_E_PROTOCOL (no target can be read) or RLOCK_E_MEMORY.
  */
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
-                                   enum cluster_way *way, struct url *to, struct rlock_error *err);
+                                   struct url *to, struct rlock_error *err);
 
 /* cluster_see: remember what CLUSTER NODES has shown to a client of `by`, and no other nodes. */
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by);

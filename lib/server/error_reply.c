@@ -1,83 +1,107 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error_reply: what an error reply of a server means.
+ * error_reply: what a server's error reply means, as a status and a reason.
  *
- * Before Redis 7 an error inside a script arrives wrapped ("ERR Error running
- * script (call to f_...): @user_script:9: -OOM command not ..."), so the words
- * are looked for anywhere in the reply. Source: the errors of redis/src and
- * valkey/src, provoked one by one in tests/fault/replies.bats.
+ * Before Redis 7 an error that a script meets arrives wrapped ("ERR Error running script (call to
+ * f_...): @user_script:9: -OOM command not ..."), so most words are looked for anywhere in the
+ * reply. Source: the errors of redis/src and valkey/src, provoked one by one in
+ * tests/fault/replies.bats.
  */
 #include "server/error_reply.h"
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+/* The first row whose words stand in the reply counts; after '^' they must begin it. */
 static const struct {
     const char *words;
-    enum rlock_status meaning;
+    enum rlock_status status;
     enum rlock_reason reason;
 } meanings[] = {
+    /* the server didn't execute the request, and says where or when it would be */
+    {"^MOVED ", RLOCK_E_SERVER, RLOCK_REASON_MOVED},
+    {"^ASK ", RLOCK_E_SERVER, RLOCK_REASON_ASK},
+    {"^TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_TRY_AGAIN},
+    {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_TRY_AGAIN},
+    {"^NOSCRIPT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NOSCRIPT},
+    /* it refuses us */
     {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
     {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
+    {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN}, /* NOAUTH, to a long request */
     {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
     {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
     {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
     {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
     {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
     {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"ACL failure in script", RLOCK_E_REFUSED,
-     RLOCK_REASON_NONE}, /* Redis 8; the next two are older ones' */
-    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
-    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
+    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE},                 /* Redis 8 */
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE},                /* Redis 7 */
+    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE}, /* Redis 7 */
+    /* it can't serve us now */
     {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
     {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
+    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"non local key", RLOCK_E_SERVER,
-     RLOCK_REASON_NONE},                          /* of a script, while the slot is on its way */
-    {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE}, /* too often in a row; else it was followed */
+    /* a script met a key whose slot is being moved to another node; it may have written others */
+    {"non local key", RLOCK_E_SERVER, RLOCK_REASON_PARTLY_EXECUTED},
+    /* the same words inside a script's error: nobody can be asked instead */
+    {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE},
     {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    /* it can't do what was asked, now or later */
     {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS},
+    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE}, /* whatever else it says */
 };
 
-#define FOREIGN "FOREIGN " /* see lib/lua/shared/keys.lua */
+#define FOREIGN "FOREIGN " /* our scripts say so of a key of another program: shared/keys.lua */
+#define SHOWN_BYTES 160
+#define MASKED_BYTES 1024 /* more than is shown, so that no password is shown in part */
 
-enum rlock_status error_reply_meaning(const char *reply, const char *shown, struct rlock_error *err)
+static bool matches(const char *reply, const char *words)
 {
-    size_t n = sizeof meanings / sizeof meanings[0];
-    char said[160];
-    size_t i;
+    if (words[0] == '^')
+        return strncmp(reply, words + 1, strlen(words + 1)) == 0;
+    return strstr(reply, words) != NULL;
+}
 
-    if (strncmp(reply, FOREIGN, strlen(FOREIGN)) == 0) { /* one of our scripts says it */
-        snprintf(said, sizeof said, "%s", shown + strlen(FOREIGN));
-        err_printable(said);
+enum rlock_status error_reply_read(const char *reply, const char *password, struct rlock_error *err)
+{
+    char masked[MASKED_BYTES];
+    enum rlock_reason reason;
+    enum rlock_status st;
+    size_t i = 0;
+
+    snprintf(masked, sizeof masked, "%s", reply);
+    err_mask(masked, password);
+    masked[SHOWN_BYTES - 1] = '\0';
+    err_make_printable(masked);
+    if (matches(reply, "^" FOREIGN))
         return err_set(err, RLOCK_E_REFUSED, 0,
                        "%s: another program uses this key; look at it, and DEL it if it isn't "
                        "needed",
-                       said);
-    }
-    /* what it says to a long request before AUTH, instead of NOAUTH */
-    if (strstr(reply, "unauthenticated ") != NULL)
-        reply = shown = "NOAUTH Authentication required.";
-    for (i = 0; i < n; i++)
-        if (strstr(reply, meanings[i].words) != NULL)
-            break;
-    snprintf(said, sizeof said, "%s", shown);
-    err_printable(said);
-    err_set(err, i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED, 0, "the server says: %s", said);
-    if (i < n && err != NULL)
-        err->reason = meanings[i].reason;
-    if (strstr(reply, "CROSSSLOT") != NULL)
+                       masked + strlen(FOREIGN));
+    while (!matches(reply, meanings[i].words))
+        i++;
+    st = meanings[i].status;
+    reason = meanings[i].reason;
+    /* EVALSHA is forbidden to our user, or renamed, or not known to a proxy: EVAL may be allowed */
+    if (strcasestr(reply, "evalsha") != NULL)
+        reason = RLOCK_REASON_NOSCRIPT;
+    if (matches(reply, "unauthenticated "))
+        snprintf(masked, sizeof masked, "NOAUTH Authentication required.");
+    err_set(err, st, 0, "the server says: %s", masked);
+    err_set_reason(err, reason);
+    if (matches(reply, "CROSSSLOT"))
         err_suffix(err, "what several keys share goes between braces, as in {job}:a and {job}:b");
-    return i < n ? meanings[i].meaning : RLOCK_E_UNSUPPORTED;
+    return st;
 }

@@ -17,7 +17,7 @@ bool info_word(const char *info, const char *name, char *out, size_t room)
     while (info != NULL) {
         if (strncmp(info, name, n) == 0 && info[n] == ':') {
             snprintf(out, room, "%.*s", (int)strcspn(info + n + 1, "\r\n"), info + n + 1);
-            err_printable(out);
+            err_make_printable(out);
             return true;
         }
         info = strchr(info, '\n');

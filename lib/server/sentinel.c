@@ -138,18 +138,15 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
 static enum rlock_status read_error(const char *reply, const char *password,
                                     struct rlock_error *err)
 {
-    enum rlock_status st;
-    char said[1024]; /* so much more than is shown that no password is shown in part */
+    enum rlock_status st = error_reply_read(reply, password, err);
 
-    snprintf(said, sizeof said, "%s", reply);
-    err_hide(said, password);
-    st = error_reply_meaning(reply, said, err);
     if (err->reason == RLOCK_REASON_LOGIN)
-        err->reason = RLOCK_REASON_SENTINEL_LOGIN;
+        err_set_reason(err, RLOCK_REASON_SENTINEL_LOGIN);
     if (st == RLOCK_E_REFUSED)
         return st;
-    err_printable(said);
-    return err_set(err, RLOCK_E_UNREACHABLE, 0, "the Sentinel says: %.100s", said);
+    err->status = RLOCK_E_UNREACHABLE;
+    err_prefix(err, "Sentinel");
+    return RLOCK_E_UNREACHABLE;
 }
 
 /* {host, port}, or nil from one that doesn't know the service. */
@@ -180,7 +177,7 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     if (st == RLOCK_OK)
         st = read_answer(sentinel, &watcher->conn, reply, &named, &watcher->err);
     else if (st > RLOCK_PENDING && watcher->err.reason == RLOCK_REASON_LOGIN)
-        watcher->err.reason = RLOCK_REASON_SENTINEL_LOGIN;
+        err_set_reason(&watcher->err, RLOCK_REASON_SENTINEL_LOGIN);
     watcher->state = st;
     if (st != RLOCK_OK)
         return st;

@@ -334,8 +334,7 @@ static enum rlock_status hear_role(const struct resp_value *reply, struct rlock_
     if (strcmp(role, "master") == 0)
         return RLOCK_OK;
     err_set(err, RLOCK_E_SERVER, 0, "it is no primary, though Sentinel says so");
-    if (err != NULL)
-        err->reason = RLOCK_REASON_NOT_PRIMARY;
+    err_set_reason(err, RLOCK_REASON_NOT_PRIMARY);
     return RLOCK_E_SERVER;
 }
 

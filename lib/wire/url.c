@@ -109,7 +109,7 @@ static void show(struct url *url)
 {
     snprintf(url->shown, sizeof url->shown, strchr(url->host, ':') ? "[%s]:%s" : "%s:%s", url->host,
              url->port);
-    err_printable(url->shown);
+    err_make_printable(url->shown);
 }
 
 /* host[:port], or [v6][:port] */
@@ -253,7 +253,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
                         "rediss+sentinel://, unix://, local:");
     parsed.is_tls = schemes[i].is_tls;
     st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
-    err_printable(parsed.shown);
+    err_make_printable(parsed.shown);
     if (st == RLOCK_OK)
         *url = parsed;
     else
