@@ -3,7 +3,7 @@
 #ifndef CONN_H
 #define CONN_H
 
-#include "wire/dial.h"
+#include "wire/socket.h"
 #include "wire/password_source.h"
 #include "wire/resp.h"
 #include "wire/tls.h"

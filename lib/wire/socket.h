@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* dial: connect to a server, by TCP or a Unix socket, never blocking. */
-#ifndef DIAL_H
-#define DIAL_H
+/* socket: connect to a server, by TCP or a Unix socket, never blocking. */
+#ifndef SOCKET_H
+#define SOCKET_H
 
 #include "wire/resolve.h"
 #include "wire/stream.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_dial: the way to a server, by number, by name and by path, and ways that lead nowhere. */
+/* test_socket: the way to a server, by number, by name and by path, and ways that lead nowhere. */
 #include "base/clock.h"
 #include "peer.h"
 #include "tap.h"
-#include "wire/dial.h"
+#include "wire/socket.h"
 
 #include <fcntl.h>
 #include <netdb.h>

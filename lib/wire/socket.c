@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dial: connect to a server, by TCP or a Unix socket, never blocking.
+ * socket: connect to a server, by TCP or a Unix socket, never blocking.
  *
  * A name may stand for several addresses of which some are dead. So the next
  * address is tried beside those that have not answered after a quarter of a
@@ -9,7 +9,7 @@
  * 2". A node of a Cluster may have a second name: its turn comes in the same
  * way, and also while a resolver hangs.
  */
-#include "wire/dial.h"
+#include "wire/socket.h"
 
 #include "base/clock.h"
 #include "base/err.h"
