@@ -356,7 +356,7 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
 static void leave_demoted(struct member *member)
 {
     conn_abandon(&member->at->conn, NULL);
-    member->at->conn.dial.is_shunned = true;
+    connector_avoid(&member->at->conn.connector);
     member->n_moves++; /* the next connection may be to a server with another clock */
 }
 

@@ -20,9 +20,9 @@
 
 void conn_init(struct conn *conn, const struct url *url, const char *password)
 {
-    *conn = (struct conn){.url = url, .stream = STREAM_EMPTY};
+    *conn = (struct conn){.url = url, .fd = -1};
     conn->password = url->password != NULL ? url->password : password;
-    dial_init(&conn->dial, url);
+    connector_init(&conn->connector, url);
 }
 
 static void forget(char **bytes, size_t *n)
@@ -63,10 +63,10 @@ static void conn_reset(struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD)
         password_source_abandon(conn->password_source);
-    dial_stop(&conn->dial);
+    connector_abandon(&conn->connector);
     tls_connection_free(conn->line);
     conn->line = NULL;
-    stream_reset(&conn->stream);
+    socket_reset(&conn->fd);
     resp_reader_free(conn->resp);
     conn->resp = NULL;
     forget_greeting(conn);
@@ -79,7 +79,7 @@ void conn_fini(struct conn *conn)
     conn_reset(conn);
     free(conn->preamble_reply);
     conn->preamble_reply = NULL;
-    dial_fini(&conn->dial);
+    connector_fini(&conn->connector);
 }
 
 static enum rlock_status put(struct conn *conn, const char *bytes, size_t n, size_t *done,
@@ -87,7 +87,7 @@ static enum rlock_status put(struct conn *conn, const char *bytes, size_t n, siz
 {
     if (conn->line != NULL)
         return tls_write(conn->line, bytes, n, done, err);
-    return stream_write(&conn->stream, bytes, n, done, err);
+    return socket_send(conn->fd, bytes, n, done, err);
 }
 
 static enum rlock_status get(struct conn *conn, char *bytes, size_t n, size_t *done,
@@ -95,7 +95,7 @@ static enum rlock_status get(struct conn *conn, char *bytes, size_t n, size_t *d
 {
     if (conn->line != NULL)
         return tls_read(conn->line, bytes, n, done, err);
-    return stream_read(&conn->stream, bytes, n, done, err);
+    return socket_receive(conn->fd, bytes, n, done, err);
 }
 
 /* A standing connection on which anything came in unasked, or its end, is of no more use. */
@@ -146,7 +146,7 @@ static enum rlock_status start_call(struct conn *conn, int64_t deadline_ms, stru
     else if (conn->reply_bytes > 0)
         resp_reader_set_max_bytes(conn->resp, conn->reply_bytes);
     if (st == RLOCK_PENDING)
-        st = dial_start(&conn->dial, deadline_ms, err);
+        st = connector_start(&conn->connector, deadline_ms, err);
     if (st == RLOCK_PENDING)
         conn->phase = CONN_CONNECTING;
     return st;
@@ -221,7 +221,7 @@ int conn_fd(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD)
         return conn->password_source->fd;
-    return conn->phase == CONN_CONNECTING ? dial_fd(&conn->dial) : conn->stream.fd;
+    return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
 /* TLS knows what it has yet to send, but not what we have yet to hand to it. */
@@ -231,7 +231,7 @@ short conn_events(const struct conn *conn)
     short events = conn->line != NULL ? tls_events(conn->line) : POLLIN;
 
     if (conn->phase == CONN_CONNECTING)
-        return dial_events(&conn->dial);
+        return connector_events(&conn->connector);
     if (conn->phase == CONN_AWAITING_PASSWORD)
         return POLLIN;
     if (conn->phase == CONN_TLS_HANDSHAKE)
@@ -243,7 +243,7 @@ int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD && conn->password_source->fd < 0)
         return rlock_clock_ms(); /* another connection has heard the password for both */
-    return conn->phase == CONN_CONNECTING ? dial_wake_ms(&conn->dial) : RLOCK_NEVER;
+    return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 
 /* A server that waits for something else than TLS says nothing either. */
@@ -251,7 +251,8 @@ const char *conn_timeout_text(const struct conn *conn)
 {
     switch (conn->phase) {
     case CONN_CONNECTING:
-        return dial_is_resolving(&conn->dial) ? "resolve: timed out" : "connect: timed out";
+        return connector_is_resolving(&conn->connector) ? "resolve: timed out"
+                                                        : "connect: timed out";
     case CONN_TLS_HANDSHAKE:
         return "TLS: timed out; does the server speak TLS on this port?";
     case CONN_AWAITING_PASSWORD:
@@ -453,17 +454,17 @@ static enum rlock_status step_login(struct conn *conn, struct rlock_error *err)
     return st == RLOCK_OK ? start_greeting(conn, err) : st;
 }
 
-static enum rlock_status step_dial(struct conn *conn, struct rlock_error *err)
+static enum rlock_status step_connecting(struct conn *conn, struct rlock_error *err)
 {
     const char *names[TLS_NAMES] = {conn->url->host, conn->url->alias, conn->url->given};
-    enum rlock_status st = dial_step(&conn->dial, &conn->stream, err);
+    enum rlock_status st = connector_step(&conn->connector, &conn->fd, err);
 
     if (st != RLOCK_OK)
         return st;
     if (!conn->url->is_tls)
         return start_login(conn, err);
     conn->phase = CONN_TLS_HANDSHAKE;
-    st = tls_connection_new(conn->tls, &conn->line, names, conn->stream, err);
+    st = tls_connection_new(conn->tls, &conn->line, names, conn->fd, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
@@ -480,7 +481,7 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
     enum rlock_status st = RLOCK_PENDING;
 
     if (conn->phase == CONN_CONNECTING)
-        st = step_dial(conn, err);
+        st = step_connecting(conn, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_TLS_HANDSHAKE)
         st = step_handshake(conn, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_AWAITING_PASSWORD)

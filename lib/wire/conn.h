@@ -3,9 +3,9 @@
 #ifndef CONN_H
 #define CONN_H
 
-#include "wire/socket.h"
 #include "wire/password_source.h"
 #include "wire/resp.h"
+#include "wire/socket.h"
 #include "wire/tls.h"
 
 enum conn_phase {
@@ -32,8 +32,8 @@ struct conn {
         *password_source; /* borrowed; for who has no `password`; NULL: nothing is looked up */
     char *secret;         /* that was looked up, until the server has accepted it; else NULL */
     enum conn_phase phase;
-    struct dial dial;
-    struct stream stream;
+    struct connector connector;
+    int fd;                      /* of the connection; -1: none */
     struct tls_context *tls;     /* borrowed; for rediss:// */
     struct tls_connection *line; /* over the stream; NULL: nothing is */
     struct resp_reader *resp;

@@ -22,12 +22,12 @@ void tls_context_free(struct tls_context *tls)
 }
 
 enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
-                                     const char *const names[TLS_NAMES], struct stream stream,
+                                     const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err)
 {
     (void)line;
     (void)names;
-    (void)stream;
+    (void)fd;
     return tls_context_new(&tls, NULL, err);
 }
 

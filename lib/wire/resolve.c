@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resolve: a host name to addresses, where it can be abandoned. */
+/* resolve: a host name to addresses, in a thread that the caller can leave behind. */
 #include "wire/resolve.h"
 
 #include "base/err.h"
@@ -16,19 +16,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Shared by the asker and the thread; the last of the two frees it. */
+/* Shared by the caller and the thread; whichever of the two lets go last frees it. */
 struct lookup {
     atomic_int users;
-    int ready[2];            /* the thread closes its end when the answer stands */
-    atomic_bool is_answered; /* orders what the thread wrote before what the asker reads */
+    int ready[2];            /* a pipe: the thread closes its writing end when it is done */
+    atomic_bool is_answered; /* a barrier: what the thread wrote before is seen by the caller */
     char host[256];
     char port[6];
-    int failed; /* EAI_ */
-    int sys;
+    int failed; /* 0, or getaddrinfo's EAI_ code */
+    int sys;    /* errno, where that is EAI_SYSTEM */
     struct addresses found;
 };
 
-static void let_go(struct lookup *lookup)
+static void drop_user(struct lookup *lookup)
 {
     if (atomic_fetch_sub(&lookup->users, 1) > 1)
         return;
@@ -38,14 +38,14 @@ static void let_go(struct lookup *lookup)
 
 static void keep_address(struct addresses *out, const struct sockaddr *at, socklen_t bytes)
 {
-    if (out->n == ADDRESSES_MAX || bytes > sizeof out->item[0].at)
+    if (out->n == ADDRESSES_MAX || bytes > sizeof out->address[0].storage)
         return;
-    memcpy(&out->item[out->n].at, at, bytes);
-    out->item[out->n].bytes = bytes;
+    memcpy(&out->address[out->n].storage, at, bytes);
+    out->address[out->n].bytes = bytes;
     out->n++;
 }
 
-/* The next of the list that is, or isn't, of this family. */
+/* From `list` on, the first entry that is (or, with false, isn't) of the family; NULL: none. */
 static const struct addrinfo *next_of(const struct addrinfo *list, int family, bool is_of)
 {
     while (list != NULL && (list->ai_family == family) != is_of)
@@ -53,8 +53,7 @@ static const struct addrinfo *next_of(const struct addrinfo *list, int family, b
     return list;
 }
 
-/* Where one family leads nowhere, as IPv6 may, the other's turn comes at once. */
-void resolve_keep(const struct addrinfo *list, struct addresses *out)
+void resolve_interleave(const struct addrinfo *list, struct addresses *out)
 {
     int family = list == NULL ? AF_UNSPEC : list->ai_family;
     const struct addrinfo *one = list;
@@ -80,16 +79,16 @@ static void *look_up(void *arg)
 
     lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &list);
     lookup->sys = errno;
-    resolve_keep(list, &lookup->found);
+    resolve_interleave(list, &lookup->found);
     if (list != NULL)
         freeaddrinfo(list);
     atomic_store(&lookup->is_answered, true);
     close(lookup->ready[1]);
-    let_go(lookup);
+    drop_user(lookup);
     return NULL;
 }
 
-enum rlock_status resolve_number(const char *host, const char *port, struct addresses *out)
+enum rlock_status resolve_numeric(const char *host, const char *port, struct addresses *out)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
@@ -160,12 +159,12 @@ enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
         st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: no address");
     else
         *out = lookup->found;
-    let_go(lookup);
+    drop_user(lookup);
     return st;
 }
 
-void resolve_forget(struct lookup *lookup)
+void resolve_abandon(struct lookup *lookup)
 {
     if (lookup != NULL)
-        let_go(lookup);
+        drop_user(lookup);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * socket: connect to a server, by TCP or a Unix socket, never blocking.
+ * socket: connect to a server by TCP or a Unix socket, send and receive; nothing blocks.
  *
- * A name may stand for several addresses of which some are dead. So the next
- * address is tried beside those that have not answered after a quarter of a
- * second, or at once when one is refused; the first that connects is taken, and
- * is the first to be tried next time. Source: RFC 8305, "Happy Eyeballs Version
- * 2". A node of a Cluster may have a second name: its turn comes in the same
- * way, and also while a resolver hangs.
+ * Connecting is "happy eyeballs": a name may stand for several addresses, of which some are dead.
+ * So the next address is tried beside the pending ones when these have not answered within 250 ms,
+ * or at once when one is refused. The first that connects is taken, and is the first to be tried
+ * next time. A node of a Cluster may have a second name (the alias): its turn comes in the same
+ * way, after the host's addresses. Source: RFC 8305, "Happy Eyeballs Version 2".
  */
 #include "wire/socket.h"
 
@@ -23,41 +22,94 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ATTEMPT_MS 250 /* "Connection Attempt Delay" */
+#define NEXT_ATTEMPT_MS 250 /* the RFC's "Connection Attempt Delay" */
 
-void dial_init(struct dial *dial, const struct url *url)
+/* ---- bytes ---- */
+
+static bool is_not_now(int sys)
 {
-    *dial = (struct dial){.url = url, .any_fd = -1};
+    return sys == EAGAIN || sys == EWOULDBLOCK || sys == EINTR;
 }
 
-void dial_stop(struct dial *dial)
+enum rlock_status socket_send(int fd, const char *bytes, size_t n, size_t *done,
+                              struct rlock_error *err)
 {
-    resolve_forget(dial->lookup);
-    dial->lookup = NULL;
-    while (dial->n_trying > 0)
-        stream_reset(&dial->trying[--dial->n_trying].stream);
-    if (dial->any_fd >= 0)
-        close(dial->any_fd);
-    dial->any_fd = -1;
+    ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+
+    if (sent >= 0) {
+        *done = (size_t)sent;
+        return RLOCK_OK;
+    }
+    if (is_not_now(errno))
+        return RLOCK_PENDING;
+    return err_set(err, RLOCK_E_UNREACHABLE, errno, "send");
 }
 
-void dial_fini(struct dial *dial)
+enum rlock_status socket_receive(int fd, char *bytes, size_t n, size_t *done,
+                                 struct rlock_error *err)
 {
-    dial_stop(dial);
-    dial->known.n = 0;
+    ssize_t received = recv(fd, bytes, n, 0);
+
+    if (received > 0) {
+        *done = (size_t)received;
+        return RLOCK_OK;
+    }
+    if (received == 0)
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "the server closed the connection");
+    if (is_not_now(errno))
+        return RLOCK_PENDING;
+    return err_set(err, RLOCK_E_UNREACHABLE, errno, "receive");
 }
 
-static void know_unix_path(struct dial *dial)
+void socket_reset(int *fd)
 {
-    struct sockaddr_un *at = (struct sockaddr_un *)&dial->known.item[0].at;
+    struct linger no_linger = {.l_onoff = 1, .l_linger = 0};
+
+    if (*fd < 0)
+        return;
+    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger);
+    close(*fd);
+    *fd = -1;
+}
+
+/* ---- connecting ---- */
+
+void connector_init(struct connector *connector, const struct url *url)
+{
+    *connector = (struct connector){.url = url, .epoll_fd = -1};
+}
+
+void connector_abandon(struct connector *connector)
+{
+    resolve_abandon(connector->lookup);
+    connector->lookup = NULL;
+    while (connector->n_attempts > 0)
+        socket_reset(&connector->attempt[--connector->n_attempts].fd);
+    if (connector->epoll_fd >= 0)
+        close(connector->epoll_fd);
+    connector->epoll_fd = -1;
+}
+
+void connector_fini(struct connector *connector)
+{
+    connector_abandon(connector);
+    connector->addresses.n = 0;
+}
+
+static void set_unix_address(struct connector *connector)
+{
+    struct sockaddr_un *at = (struct sockaddr_un *)&connector->addresses.address[0].storage;
 
     at->sun_family = AF_UNIX;
-    snprintf(at->sun_path, sizeof at->sun_path, "%s", dial->url->path);
-    dial->known.item[0].bytes = sizeof *at;
-    dial->known.n = 1;
+    snprintf(at->sun_path, sizeof at->sun_path, "%s", connector->url->path);
+    connector->addresses.address[0].bytes = sizeof *at;
+    connector->addresses.n = 1;
 }
 
-/* The kernel's own second line of defence, should nobody look at the connection. */
+/*
+ * TCP_USER_TIMEOUT and keep-alive make the kernel break a dead connection, also while rlock is
+ * stopped and can't watch its own deadlines.
+ */
 static void set_options(int fd, sa_family_t family, int64_t left_ms)
 {
     int on = 1;
@@ -72,45 +124,46 @@ static void set_options(int fd, sa_family_t family, int64_t left_ms)
 
 /* ---- what is waited for ---- */
 
-static void enlist(const struct dial *dial, int fd, uint32_t events)
+/* Several descriptors are waited for as one: an epoll descriptor over all of them. */
+static void epoll_add(const struct connector *connector, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events};
 
-    if (dial->any_fd >= 0)
-        (void)!epoll_ctl(dial->any_fd, EPOLL_CTL_ADD, fd, &event);
+    if (connector->epoll_fd >= 0)
+        (void)!epoll_ctl(connector->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 /*
- * Before one more is waited for: several descriptors become one. Without a
- * descriptor for that the first is waited for, and the others are looked at
- * when a time has come.
+ * Call it before `fd` joins lookup and attempts: with the second of them the epoll descriptor is
+ * made. If the kernel has none left, connector_fd() is that of the first attempt, and the others
+ * are looked at only when connector_wake_ms() comes.
  */
-static void wait_also(struct dial *dial, int fd, uint32_t events)
+static void watch(struct connector *connector, int fd, uint32_t events)
 {
     size_t i;
 
-    if (dial->any_fd < 0 && dial->n_trying + (dial->lookup != NULL) > 0) {
-        dial->any_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (dial->lookup != NULL)
-            enlist(dial, resolve_fd(dial->lookup), EPOLLIN);
-        for (i = 0; i < dial->n_trying; i++)
-            enlist(dial, dial->trying[i].stream.fd, EPOLLOUT);
+    if (connector->epoll_fd < 0 && connector->n_attempts + (connector->lookup != NULL) > 0) {
+        connector->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (connector->lookup != NULL)
+            epoll_add(connector, resolve_fd(connector->lookup), EPOLLIN);
+        for (i = 0; i < connector->n_attempts; i++)
+            epoll_add(connector, connector->attempt[i].fd, EPOLLOUT);
     }
-    enlist(dial, fd, events);
+    epoll_add(connector, fd, events);
 }
 
-int dial_fd(const struct dial *dial)
+int connector_fd(const struct connector *connector)
 {
-    if (dial->any_fd >= 0)
-        return dial->any_fd;
-    if (dial->n_trying > 0)
-        return dial->trying[0].stream.fd;
-    return dial->lookup != NULL ? resolve_fd(dial->lookup) : -1;
+    if (connector->epoll_fd >= 0)
+        return connector->epoll_fd;
+    if (connector->n_attempts > 0)
+        return connector->attempt[0].fd;
+    return connector->lookup != NULL ? resolve_fd(connector->lookup) : -1;
 }
 
-short dial_events(const struct dial *dial)
+short connector_events(const struct connector *connector)
 {
-    return dial->any_fd >= 0 || dial->n_trying == 0 ? POLLIN : POLLOUT;
+    return connector->epoll_fd >= 0 || connector->n_attempts == 0 ? POLLIN : POLLOUT;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -118,208 +171,219 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-int64_t dial_wake_ms(const struct dial *dial)
+int64_t connector_wake_ms(const struct connector *connector)
 {
-    return earlier(earlier(dial->turn_ms, dial->spare_ms), dial->deadline_ms);
+    return earlier(earlier(connector->next_attempt_ms, connector->resolver_deadline_ms),
+                   connector->deadline_ms);
 }
 
-bool dial_is_resolving(const struct dial *dial)
+bool connector_is_resolving(const struct connector *connector)
 {
-    return dial->lookup != NULL && dial->n_trying == 0;
+    return connector->lookup != NULL && connector->n_attempts == 0;
 }
 
 /* ---- addresses ---- */
 
 static bool is_same(const struct address *one, const struct address *other)
 {
-    return one->bytes == other->bytes && memcmp(&one->at, &other->at, one->bytes) == 0;
+    return one->bytes == other->bytes && memcmp(&one->storage, &other->storage, one->bytes) == 0;
 }
 
-static bool is_known(const struct addresses *known, const struct address *address)
+static bool contains(const struct addresses *known, const struct address *address)
 {
     size_t i;
 
     for (i = 0; i < known->n; i++)
-        if (is_same(&known->item[i], address))
+        if (is_same(&known->address[i], address))
             return true;
     return false;
 }
 
-/* The address that was connected last is the first, if it is still one and no replica's by now. */
-static void put_last_first(struct dial *dial)
+/* Moves the address of the newest connection to the front, or to the end if it is to be avoided. */
+static void order_addresses(struct connector *connector)
 {
-    struct address *item = dial->known.item;
+    struct address *address = connector->addresses.address;
     size_t i;
 
-    for (i = 0; i < dial->known.n && !is_same(&item[i], &dial->last);)
+    for (i = 0; i < connector->addresses.n && !is_same(&address[i], &connector->connected);)
         i++;
-    if (i == dial->known.n)
+    if (i == connector->addresses.n)
         return;
-    if (dial->is_shunned) {
-        memmove(&item[i], &item[i + 1], (dial->known.n - 1 - i) * sizeof item[0]);
-        item[dial->known.n - 1] = dial->last;
+    if (connector->avoids_connected) {
+        memmove(&address[i], &address[i + 1], (connector->addresses.n - 1 - i) * sizeof address[0]);
+        address[connector->addresses.n - 1] = connector->connected;
         return;
     }
-    memmove(&item[1], &item[0], i * sizeof item[0]);
-    item[0] = dial->last;
+    memmove(&address[1], &address[0], i * sizeof address[0]);
+    address[0] = connector->connected;
 }
 
-/* What a lookup has found, of the host or, where that is a number, of the alias. */
-static void know(struct dial *dial, const struct addresses *found)
+/*
+ * Takes over what a lookup has found. If the host is a name, the addresses replace those of the
+ * connection before, which stay if none was found; else they are the alias's, and join the host's.
+ */
+static void set_addresses(struct connector *connector, const struct addresses *found)
 {
-    struct addresses *known = &dial->known;
+    struct addresses *known = &connector->addresses;
     size_t i;
 
-    if (dial->is_name) {
-        dial->spare_ms = RLOCK_NEVER;
-        dial->next = 0;
+    if (connector->host_is_name) {
+        connector->resolver_deadline_ms = RLOCK_NEVER;
+        connector->next = 0;
         if (found->n > 0)
             *known = *found;
-        put_last_first(dial);
+        order_addresses(connector);
         return;
     }
     for (i = 0; i < found->n && known->n < ADDRESSES_MAX; i++)
-        if (!is_known(known, &found->item[i]))
-            known->item[known->n++] = found->item[i];
+        if (!contains(known, &found->address[i]))
+            known->address[known->n++] = found->address[i];
 }
 
-static enum rlock_status look_up(struct dial *dial, const char *name, struct rlock_error *err)
+static enum rlock_status start_lookup(struct connector *connector, const char *name,
+                                      struct rlock_error *err)
 {
     struct lookup *lookup = NULL;
-    enum rlock_status st = resolve_start(&lookup, name, dial->url->port, err);
+    enum rlock_status st = resolve_start(&lookup, name, connector->url->port, err);
 
     if (st == RLOCK_OK)
-        wait_also(dial, resolve_fd(lookup), EPOLLIN);
-    dial->lookup = lookup;
+        watch(connector, resolve_fd(lookup), EPOLLIN);
+    connector->lookup = lookup;
     return st;
 }
 
 /* ---- attempts ---- */
 
-static enum rlock_status try_address(struct dial *dial, const struct address *to,
-                                     struct rlock_error *err)
+static enum rlock_status start_attempt(struct connector *connector, const struct address *to,
+                                       struct rlock_error *err)
 {
-    const struct sockaddr *at = (const struct sockaddr *)&to->at;
-    struct stream stream = STREAM_EMPTY;
+    const struct sockaddr *at = (const struct sockaddr *)&to->storage;
+    int fd;
 
-    if (dial->n_trying == ADDRESSES_MAX)
+    if (connector->n_attempts == ADDRESSES_MAX)
         return RLOCK_OK;
-    stream.fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (stream.fd < 0)
+    fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
         return err_set(err, RLOCK_E_SYSTEM, errno, "socket");
-    set_options(stream.fd, at->sa_family, dial->deadline_ms - rlock_clock_ms());
-    if (connect(stream.fd, at, to->bytes) != 0 && errno != EINPROGRESS) {
+    set_options(fd, at->sa_family, connector->deadline_ms - rlock_clock_ms());
+    if (connect(fd, at, to->bytes) != 0 && errno != EINPROGRESS) {
         enum rlock_status st = err_set(err, RLOCK_E_UNREACHABLE, errno, "connect");
 
-        stream_reset(&stream);
+        socket_reset(&fd);
         return st;
     }
-    wait_also(dial, stream.fd, EPOLLOUT);
-    dial->trying[dial->n_trying].stream = stream;
-    dial->trying[dial->n_trying].to = *to;
-    dial->n_trying++;
+    watch(connector, fd, EPOLLOUT);
+    connector->attempt[connector->n_attempts].fd = fd;
+    connector->attempt[connector->n_attempts].to = *to;
+    connector->n_attempts++;
     return RLOCK_OK;
 }
 
-/* An address is tried; a name is looked up, unless the lookup of the host's name still runs. */
-static enum rlock_status try_alias(struct dial *dial, struct rlock_error *err)
+/* Connects to an alias that is an address; one that is a name is looked up first. */
+static enum rlock_status start_alias(struct connector *connector, struct rlock_error *err)
 {
     struct addresses number;
 
-    dial->has_alias = false;
-    if (resolve_number(dial->url->alias, dial->url->port, &number) == RLOCK_OK)
-        return try_address(dial, &number.item[0], err);
-    return dial->lookup == NULL ? look_up(dial, dial->url->alias, err) : RLOCK_OK;
+    connector->alias_is_due = false;
+    if (resolve_numeric(connector->url->alias, connector->url->port, &number) == RLOCK_OK)
+        return start_attempt(connector, &number.address[0], err);
+    return connector->lookup == NULL ? start_lookup(connector, connector->url->alias, err)
+                                     : RLOCK_OK;
 }
 
 /*
- * Begin with the next address that takes a connect at all. RLOCK_PENDING:
- * something is waited for; else there is nothing left, and `*err` says why.
+ * Starts one more attempt or lookup, skipping addresses where connect(2) fails at once.
+ * RLOCK_PENDING: something is pending, be it new or not. Else nothing is left to be tried: returns
+ * `st`, the fault of the attempt before, or the newest one.
  */
-static enum rlock_status try_next(struct dial *dial, enum rlock_status st, struct rlock_error *err)
+static enum rlock_status start_next(struct connector *connector, enum rlock_status st,
+                                    struct rlock_error *err)
 {
-    size_t before = dial->n_trying + (dial->lookup != NULL);
+    size_t before = connector->n_attempts + (connector->lookup != NULL);
 
-    while (dial->n_trying + (dial->lookup != NULL) == before &&
-           (dial->next < dial->known.n || dial->has_alias)) {
-        if (dial->next < dial->known.n)
-            st = try_address(dial, &dial->known.item[dial->next++], err);
+    while (connector->n_attempts + (connector->lookup != NULL) == before &&
+           (connector->next < connector->addresses.n || connector->alias_is_due)) {
+        if (connector->next < connector->addresses.n)
+            st = start_attempt(connector, &connector->addresses.address[connector->next++], err);
         else
-            st = try_alias(dial, err);
+            st = start_alias(connector, err);
     }
-    dial->turn_ms = RLOCK_NEVER;
-    if (dial->next < dial->known.n || dial->has_alias)
-        dial->turn_ms = rlock_clock_ms() + ATTEMPT_MS;
-    if (dial->n_trying > 0 || dial->lookup != NULL)
+    connector->next_attempt_ms = RLOCK_NEVER;
+    if (connector->next < connector->addresses.n || connector->alias_is_due)
+        connector->next_attempt_ms = rlock_clock_ms() + NEXT_ATTEMPT_MS;
+    if (connector->n_attempts > 0 || connector->lookup != NULL)
         return RLOCK_PENDING;
     return st >= RLOCK_E_USAGE ? st : err_set(err, RLOCK_E_UNREACHABLE, 0, "connect: no address");
 }
 
-/* The name first; what it led to at the call before, and its alias, have their turn later. */
-static enum rlock_status start_by_name(struct dial *dial, struct rlock_error *err)
+/* Resolves the host; the addresses of the connection before, and the alias, are tried later. */
+static enum rlock_status start_host_lookup(struct connector *connector, struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
-    enum rlock_status st = look_up(dial, dial->url->host, err);
+    enum rlock_status st = start_lookup(connector, connector->url->host, err);
 
     if (st != RLOCK_OK)
-        return try_next(dial, st, err);
-    dial->next = dial->known.n;
-    if (dial->known.n > 0)
-        dial->spare_ms = now + (dial->deadline_ms - now) / 2;
-    if (dial->has_alias)
-        dial->turn_ms = now + ATTEMPT_MS;
+        return start_next(connector, st, err);
+    connector->next = connector->addresses.n;
+    if (connector->addresses.n > 0)
+        connector->resolver_deadline_ms = now + (connector->deadline_ms - now) / 2;
+    if (connector->alias_is_due)
+        connector->next_attempt_ms = now + NEXT_ATTEMPT_MS;
     return RLOCK_PENDING;
 }
 
-enum rlock_status dial_start(struct dial *dial, int64_t deadline_ms, struct rlock_error *err)
+enum rlock_status connector_start(struct connector *connector, int64_t deadline_ms,
+                                  struct rlock_error *err)
 {
-    dial_stop(dial);
-    dial->deadline_ms = deadline_ms;
-    dial->turn_ms = dial->spare_ms = RLOCK_NEVER;
-    dial->next = 0;
-    dial->has_alias = dial->url->alias != NULL;
-    if (dial->known.n == 0 && dial->url->kind == URL_UNIX)
-        know_unix_path(dial);
-    else if (dial->known.n == 0)
-        dial->is_name = resolve_number(dial->url->host, dial->url->port, &dial->known) != RLOCK_OK;
-    put_last_first(dial);
-    return dial->is_name ? start_by_name(dial, err) : try_next(dial, RLOCK_OK, err);
+    connector_abandon(connector);
+    connector->deadline_ms = deadline_ms;
+    connector->next_attempt_ms = connector->resolver_deadline_ms = RLOCK_NEVER;
+    connector->next = 0;
+    connector->alias_is_due = connector->url->alias != NULL;
+    if (connector->addresses.n == 0 && connector->url->kind == URL_UNIX)
+        set_unix_address(connector);
+    else if (connector->addresses.n == 0)
+        connector->host_is_name = resolve_numeric(connector->url->host, connector->url->port,
+                                                  &connector->addresses) != RLOCK_OK;
+    order_addresses(connector);
+    return connector->host_is_name ? start_host_lookup(connector, err)
+                                   : start_next(connector, RLOCK_OK, err);
 }
 
-/* ---- what has come of them ---- */
+/* ---- results ---- */
 
-/* Is there something to see? Steps also come when only time has passed. */
+/* poll(2) without waiting: a step may come only because time has passed. */
 static bool is_ready(int fd, short events)
 {
-    struct pollfd look = {.fd = fd, .events = events};
+    struct pollfd ready = {.fd = fd, .events = events};
 
-    return poll(&look, 1, 0) > 0;
+    return poll(&ready, 1, 0) > 0;
 }
 
 /*
- * RLOCK_PENDING: nothing is new; RLOCK_OK: there are addresses, or why there are none. Those of
- * the call before are tried where the resolver fails, or is silent for half of the time.
+ * RLOCK_PENDING: nothing is new. RLOCK_OK: the lookup has ended, or its time is over and the
+ * addresses of the connection before are tried. Else why the resolver failed; then these are too.
  */
-static enum rlock_status step_lookup(struct dial *dial, struct rlock_error *err)
+static enum rlock_status step_lookup(struct connector *connector, struct rlock_error *err)
 {
     struct addresses found = {.n = 0};
-    struct lookup *lookup = dial->lookup;
+    struct lookup *lookup = connector->lookup;
     enum rlock_status st = RLOCK_OK;
 
-    if (lookup == NULL ||
-        (!is_ready(resolve_fd(lookup), POLLIN) && rlock_clock_ms() < dial->spare_ms))
+    if (lookup == NULL || (!is_ready(resolve_fd(lookup), POLLIN) &&
+                           rlock_clock_ms() < connector->resolver_deadline_ms))
         return RLOCK_PENDING;
-    dial->lookup = NULL;
+    connector->lookup = NULL;
     if (is_ready(resolve_fd(lookup), POLLIN))
         st = resolve_finish(lookup, &found, err);
     else
-        resolve_forget(lookup);
-    know(dial, &found);
+        resolve_abandon(lookup);
+    set_addresses(connector, &found);
     return st;
 }
 
-/* One that is being tried. RLOCK_OK: it stands; RLOCK_PENDING, or why it doesn't. */
-static enum rlock_status look_at(int fd, struct rlock_error *err)
+/* RLOCK_OK: connected; RLOCK_PENDING; or why connecting failed. */
+static enum rlock_status attempt_result(int fd, struct rlock_error *err)
 {
     int failed = 0;
     socklen_t size = sizeof failed;
@@ -331,43 +395,49 @@ static enum rlock_status look_at(int fd, struct rlock_error *err)
     return failed == 0 ? RLOCK_OK : err_set(err, RLOCK_E_UNREACHABLE, failed, "connect");
 }
 
-/* RLOCK_OK: one stands, and is the caller's; RLOCK_PENDING: nothing is new, or why one failed. */
-static enum rlock_status step_trying(struct dial *dial, struct stream *stream,
-                                     struct rlock_error *err)
+/* RLOCK_OK: `*fd` is connected; RLOCK_PENDING: nothing is new; or why the newest failure was. */
+static enum rlock_status step_attempts(struct connector *connector, int *fd,
+                                       struct rlock_error *err)
 {
-    enum rlock_status news = RLOCK_PENDING;
+    enum rlock_status result = RLOCK_PENDING;
     size_t i = 0;
 
-    while (i < dial->n_trying) {
-        enum rlock_status st = look_at(dial->trying[i].stream.fd, err);
+    while (i < connector->n_attempts) {
+        enum rlock_status st = attempt_result(connector->attempt[i].fd, err);
 
         if (st == RLOCK_OK) {
-            *stream = dial->trying[i].stream;
-            dial->trying[i].stream.fd = -1;
-            dial->last = dial->trying[i].to;
-            dial->is_shunned = false;
-            dial_stop(dial);
+            *fd = connector->attempt[i].fd;
+            connector->attempt[i].fd = -1;
+            connector->connected = connector->attempt[i].to;
+            connector->avoids_connected = false;
+            connector_abandon(connector);
             return st;
         }
         if (st == RLOCK_PENDING) {
             i++;
             continue;
         }
-        stream_reset(&dial->trying[i].stream);
-        dial->trying[i] = dial->trying[--dial->n_trying];
-        news = st;
+        socket_reset(&connector->attempt[i].fd);
+        connector->attempt[i] = connector->attempt[--connector->n_attempts];
+        result = st;
     }
-    return news;
+    return result;
 }
 
-enum rlock_status dial_step(struct dial *dial, struct stream *stream, struct rlock_error *err)
+void connector_avoid(struct connector *connector)
 {
-    enum rlock_status looked_up = step_lookup(dial, err);
-    enum rlock_status st = step_trying(dial, stream, err);
+    connector->avoids_connected = true;
+}
+
+enum rlock_status connector_step(struct connector *connector, int *fd, struct rlock_error *err)
+{
+    enum rlock_status looked_up = step_lookup(connector, err);
+    enum rlock_status st = step_attempts(connector, fd, err);
 
     if (st == RLOCK_OK)
         return st;
-    if (st == RLOCK_PENDING && looked_up == RLOCK_PENDING && rlock_clock_ms() < dial->turn_ms)
+    if (st == RLOCK_PENDING && looked_up == RLOCK_PENDING &&
+        rlock_clock_ms() < connector->next_attempt_ms)
         return RLOCK_PENDING;
-    return try_next(dial, st == RLOCK_PENDING ? looked_up : st, err);
+    return start_next(connector, st == RLOCK_PENDING ? looked_up : st, err);
 }

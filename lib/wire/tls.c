@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls: TLS over a stream, never blocking; the server's certificate and name are checked.
+ * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
  *
  * OpenSSL never sees the socket: it reads from one buffer in memory and writes
- * to another, and what is in them goes by the stream. So there is one place
+ * to another, and what is in them goes by socket_send() and socket_receive(). So there is one place
  * that sends, no SIGPIPE, and a failing line doesn't hide what the server said
  * before: the reason of a refusal is read even when we can't send any more.
  */
@@ -37,7 +37,7 @@ struct tls_connection {
     SSL *ssl;
     BIO *in; /* both are the ssl's */
     BIO *out;
-    struct stream stream;
+    int fd;                       /* of the socket, the caller's */
     const char *names[TLS_NAMES]; /* of which the server must have one */
     size_t accepted;              /* of the caller's bytes; they stand in `out` */
     bool is_up;
@@ -284,7 +284,7 @@ static bool tell_name(const struct tls_connection *line)
 }
 
 enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
-                                     const char *const names[TLS_NAMES], struct stream stream,
+                                     const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err)
 {
     struct tls_connection *l = calloc(1, sizeof *l);
@@ -295,7 +295,7 @@ enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connect
         free(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
     }
-    *l = (struct tls_connection){.lib = &tls->lib, .stream = stream, .names = {tls->name}};
+    *l = (struct tls_connection){.lib = &tls->lib, .fd = fd, .names = {tls->name}};
     if (tls->name == NULL)
         memcpy(l->names, names, sizeof l->names);
     l->has_certificate = tls->has_certificate;
@@ -442,8 +442,8 @@ static enum rlock_status flush(struct tls_connection *line, struct rlock_error *
     long n;
 
     while (st == RLOCK_OK && (n = line->lib->BIO_ctrl(line->out, BIO_CTRL_INFO, 0, &bytes)) > 0) {
-        st = stream_write(&line->stream, bytes, n < (long)sizeof sent ? (size_t)n : sizeof sent,
-                          &done, err);
+        st = socket_send(line->fd, bytes, n < (long)sizeof sent ? (size_t)n : sizeof sent, &done,
+                         err);
         if (st == RLOCK_OK)
             line->lib->BIO_read(line->out, sent, (int)done); /* that is how they are taken out */
     }
@@ -457,7 +457,7 @@ static enum rlock_status fill(struct tls_connection *line, struct rlock_error *e
     enum rlock_status st;
     size_t n;
 
-    st = stream_read(&line->stream, bytes, sizeof bytes, &n, err);
+    st = socket_receive(line->fd, bytes, sizeof bytes, &n, err);
     if (st == RLOCK_OK && line->lib->BIO_write(line->in, bytes, (int)n) != (int)n)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return st;

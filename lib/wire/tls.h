@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls: TLS over a stream, never blocking; the server's certificate and name are checked.
+ * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
  *
  * In a build without OpenSSL notls.c stands for it: tls_context_new then always fails.
  */
 #ifndef TLS_H
 #define TLS_H
 
-#include "wire/stream.h"
+#include "wire/socket.h"
 
 #include <stdbool.h>
 
@@ -34,17 +34,17 @@ void tls_context_free(struct tls_context *tls); /* NULL is allowed */
 #define TLS_NAMES 3
 
 /*
- * tls_connection_new: begin over a stream that has been connected to a server.
+ * tls_connection_new: begin over a socket that is connected to a server.
  *
  *   tls     NULL is a fault
  *   line    out, on RLOCK_OK only; give back with tls_connection_free()
  *   names   names or addresses, NULL where there are fewer; the server must prove to have one of
  *           them, or the tls_name of the configuration, if there is one. Borrowed until
  *           tls_connection_free()
- *   stream  its descriptor is used until tls_connection_free(), and closed by the caller
+ *   fd      of the socket: used until tls_connection_free(), and closed by the caller
  */
 enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
-                                     const char *const names[TLS_NAMES], struct stream stream,
+                                     const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err);
 void tls_connection_free(struct tls_connection *line); /* NULL is allowed */
 
@@ -61,7 +61,7 @@ short tls_events(const struct tls_connection *line);
 enum rlock_status tls_handshake(struct tls_connection *line, struct rlock_error *err);
 
 /*
- * tls_write, tls_read: as stream_write and stream_read. After RLOCK_PENDING
+ * tls_write, tls_read: as socket_send() and socket_receive(). After RLOCK_PENDING
  * tls_write wants the same bytes again; what it counts as done has been taken
  * by the kernel.
  */

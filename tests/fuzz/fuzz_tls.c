@@ -17,8 +17,8 @@ static void talk(struct tls_context *tls, const uint8_t *data, size_t n)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0)
         exit(1);
-    must(tls_connection_new(tls, &line, (const char *const[TLS_NAMES]){"h"},
-                            (struct stream){.fd = ends[0]}, &err) == RLOCK_OK);
+    must(tls_connection_new(tls, &line, (const char *const[TLS_NAMES]){"h"}, ends[0], &err) ==
+         RLOCK_OK);
     (void)!write(ends[1], data + 1, n - 1);
     if (data[0] & 1)
         shutdown(ends[1], SHUT_WR);

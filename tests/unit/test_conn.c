@@ -354,7 +354,7 @@ static void test_abandon(void)
     fd = asked(&conn, &url);
     peer_say(fd, ONE);
     ok(answers_one(&conn), "a connection that stands");
-    setsockopt(conn.stream.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    setsockopt(conn.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            conn.sent < conn.out_bytes,
        "a request that can't be sent whole");

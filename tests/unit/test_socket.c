@@ -10,17 +10,17 @@
 #include <sys/un.h>
 
 /* Goes on until there is a connection or a fault. */
-static enum rlock_status call(struct dial *dial, int64_t ms, struct stream *stream,
-                              struct rlock_error *err)
+static enum rlock_status connect_to(struct connector *connector, int64_t ms, int *fd,
+                                    struct rlock_error *err)
 {
     struct rlock_deadline deadline = deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, ms);
-    enum rlock_status st = dial_start(dial, deadline.at_ms, err);
+    enum rlock_status st = connector_start(connector, deadline.at_ms, err);
 
     while (st == RLOCK_PENDING) {
-        struct pollfd look = {.fd = dial_fd(dial), .events = dial_events(dial)};
+        struct pollfd look = {.fd = connector_fd(connector), .events = connector_events(connector)};
 
-        poll(&look, 1, deadline_poll_ms(deadline_at(deadline, dial_wake_ms(dial))));
-        st = dial_step(dial, stream, err);
+        poll(&look, 1, deadline_poll_ms(deadline_at(deadline, connector_wake_ms(connector))));
+        st = connector_step(connector, fd, err);
         if (deadline_has_passed(deadline))
             break;
     }
@@ -29,114 +29,116 @@ static enum rlock_status call(struct dial *dial, int64_t ms, struct stream *stre
 
 static void test_reached(const char *text, const char *name)
 {
-    struct stream stream = STREAM_EMPTY;
-    struct dial dial;
+    int fd = -1;
+    struct connector connector;
     struct url url;
     int round;
 
     if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, name))
         return;
-    dial_init(&dial, &url);
+    connector_init(&connector, &url);
     for (round = 0; round < 2; round++) {
-        int fd;
+        int peer;
 
-        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "leads to the server");
-        fd = peer_accept();
-        ok((fcntl(stream.fd, F_GETFD) & FD_CLOEXEC) != 0 &&
-               (fcntl(stream.fd, F_GETFL) & O_NONBLOCK) != 0,
+        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "leads to the server");
+        peer = peer_accept();
+        ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0,
            "by a connection that never blocks and is no command's business");
-        ok(dial.known.n > 0, "the way is remembered");
-        stream_reset(&stream);
-        ok(peer_hears_the_end(fd), "and given up at once");
-        close(fd);
+        ok(connector.addresses.n > 0, "the way is remembered");
+        socket_reset(&fd);
+        ok(peer_hears_the_end(peer), "and given up at once");
+        close(peer);
     }
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&url);
 }
 
 static void test_nowhere(void)
 {
     static char long_name[400] = "redis://";
-    struct stream stream = STREAM_EMPTY;
+    int fd = -1;
     struct rlock_error err;
-    struct dial dial;
+    struct connector connector;
     struct url url;
     char nobody[64];
 
     close(server_listen(nobody));
     if (url_parse(&url, nobody, NULL) == RLOCK_OK) {
-        dial_init(&dial, &url);
-        ok(call(&dial, PATIENCE_MS, &stream, &err) == RLOCK_E_UNREACHABLE &&
+        connector_init(&connector, &url);
+        ok(connect_to(&connector, PATIENCE_MS, &fd, &err) == RLOCK_E_UNREACHABLE &&
                strstr(err.text, "Connection refused") != NULL,
            "where nobody is nobody answers");
-        dial_fini(&dial);
+        connector_fini(&connector);
         url_fini(&url);
     }
     if (url_parse(&url, "unix:///nowhere/at/all", NULL) == RLOCK_OK) {
-        dial_init(&dial, &url);
-        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_E_UNREACHABLE, "no such socket");
-        dial_fini(&dial);
+        connector_init(&connector, &url);
+        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_E_UNREACHABLE,
+               "no such socket");
+        connector_fini(&connector);
         url_fini(&url);
     }
     memset(long_name + 8, 'x', sizeof long_name - 9);
     if (url_parse(&url, long_name, NULL) == RLOCK_OK) {
-        dial_init(&dial, &url);
-        is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_E_CONFIG, "no such name can be");
-        dial_fini(&dial);
+        connector_init(&connector, &url);
+        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_E_CONFIG,
+               "no such name can be");
+        connector_fini(&connector);
         url_fini(&url);
     }
-    ok(stream.fd == -1, "none of them gives a connection");
+    ok(fd == -1, "none of them gives a connection");
 }
 
 /* Where a name leads is asked for each call; what it was is of use where nobody knows. */
 static void test_moved(void)
 {
-    struct stream stream = STREAM_EMPTY;
+    int fd = -1;
     struct addresses here = {.n = 0};
     char text[80];
-    struct dial dial;
+    struct connector connector;
     struct url url;
 
     snprintf(text, sizeof text, "redis://localhost%s", strrchr(peer_address, ':'));
     if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, "a name"))
         return;
-    dial_init(&dial, &url);
-    ok(resolve_number("127.0.0.1", strrchr(text, ':') + 1, &here) == RLOCK_OK, "its address");
-    dial.is_name = resolve_number("192.0.2.1", "6379", &dial.known) == RLOCK_OK;
-    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "that led elsewhere is looked up");
-    stream_reset(&stream);
+    connector_init(&connector, &url);
+    ok(resolve_numeric("127.0.0.1", strrchr(text, ':') + 1, &here) == RLOCK_OK, "its address");
+    connector.host_is_name = resolve_numeric("192.0.2.1", "6379", &connector.addresses) == RLOCK_OK;
+    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
+           "that led elsewhere is looked up");
+    socket_reset(&fd);
     close(peer_accept());
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&url);
     if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
         return;
-    dial_init(&dial, &url);
-    dial.is_name = true;
-    dial.known = here;
-    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK,
+    connector_init(&connector, &url);
+    connector.host_is_name = true;
+    connector.addresses = here;
+    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
            "where no resolver answers, what was known is called");
-    stream_reset(&stream);
+    socket_reset(&fd);
     close(peer_accept());
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&url);
 }
 
 /* A name that is looked up for nobody any more, as when the time is over. */
 static void test_given_up(void)
 {
-    struct dial dial;
+    struct connector connector;
     struct url url;
     int round;
 
     if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
         return;
-    dial_init(&dial, &url);
+    connector_init(&connector, &url);
     for (round = 0; round < 20; round++) {
-        (void)!dial_start(&dial, rlock_clock_ms() + PATIENCE_MS, NULL);
+        (void)!connector_start(&connector, rlock_clock_ms() + PATIENCE_MS, NULL);
         if (round % 2 == 0)
-            dial_stop(&dial);
+            connector_abandon(&connector);
     }
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&url);
     ok(true, "can be given up while it is looked up");
 }
@@ -161,8 +163,8 @@ static struct deaf deaf_open(struct addresses *address)
     *address = (struct addresses){.n = 0};
     if (url_parse(&url, text, NULL) != RLOCK_OK)
         return deaf;
-    resolve_number(url.host, url.port, address);
-    memcpy(&at, &address->item[0].at, sizeof at);
+    resolve_numeric(url.host, url.port, address);
+    memcpy(&at, &address->address[0].storage, sizeof at);
     for (i = 1; i < 3; i++) {
         deaf.fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         (void)!connect(deaf.fd[i], (struct sockaddr *)&at, sizeof at);
@@ -182,10 +184,10 @@ static void deaf_close(const struct deaf *deaf)
 /* Two dead addresses ahead of a live one cost half a second, however much time there is. */
 static void test_silent(void)
 {
-    struct stream stream = STREAM_EMPTY;
+    int fd = -1;
     struct addresses dead[2];
     struct deaf deaf[2];
-    struct dial dial;
+    struct connector connector;
     struct url url;
     int64_t from;
     int64_t took;
@@ -195,25 +197,29 @@ static void test_silent(void)
         return;
     for (i = 0; i < 2; i++)
         deaf[i] = deaf_open(&dead[i]);
-    dial_init(&dial, &url);
-    ok(resolve_number(url.host, url.port, &dial.known) == RLOCK_OK && dial.known.n == 1, "ours");
-    dial.known.item[2] = dial.known.item[0];
-    dial.known.item[0] = dead[0].item[0];
-    dial.known.item[1] = dead[1].item[0];
-    dial.known.n = 3;
+    connector_init(&connector, &url);
+    ok(resolve_numeric(url.host, url.port, &connector.addresses) == RLOCK_OK &&
+           connector.addresses.n == 1,
+       "ours");
+    connector.addresses.address[2] = connector.addresses.address[0];
+    connector.addresses.address[0] = dead[0].address[0];
+    connector.addresses.address[1] = dead[1].address[0];
+    connector.addresses.n = 3;
     from = rlock_clock_ms();
-    is_int(call(&dial, 3 * PATIENCE_MS, &stream, NULL), RLOCK_OK, "behind two that are silent");
+    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK,
+           "behind two that are silent");
     took = rlock_clock_ms() - from;
     okf(took >= 400 && took < 3000, "each costs a quarter of a second: %d ms", (int)took);
-    stream_reset(&stream);
+    socket_reset(&fd);
     close(peer_accept());
     from = rlock_clock_ms();
-    is_int(call(&dial, 3 * PATIENCE_MS, &stream, NULL), RLOCK_OK, "and once more");
+    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK, "and once more");
     took = rlock_clock_ms() - from;
-    okf(took < 250 && dial.known.n == 3, "the one that stood is asked first: %d ms", (int)took);
-    stream_reset(&stream);
+    okf(took < 250 && connector.addresses.n == 3, "the one that stood is asked first: %d ms",
+        (int)took);
+    socket_reset(&fd);
     close(peer_accept());
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&url);
     for (i = 0; i < 2; i++)
         deaf_close(&deaf[i]);
@@ -222,9 +228,9 @@ static void test_silent(void)
 /* One that is refused costs nothing at all. */
 static void test_refused(void)
 {
-    struct stream stream = STREAM_EMPTY;
+    int fd = -1;
     struct addresses number;
-    struct dial dial;
+    struct connector connector;
     struct url nobody;
     struct url url;
     char text[64];
@@ -234,17 +240,17 @@ static void test_refused(void)
     if (url_parse(&url, peer_address, NULL) != RLOCK_OK ||
         url_parse(&nobody, text, NULL) != RLOCK_OK)
         return;
-    dial_init(&dial, &url);
-    resolve_number(nobody.host, nobody.port, &dial.known);
-    resolve_number(url.host, url.port, &number);
-    dial.known.item[1] = number.item[0];
-    dial.known.n = 2;
+    connector_init(&connector, &url);
+    resolve_numeric(nobody.host, nobody.port, &connector.addresses);
+    resolve_numeric(url.host, url.port, &number);
+    connector.addresses.address[1] = number.address[0];
+    connector.addresses.n = 2;
     from = rlock_clock_ms();
-    is_int(call(&dial, PATIENCE_MS, &stream, NULL), RLOCK_OK, "behind one that is refused");
+    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "behind one that is refused");
     ok(rlock_clock_ms() - from < 250, "is found at once");
-    stream_reset(&stream);
+    socket_reset(&fd);
     close(peer_accept());
-    dial_fini(&dial);
+    connector_fini(&connector);
     url_fini(&nobody);
     url_fini(&url);
 }
@@ -254,8 +260,8 @@ static void test_alias(void)
 {
     static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1"};
     static const char *const aliases[] = {"localhost", "127.0.0.1", "name.invalid"};
-    struct stream stream = STREAM_EMPTY;
-    struct dial dial;
+    int fd = -1;
+    struct connector connector;
     struct url peer;
     struct url url;
     size_t i;
@@ -265,12 +271,12 @@ static void test_alias(void)
     for (i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         if (url_at(&url, &peer, hosts[i], aliases[i], peer.port, NULL) != RLOCK_OK)
             continue;
-        dial_init(&dial, &url);
-        okf(call(&dial, PATIENCE_MS, &stream, NULL) == RLOCK_OK, "%s, which is %s", hosts[i],
+        connector_init(&connector, &url);
+        okf(connect_to(&connector, PATIENCE_MS, &fd, NULL) == RLOCK_OK, "%s, which is %s", hosts[i],
             aliases[i]);
         close(peer_accept());
-        stream_reset(&stream);
-        dial_fini(&dial);
+        socket_reset(&fd);
+        connector_fini(&connector);
         url_fini(&url);
     }
     url_fini(&peer);
@@ -294,12 +300,12 @@ static void test_families(void)
                                                      : (struct sockaddr *)&v4[i - 3],
                                     .ai_next = i < 4 ? &list[i + 1] : NULL};
     }
-    resolve_keep(list, &kept);
+    resolve_interleave(list, &kept);
     for (i = 0; i < kept.n && i < 5; i++)
-        order[i] = kept.item[i].at.ss_family == AF_INET6 ? '6' : '4';
+        order[i] = kept.address[i].storage.ss_family == AF_INET6 ? '6' : '4';
     is_str(order, "64646", "the families take turns");
     kept.n = 0;
-    resolve_keep(NULL, &kept);
+    resolve_interleave(NULL, &kept);
     is_int((int64_t)kept.n, 0, "of nothing nothing is kept");
 }
 
@@ -317,7 +323,7 @@ static bool listen_at(const char *path)
 
 int main(void)
 {
-    char folder[] = "/tmp/rlock-dial.XXXXXX";
+    char folder[] = "/tmp/rlock-socket.XXXXXX";
     char named[64];
     char path[64];
     char text[80];

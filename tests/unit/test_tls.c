@@ -15,7 +15,7 @@
 /* Both ends of a line, and the handshake that was begun on one of them. */
 struct talk {
     struct tls_connection *line;
-    struct stream stream;
+    int fd;
     int peer;
     struct rlock_error err;
 };
@@ -24,19 +24,19 @@ static bool begin(struct talk *talk, struct tls_context *tls, const char *host)
 {
     int ends[2];
 
-    *talk = (struct talk){.stream = STREAM_EMPTY, .peer = -1};
+    *talk = (struct talk){.fd = -1, .peer = -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    talk->stream.fd = ends[0];
+    talk->fd = ends[0];
     talk->peer = ends[1];
-    return tls_connection_new(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->stream,
+    return tls_connection_new(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->fd,
                               &talk->err) == RLOCK_OK;
 }
 
 static void end(struct talk *talk)
 {
     tls_connection_free(talk->line);
-    stream_reset(&talk->stream);
+    socket_reset(&talk->fd);
     if (talk->peer >= 0)
         close(talk->peer);
 }
@@ -95,8 +95,8 @@ static void test_events(struct tls_context *tls)
 
     if (!ok(begin(&talk, tls, "h"), "a line"))
         return;
-    fcntl(talk.stream.fd, F_SETFL, O_NONBLOCK);
-    while (send(talk.stream.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+    fcntl(talk.fd, F_SETFL, O_NONBLOCK);
+    while (send(talk.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         written++;
     ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && written > 0 &&
            tls_events(talk.line) == (POLLIN | POLLOUT),
@@ -133,7 +133,7 @@ static void test_unsent(struct tls_context *tls)
         return;
     conn_init(&node, &url, NULL);
     node.line = talk.line;
-    node.stream = talk.stream;
+    node.fd = talk.fd;
     node.resp = resp_reader_new();
     ok(tls_handshake(node.line, NULL) == RLOCK_PENDING && tls_events(node.line) == POLLIN,
        "of which TLS waits for the other end");
