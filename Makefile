@@ -148,6 +148,9 @@ $(B)/hiredis.found:
 $(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
                                                 malloc calloc realloc strdup free)
 
+# A resolver that the test holds up.
+$(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
+
 # And every send, behind which it stops the one who asks.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 

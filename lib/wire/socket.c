@@ -81,8 +81,12 @@ void connector_init(struct connector *connector, const struct url *url)
 
 void connector_abandon(struct connector *connector)
 {
-    resolve_abandon(connector->lookup);
-    connector->lookup = NULL;
+    size_t i;
+
+    for (i = 0; i < CONNECTOR_NAMES; i++) {
+        resolve_abandon(connector->lookup[i]);
+        connector->lookup[i] = NULL;
+    }
     while (connector->n_attempts > 0)
         socket_reset(&connector->attempt[--connector->n_attempts].fd);
     if (connector->epoll_fd >= 0)
@@ -125,6 +129,12 @@ static void set_options(int fd, sa_family_t family, int64_t left_ms)
 /* ---- what is waited for ---- */
 
 /* Several descriptors are waited for as one: an epoll descriptor over all of them. */
+static size_t n_pending(const struct connector *connector)
+{
+    return connector->n_attempts + (connector->lookup[CONNECTOR_HOST] != NULL) +
+           (connector->lookup[CONNECTOR_ALIAS] != NULL);
+}
+
 static void epoll_add(const struct connector *connector, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events};
@@ -142,10 +152,11 @@ static void watch(struct connector *connector, int fd, uint32_t events)
 {
     size_t i;
 
-    if (connector->epoll_fd < 0 && connector->n_attempts + (connector->lookup != NULL) > 0) {
+    if (connector->epoll_fd < 0 && n_pending(connector) > 0) {
         connector->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (connector->lookup != NULL)
-            epoll_add(connector, resolve_fd(connector->lookup), EPOLLIN);
+        for (i = 0; i < CONNECTOR_NAMES; i++)
+            if (connector->lookup[i] != NULL)
+                epoll_add(connector, resolve_fd(connector->lookup[i]), EPOLLIN);
         for (i = 0; i < connector->n_attempts; i++)
             epoll_add(connector, connector->attempt[i].fd, EPOLLOUT);
     }
@@ -154,11 +165,15 @@ static void watch(struct connector *connector, int fd, uint32_t events)
 
 int connector_fd(const struct connector *connector)
 {
+    const struct lookup *lookup = connector->lookup[CONNECTOR_HOST];
+
     if (connector->epoll_fd >= 0)
         return connector->epoll_fd;
     if (connector->n_attempts > 0)
         return connector->attempt[0].fd;
-    return connector->lookup != NULL ? resolve_fd(connector->lookup) : -1;
+    if (lookup == NULL)
+        lookup = connector->lookup[CONNECTOR_ALIAS];
+    return lookup != NULL ? resolve_fd(lookup) : -1;
 }
 
 short connector_events(const struct connector *connector)
@@ -179,7 +194,7 @@ int64_t connector_wake_ms(const struct connector *connector)
 
 bool connector_is_resolving(const struct connector *connector)
 {
-    return connector->lookup != NULL && connector->n_attempts == 0;
+    return connector->n_attempts == 0 && n_pending(connector) > 0;
 }
 
 /* ---- addresses ---- */
@@ -218,37 +233,43 @@ static void order_addresses(struct connector *connector)
     address[0] = connector->connected;
 }
 
-/*
- * Takes over what a lookup has found. If the host is a name, the addresses replace those of the
- * connection before, which stay if none was found; else they are the alias's, and join the host's.
- */
-static void set_addresses(struct connector *connector, const struct addresses *found)
+/* Appends those of `more`, from an index on, that are not there yet. */
+static void add_addresses(struct addresses *to, const struct addresses *more, size_t from)
 {
-    struct addresses *known = &connector->addresses;
     size_t i;
 
-    if (connector->host_is_name) {
-        connector->resolver_deadline_ms = RLOCK_NEVER;
-        connector->next = 0;
-        if (found->n > 0)
-            *known = *found;
-        order_addresses(connector);
-        return;
-    }
-    for (i = 0; i < found->n && known->n < ADDRESSES_MAX; i++)
-        if (!contains(known, &found->address[i]))
-            known->address[known->n++] = found->address[i];
+    for (i = from; i < more->n && to->n < ADDRESSES_MAX; i++)
+        if (!contains(to, &more->address[i]))
+            to->address[to->n++] = more->address[i];
 }
 
-static enum rlock_status start_lookup(struct connector *connector, const char *name,
+/*
+ * What the host name's lookup has found replaces the addresses of the connection before, which
+ * stay if nothing was found. Those that were found for the alias meanwhile stand behind them.
+ */
+static void set_host_addresses(struct connector *connector, const struct addresses *found)
+{
+    struct addresses former = connector->addresses;
+
+    if (found->n > 0) {
+        connector->addresses = *found;
+        add_addresses(&connector->addresses, &former, connector->next);
+    }
+    connector->resolver_deadline_ms = RLOCK_NEVER;
+    connector->next = 0;
+    order_addresses(connector);
+}
+
+static enum rlock_status start_lookup(struct connector *connector, enum connector_name which,
                                       struct rlock_error *err)
 {
+    const char *name = which == CONNECTOR_HOST ? connector->url->host : connector->url->alias;
     struct lookup *lookup = NULL;
     enum rlock_status st = resolve_start(&lookup, name, connector->url->port, err);
 
     if (st == RLOCK_OK)
         watch(connector, resolve_fd(lookup), EPOLLIN);
-    connector->lookup = lookup;
+    connector->lookup[which] = lookup;
     return st;
 }
 
@@ -287,8 +308,7 @@ static enum rlock_status start_alias(struct connector *connector, struct rlock_e
     connector->alias_is_due = false;
     if (resolve_numeric(connector->url->alias, connector->url->port, &number) == RLOCK_OK)
         return start_attempt(connector, &number.address[0], err);
-    return connector->lookup == NULL ? start_lookup(connector, connector->url->alias, err)
-                                     : RLOCK_OK;
+    return start_lookup(connector, CONNECTOR_ALIAS, err);
 }
 
 /*
@@ -299,9 +319,9 @@ static enum rlock_status start_alias(struct connector *connector, struct rlock_e
 static enum rlock_status start_next(struct connector *connector, enum rlock_status st,
                                     struct rlock_error *err)
 {
-    size_t before = connector->n_attempts + (connector->lookup != NULL);
+    size_t before = n_pending(connector);
 
-    while (connector->n_attempts + (connector->lookup != NULL) == before &&
+    while (n_pending(connector) == before &&
            (connector->next < connector->addresses.n || connector->alias_is_due)) {
         if (connector->next < connector->addresses.n)
             st = start_attempt(connector, &connector->addresses.address[connector->next++], err);
@@ -311,7 +331,7 @@ static enum rlock_status start_next(struct connector *connector, enum rlock_stat
     connector->next_attempt_ms = RLOCK_NEVER;
     if (connector->next < connector->addresses.n || connector->alias_is_due)
         connector->next_attempt_ms = rlock_clock_ms() + NEXT_ATTEMPT_MS;
-    if (connector->n_attempts > 0 || connector->lookup != NULL)
+    if (n_pending(connector) > 0)
         return RLOCK_PENDING;
     return st >= RLOCK_E_USAGE ? st : err_set(err, RLOCK_E_UNREACHABLE, 0, "connect: no address");
 }
@@ -320,7 +340,7 @@ static enum rlock_status start_next(struct connector *connector, enum rlock_stat
 static enum rlock_status start_host_lookup(struct connector *connector, struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
-    enum rlock_status st = start_lookup(connector, connector->url->host, err);
+    enum rlock_status st = start_lookup(connector, CONNECTOR_HOST, err);
 
     if (st != RLOCK_OK)
         return start_next(connector, st, err);
@@ -364,21 +384,25 @@ static bool is_ready(int fd, short events)
  * RLOCK_PENDING: nothing is new. RLOCK_OK: the lookup has ended, or its time is over and the
  * addresses of the connection before are tried. Else why the resolver failed; then these are too.
  */
-static enum rlock_status step_lookup(struct connector *connector, struct rlock_error *err)
+static enum rlock_status step_lookup(struct connector *connector, enum connector_name which,
+                                     struct rlock_error *err)
 {
+    bool is_late = which == CONNECTOR_HOST && rlock_clock_ms() >= connector->resolver_deadline_ms;
     struct addresses found = {.n = 0};
-    struct lookup *lookup = connector->lookup;
+    struct lookup *lookup = connector->lookup[which];
     enum rlock_status st = RLOCK_OK;
 
-    if (lookup == NULL || (!is_ready(resolve_fd(lookup), POLLIN) &&
-                           rlock_clock_ms() < connector->resolver_deadline_ms))
+    if (lookup == NULL || (!is_late && !is_ready(resolve_fd(lookup), POLLIN)))
         return RLOCK_PENDING;
-    connector->lookup = NULL;
+    connector->lookup[which] = NULL;
     if (is_ready(resolve_fd(lookup), POLLIN))
         st = resolve_finish(lookup, &found, err);
     else
         resolve_abandon(lookup);
-    set_addresses(connector, &found);
+    if (which == CONNECTOR_HOST)
+        set_host_addresses(connector, &found);
+    else
+        add_addresses(&connector->addresses, &found, 0);
     return st;
 }
 
@@ -431,13 +455,15 @@ void connector_avoid(struct connector *connector)
 
 enum rlock_status connector_step(struct connector *connector, int *fd, struct rlock_error *err)
 {
-    enum rlock_status looked_up = step_lookup(connector, err);
+    enum rlock_status host = step_lookup(connector, CONNECTOR_HOST, err);
+    enum rlock_status alias = step_lookup(connector, CONNECTOR_ALIAS, err);
     enum rlock_status st = step_attempts(connector, fd, err);
 
     if (st == RLOCK_OK)
         return st;
-    if (st == RLOCK_PENDING && looked_up == RLOCK_PENDING &&
-        rlock_clock_ms() < connector->next_attempt_ms)
+    if (st == RLOCK_PENDING)
+        st = alias != RLOCK_PENDING ? alias : host;
+    if (st == RLOCK_PENDING && rlock_clock_ms() < connector->next_attempt_ms)
         return RLOCK_PENDING;
-    return start_next(connector, st == RLOCK_PENDING ? looked_up : st, err);
+    return start_next(connector, st, err);
 }

@@ -30,6 +30,8 @@ void socket_reset(int *fd);
 
 /* ---- connecting ---- */
 
+enum connector_name { CONNECTOR_HOST, CONNECTOR_ALIAS, CONNECTOR_NAMES };
+
 /*
  * How a server is connected, any number of times, one after the other. A host name is resolved
  * anew for each connection, since it may lead to another server by now: so does that of a hosted
@@ -37,8 +39,8 @@ void socket_reset(int *fd);
  * resolver fails, or hasn't answered in half of the time.
  */
 struct connector {
-    const struct url *url;        /* borrowed */
-    struct lookup *lookup;        /* of the host name or of the alias; NULL: none is running */
+    const struct url *url;                  /* borrowed */
+    struct lookup *lookup[CONNECTOR_NAMES]; /* that are running; NULL: none of that name is */
     struct addresses addresses;   /* of the server, in the order in which they are tried */
     struct address connected;     /* of the newest connection: is tried first, or... */
     bool avoids_connected;        /* ... last, as the server there is a replica by now */
@@ -53,7 +55,7 @@ struct connector {
         int fd; /* of a connect(2) that is pending */
         struct address to;
     } attempt[ADDRESSES_MAX];
-    int epoll_fd; /* over lookup and attempts, where several are pending; -1: at most one is */
+    int epoll_fd; /* over lookups and attempts, where several are pending; -1: at most one is */
 };
 
 void connector_init(struct connector *connector, const struct url *url);

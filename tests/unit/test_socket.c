@@ -255,18 +255,35 @@ static void test_refused(void)
     url_fini(&url);
 }
 
-/* The other name of a node counts where the first leads nowhere: refused, silent or unknown. */
+int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+static int hanging[2]; /* a pipe: the resolver hangs until its writing end is closed */
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **list)
+{
+    char byte;
+
+    if (strcmp(host, "hanging.invalid") == 0)
+        (void)!read(hanging[0], &byte, 1);
+    return __real_getaddrinfo(host, port, hints, list);
+}
+
+/* The other name of a node counts where the first is refused, is not known, or its lookup hangs. */
 static void test_alias(void)
 {
-    static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1"};
-    static const char *const aliases[] = {"localhost", "127.0.0.1", "name.invalid"};
+    static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1", "hanging.invalid",
+                                        "hanging.invalid"};
+    static const char *const aliases[] = {"localhost", "127.0.0.1", "name.invalid", "127.0.0.1",
+                                          "localhost"};
     int fd = -1;
     struct connector connector;
     struct url peer;
     struct url url;
     size_t i;
 
-    if (url_parse(&peer, peer_address, NULL) != RLOCK_OK)
+    if (url_parse(&peer, peer_address, NULL) != RLOCK_OK || pipe(hanging) != 0)
         return;
     for (i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         if (url_at(&url, &peer, hosts[i], aliases[i], peer.port, NULL) != RLOCK_OK)
@@ -279,6 +296,7 @@ static void test_alias(void)
         connector_fini(&connector);
         url_fini(&url);
     }
+    close(hanging[1]);
     url_fini(&peer);
 }
 
