@@ -72,16 +72,11 @@ enum rlock_status {
 /* What a program may decide by where the status doesn't say enough; the text is for people. */
 enum rlock_reason {
     RLOCK_REASON_NONE,
-    RLOCK_REASON_TOKEN,           /* what was given as a token doesn't have the form of one */
-    RLOCK_REASON_LOGIN,           /* a server refused the password, or none could be found */
-    RLOCK_REASON_SENTINEL_LOGIN,  /* a Sentinel did */
-    RLOCK_REASON_NOT_PRIMARY,     /* the server is a replica, or has just become one */
-    RLOCK_REASON_MOVED,           /* another node of the Cluster serves the key's slot */
-    RLOCK_REASON_ASK,             /* another node does so for this request only */
-    RLOCK_REASON_TRY_AGAIN,       /* no node of the Cluster does just now; nothing was executed */
-    RLOCK_REASON_PARTLY_EXECUTED, /* a script failed, maybe after it had written something */
-    RLOCK_REASON_NOSCRIPT,        /* the script can't be called by its SHA1 */
-    RLOCK_REASON_WHOLE_SECONDS    /* the server blocks for whole seconds only */
+    RLOCK_REASON_TOKEN,          /* what was given as a token doesn't have the form of one */
+    RLOCK_REASON_LOGIN,          /* a server refused the password, or none could be found */
+    RLOCK_REASON_SENTINEL_LOGIN, /* a Sentinel did */
+    RLOCK_REASON_NOT_PRIMARY,    /* the server is a replica, or has just become one */
+    RLOCK_REASON_WHOLE_SECONDS   /* the server blocks for whole seconds only */
 };
 
 struct rlock_error {

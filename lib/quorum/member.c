@@ -237,7 +237,7 @@ static enum rlock_status rest(struct member *member, enum rlock_status st)
 }
 
 /* Go where a Cluster sends us. Who would wait there asks first what has become of the lock. */
-static enum rlock_status follow(struct member *member, enum rlock_reason reason, struct url *to,
+static enum rlock_status follow(struct member *member, enum error_reply kind, struct url *to,
                                 enum rlock_status st)
 {
     bool is_wait = member->limits.block_ms > 0;
@@ -247,7 +247,7 @@ static enum rlock_status follow(struct member *member, enum rlock_reason reason,
         member->has_looked = true;
         return ask_at(member, member->at, CONN_CLUSTER_NODES);
     }
-    if (reason == RLOCK_REASON_MOVED)
+    if (kind == ERROR_REPLY_MOVED)
         move_home(member, to);
     else if (!url_is_same(&member->redirect->url, to))
         settle_at(member, member->redirect, to);
@@ -256,10 +256,10 @@ static enum rlock_status follow(struct member *member, enum rlock_reason reason,
         member->n_hops = 0;
         return rest(member, st);
     }
-    if (reason == RLOCK_REASON_MOVED && is_wait)
+    if (kind == ERROR_REPLY_MOVED && is_wait)
         return st;
-    return ask_at(member, reason == RLOCK_REASON_MOVED ? member->primary : member->redirect,
-                  reason == RLOCK_REASON_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
+    return ask_at(member, kind == ERROR_REPLY_MOVED ? member->primary : member->redirect,
+                  kind == ERROR_REPLY_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
 /* This server doesn't know the script by its SHA1, or its user may not name it so. */
@@ -302,9 +302,9 @@ static bool is_to_relog(struct member *member, enum rlock_status st)
     return expects_preamble_reply;
 }
 
-static bool is_redirect(enum rlock_reason reason)
+static bool is_redirect(enum error_reply kind)
 {
-    return reason == RLOCK_REASON_MOVED || reason == RLOCK_REASON_ASK;
+    return kind == ERROR_REPLY_MOVED || kind == ERROR_REPLY_ASK;
 }
 
 /* An error reply. RLOCK_PENDING: the request is sent again, here or elsewhere. */
@@ -312,27 +312,28 @@ static enum rlock_status refused(struct member *member)
 {
     struct conn *conn = &member->at->conn;
     const char *reply = resp_error(member->reply);
-    enum rlock_status st = error_reply_read(reply, conn_password(conn), &member->err);
-    enum rlock_reason reason = member->err.reason;
+    enum error_reply kind;
+    enum rlock_status st = error_reply_read(reply, conn_password(conn), &kind, &member->err);
+    bool is_login = member->err.reason == RLOCK_REASON_LOGIN;
     struct url to = {.host = NULL};
     enum rlock_status redirected;
 
-    if (reason != RLOCK_REASON_PARTLY_EXECUTED)
+    if (kind != ERROR_REPLY_PARTLY_EXECUTED)
         member->sent_ms = 0; /* nothing of the request was executed */
-    if (reason == RLOCK_REASON_NOSCRIPT && member->script != NULL)
+    if (kind == ERROR_REPLY_NOSCRIPT && member->script != NULL)
         return spell_out(member);
-    if (is_redirect(reason)) {
+    if (is_redirect(kind)) {
         redirected = cluster_redirect(&member->cluster, reply, &member->at->url, &to, &member->err);
         if (redirected != RLOCK_OK)
             return redirected;
     }
-    if (reason == RLOCK_REASON_LOGIN && conn->url->user != NULL && conn_password(conn) == NULL)
+    if (is_login && conn->url->user != NULL && conn_password(conn) == NULL)
         err_suffix(&member->err, "no password was given for this user");
-    if (!conn_is_ready(conn) || reason == RLOCK_REASON_LOGIN)
+    if (!conn_is_ready(conn) || is_login)
         conn_abandon(conn, NULL);
-    if (is_to_relog(member, st) || reason == RLOCK_REASON_TRY_AGAIN)
+    if (is_to_relog(member, st) || kind == ERROR_REPLY_TRY_AGAIN)
         return rest(member, st);
-    return is_redirect(reason) ? follow(member, reason, &to, st) : st;
+    return is_redirect(kind) ? follow(member, kind, &to, st) : st;
 }
 
 static bool is_demoted(const struct member *member, enum rlock_status st)

@@ -30,7 +30,7 @@ void cluster_close(struct cluster *cluster);
 /*
  * cluster_redirect: read the target of a MOVED or ASK, and remember it as a node.
  *
- *   reply  the error reply (RLOCK_REASON_MOVED or RLOCK_REASON_ASK): "MOVED SLOT HOST:PORT"
+ *   reply  the error reply (ERROR_REPLY_MOVED or ERROR_REPLY_ASK): "MOVED SLOT HOST:PORT"
  *   by     the node that sent it; its host is meant where the reply names none
  *   to     out, on RLOCK_OK only: the target; the caller frees it with url_fini()
  *

@@ -20,47 +20,51 @@ static const struct {
     const char *words;
     enum rlock_status status;
     enum rlock_reason reason;
+    enum error_reply kind;
 } meanings[] = {
     /* the server didn't execute the request, and says where or when it would be */
-    {"^MOVED ", RLOCK_E_SERVER, RLOCK_REASON_MOVED},
-    {"^ASK ", RLOCK_E_SERVER, RLOCK_REASON_ASK},
-    {"^TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_TRY_AGAIN},
-    {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_TRY_AGAIN},
-    {"^NOSCRIPT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NOSCRIPT},
+    {"^MOVED ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_MOVED},
+    {"^ASK ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_ASK},
+    {"^TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
+    {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
+    {"^NOSCRIPT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_NOSCRIPT},
     /* it refuses us */
-    {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
-    {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN}, /* NOAUTH, to a long request */
-    {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
-    {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE},
-    {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN},
-    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE},                 /* Redis 8 */
-    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE},                /* Redis 7 */
-    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE}, /* Redis 7 */
+    {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN,
+     ERROR_REPLY_FINAL}, /* NOAUTH, to a long request */
+    {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},  /* Redis 8 */
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* Redis 7 */
+    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
+     ERROR_REPLY_FINAL}, /* Redis 7 */
     /* it can't serve us now */
-    {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
+    {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
+    {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
+    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     /* a script met a key whose slot is being moved to another node; it may have written others */
-    {"non local key", RLOCK_E_SERVER, RLOCK_REASON_PARTLY_EXECUTED},
+    {"non local key", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_PARTLY_EXECUTED},
     /* the same words inside a script's error: nobody can be asked instead */
-    {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE},
+    {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     /* it can't do what was asked, now or later */
-    {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS},
-    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE}, /* whatever else it says */
+    {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS,
+     ERROR_REPLY_FINAL},
+    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* whatever else it says */
 };
 
 #define FOREIGN "FOREIGN " /* our scripts say so of a key of another program: shared/keys.lua */
@@ -74,15 +78,16 @@ static bool matches(const char *reply, const char *words)
     return strstr(reply, words) != NULL;
 }
 
-enum rlock_status error_reply_read(const char *reply, const char *password, struct rlock_error *err)
+enum rlock_status error_reply_read(const char *reply, const char *password, enum error_reply *kind,
+                                   struct rlock_error *err)
 {
     char masked[MASKED_BYTES];
-    enum rlock_reason reason;
     enum rlock_status st;
     size_t i = 0;
 
     snprintf(masked, sizeof masked, "%s", reply);
     err_mask(masked, password);
+    *kind = ERROR_REPLY_FINAL;
     masked[SHOWN_BYTES - 1] = '\0';
     err_make_printable(masked);
     if (matches(reply, "^" FOREIGN))
@@ -93,14 +98,14 @@ enum rlock_status error_reply_read(const char *reply, const char *password, stru
     while (!matches(reply, meanings[i].words))
         i++;
     st = meanings[i].status;
-    reason = meanings[i].reason;
+    *kind = meanings[i].kind;
     /* EVALSHA is forbidden to our user, or renamed, or not known to a proxy: EVAL may be allowed */
     if (strcasestr(reply, "evalsha") != NULL)
-        reason = RLOCK_REASON_NOSCRIPT;
+        *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))
         snprintf(masked, sizeof masked, "NOAUTH Authentication required.");
     err_set(err, st, 0, "the server says: %s", masked);
-    err_set_reason(err, reason);
+    err_set_reason(err, meanings[i].reason);
     if (matches(reply, "CROSSSLOT"))
         err_suffix(err, "what several keys share goes between braces, as in {job}:a and {job}:b");
     return st;

@@ -138,7 +138,8 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
 static enum rlock_status read_error(const char *reply, const char *password,
                                     struct rlock_error *err)
 {
-    enum rlock_status st = error_reply_read(reply, password, err);
+    enum error_reply kind;
+    enum rlock_status st = error_reply_read(reply, password, &kind, err);
 
     if (err->reason == RLOCK_REASON_LOGIN)
         err_set_reason(err, RLOCK_REASON_SENTINEL_LOGIN);

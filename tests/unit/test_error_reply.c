@@ -75,45 +75,55 @@ static const struct {
     {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* 7 */
 };
 
-/* Reasons that decide where and how a request goes on: of bare errors only. */
+/* What decides where and how a request goes on. */
 static const struct {
     const char *text;
     enum rlock_reason reason;
+    enum error_reply kind;
 } reasons[] = {
-    {"MOVED 3999 10.0.0.1:6381", RLOCK_REASON_MOVED},
-    {"ASK 3999 10.0.0.1:6381", RLOCK_REASON_ASK},
-    {"TRYAGAIN Multiple keys request during rehashing of slot", RLOCK_REASON_TRY_AGAIN},
-    {"CLUSTERDOWN Hash slot not served", RLOCK_REASON_TRY_AGAIN},
-    {"CLUSTERDOWN", RLOCK_REASON_TRY_AGAIN},
-    {"CROSSSLOT Keys in request don't hash to the same slot", RLOCK_REASON_NONE},
-    {"ERR MOVED 3999 10.0.0.1:6381", RLOCK_REASON_NONE},
-    {"ERR CLUSTERDOWN", RLOCK_REASON_NONE},
-    {"MOVED", RLOCK_REASON_NONE},
-    {"ASKING", RLOCK_REASON_NONE},
-    {"", RLOCK_REASON_NONE},
-    {"NOSCRIPT No matching script. Please use EVAL.", RLOCK_REASON_NOSCRIPT},
-    {"NOPERM User app has no permissions to run the 'evalsha' command", RLOCK_REASON_NOSCRIPT},
-    {"ERR unknown command `EVALSHA`, with args beginning with: ", RLOCK_REASON_NOSCRIPT},
-    {"ERR Script attempted to access a non local key in a cluster node",
-     RLOCK_REASON_PARTLY_EXECUTED},
-    {"NOAUTH Authentication required.", RLOCK_REASON_LOGIN},
-    {"ERR Protocol error: unauthenticated bulk length", RLOCK_REASON_LOGIN},
-    {"WRONGPASS invalid username-password pair or user is disabled.", RLOCK_REASON_LOGIN},
-    {"ERR Client sent AUTH, but no password is set", RLOCK_REASON_LOGIN},
-    {"NOPERM No permissions to access a key", RLOCK_REASON_NONE},
-    {"READONLY You can't write against a read only replica.", RLOCK_REASON_NOT_PRIMARY},
-    {"UNBLOCKED force unblock from blocking operation", RLOCK_REASON_NOT_PRIMARY},
-    {"ERR timeout is not an integer or out of range", RLOCK_REASON_WHOLE_SECONDS},
+    {"MOVED 3999 10.0.0.1:6381", RLOCK_REASON_NONE, ERROR_REPLY_MOVED},
+    {"ASK 3999 10.0.0.1:6381", RLOCK_REASON_NONE, ERROR_REPLY_ASK},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", RLOCK_REASON_NONE,
+     ERROR_REPLY_TRY_AGAIN},
+    {"CLUSTERDOWN Hash slot not served", RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
+    {"CLUSTERDOWN", RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
+    {"CROSSSLOT Keys in request don't hash to the same slot", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"ERR MOVED 3999 10.0.0.1:6381", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"ERR CLUSTERDOWN", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"MOVED", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"ASKING", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"NOSCRIPT No matching script. Please use EVAL.", RLOCK_REASON_NONE, ERROR_REPLY_NOSCRIPT},
+    {"NOPERM User app has no permissions to run the 'evalsha' command", RLOCK_REASON_NONE,
+     ERROR_REPLY_NOSCRIPT},
+    {"ERR unknown command `EVALSHA`, with args beginning with: ", RLOCK_REASON_NONE,
+     ERROR_REPLY_NOSCRIPT},
+    {"ERR Script attempted to access a non local key in a cluster node", RLOCK_REASON_NONE,
+     ERROR_REPLY_PARTLY_EXECUTED},
+    {"NOAUTH Authentication required.", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"ERR Protocol error: unauthenticated bulk length", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"WRONGPASS invalid username-password pair or user is disabled.", RLOCK_REASON_LOGIN,
+     ERROR_REPLY_FINAL},
+    {"ERR Client sent AUTH, but no password is set", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
+    {"NOPERM No permissions to access a key", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"READONLY You can't write against a read only replica.", RLOCK_REASON_NOT_PRIMARY,
+     ERROR_REPLY_FINAL},
+    {"UNBLOCKED force unblock from blocking operation", RLOCK_REASON_NOT_PRIMARY,
+     ERROR_REPLY_FINAL},
+    {"ERR timeout is not an integer or out of range", RLOCK_REASON_WHOLE_SECONDS,
+     ERROR_REPLY_FINAL},
 };
 
 static void test_reasons(void)
 {
     struct rlock_error err;
+    enum error_reply kind;
     size_t i;
 
     for (i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
-        (void)error_reply_read(reasons[i].text, NULL, &err);
-        okf(err.reason == reasons[i].reason, "reason of: %s", reasons[i].text);
+        (void)error_reply_read(reasons[i].text, NULL, &kind, &err);
+        okf(err.reason == reasons[i].reason && kind == reasons[i].kind, "reason and kind of: %s",
+            reasons[i].text);
     }
 }
 
@@ -121,26 +131,28 @@ static void test_texts(void)
 {
     static char reply[2048];
     struct rlock_error err;
+    enum error_reply kind;
 
-    (void)error_reply_read("ERR unknown command AUTH, with args: pw1 pw1", "pw1", &err);
+    (void)error_reply_read("ERR unknown command AUTH, with args: pw1 pw1", "pw1", &kind, &err);
     is_str(err.text, "the server says: ERR unknown command AUTH, with args: *** ***",
            "a password that the server repeats is masked");
     snprintf(reply, sizeof reply, "%0150d%s", 0, "secretsecret");
-    (void)error_reply_read(reply, "secretsecret", &err);
+    (void)error_reply_read(reply, "secretsecret", &kind, &err);
     ok(strstr(err.text, "sec") == NULL, "also where the text is cut within it");
-    (void)error_reply_read("FOREIGN job holds a hash", NULL, &err);
+    (void)error_reply_read("FOREIGN job holds a hash", NULL, &kind, &err);
     ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0,
        "a key of another program is named");
-    (void)error_reply_read("ERR Protocol error: unauthenticated bulk length", NULL, &err);
+    (void)error_reply_read("ERR Protocol error: unauthenticated bulk length", NULL, &kind, &err);
     is_str(err.text, "the server says: NOAUTH Authentication required.",
            "what a server says to a long request before AUTH is told as NOAUTH");
-    (void)error_reply_read("CROSSSLOT Keys", NULL, &err);
+    (void)error_reply_read("CROSSSLOT Keys", NULL, &kind, &err);
     ok(strstr(err.text, "braces") != NULL, "keys of several slots: what to do is said");
 }
 
 int main(void)
 {
     struct rlock_error err;
+    enum error_reply kind;
     char reply[1024];
     size_t i;
     size_t j;
@@ -150,18 +162,18 @@ int main(void)
             snprintf(reply, sizeof reply, "%s%s%s", wrappings[j].before, errors[i].text,
                      wrappings[j].after);
             err.text[0] = '\0';
-            okf(error_reply_read(reply, NULL, &err) == errors[i].meaning &&
+            okf(error_reply_read(reply, NULL, &kind, &err) == errors[i].meaning &&
                     err.status == errors[i].meaning &&
                     strncmp(err.text, "the server says: ", 17) == 0,
                 "%s", reply);
-            okf(error_reply_read(reply, NULL, NULL) == errors[i].meaning,
+            okf(error_reply_read(reply, NULL, &kind, NULL) == errors[i].meaning,
                 "the same without a text");
         }
     memset(reply, 'x', sizeof reply - 1);
     reply[sizeof reply - 1] = '\0';
-    (void)error_reply_read(reply, NULL, &err);
+    (void)error_reply_read(reply, NULL, &kind, &err);
     ok(strlen(err.text) < sizeof err.text, "an endless error is cut");
-    (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &err);
+    (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &kind, &err);
     ok(is_printable(err.text), "what a server says is one line without control characters");
     test_reasons();
     test_texts();
