@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config: read a file of "name = value" lines. */
+/* config: read the configuration file, and other small files such as a password file. */
 #include "options/config.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* The text without the blanks around it, in place. */
+/* Cut the blanks off both ends of a text, in place. */
 static char *trim(char *text)
 {
     size_t n;
@@ -26,7 +26,7 @@ static char *trim(char *text)
     return text;
 }
 
-static bool take_line(char *line, config_taker *take, void *context, char *why, size_t room)
+static bool read_line(char *line, config_taker *take, void *context, char *why, size_t room)
 {
     char *name = trim(line);
     char *equals;
@@ -42,7 +42,6 @@ static bool take_line(char *line, config_taker *take, void *context, char *why, 
     return take(context, trim(name), trim(equals + 1), why, room);
 }
 
-/* A pipe that was given to us as a descriptor, as by <(...) in a shell, has its writer. */
 bool config_names_descriptor(const char *path)
 {
     static const char *const places[] = {"/dev/fd/", "/proc/self/fd/", "/dev/stdin"};
@@ -55,8 +54,8 @@ bool config_names_descriptor(const char *path)
 }
 
 /*
- * A named pipe without a writer, a terminal or a device could keep us for ever,
- * or never end: they are refused, and opening them is not waited for.
+ * A FIFO without a writer, a terminal or a device could block for ever, or never end. A pipe that
+ * is a descriptor of rlock, as <(...) of a shell, has a writer.
  */
 static const char *check_kind(const char *path, const struct stat *is)
 {
@@ -67,7 +66,7 @@ static const char *check_kind(const char *path, const struct stat *is)
     return "not a regular file";
 }
 
-/* Whoever can write it decides on which server the lock is, and who is told the password. */
+/* Who can write the file decides which server has the lock, and which server gets the password. */
 static const char *check_owner(const struct stat *is)
 {
     if (is->st_uid != geteuid() && is->st_uid != 0)
@@ -78,7 +77,7 @@ static const char *check_owner(const struct stat *is)
     return NULL;
 }
 
-/* All of it. NULL: no fault. */
+/* Read to the end of the file. Returns NULL, or why that failed. */
 static const char *read_all(int fd, char *text, size_t room, size_t *used)
 {
     struct pollfd more = {.fd = fd, .events = POLLIN};
@@ -98,11 +97,14 @@ static const char *read_all(int fd, char *text, size_t room, size_t *used)
     return memchr(text, '\0', *used) != NULL ? "not a text: there is a NUL byte in it" : NULL;
 }
 
-/* The whole file, on the heap, `*used` bytes and a NUL; NULL, and why not. */
+/*
+ * The whole file, on the heap: `*used` bytes and a NUL. NULL: `*why` is the reason. `is_trusted`:
+ * rlock does what the file says, so nobody else may be able to write it.
+ */
 static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    size_t room = CONFIG_BYTES_MAX + 1; /* one more than may be, to see that there is more */
+    size_t room = CONFIG_BYTES_MAX + 1; /* a byte more than allowed, to notice a larger file */
     char *text = NULL;
     struct stat is;
 
@@ -150,11 +152,11 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     }
     while (good && rest != NULL) {
         number++;
-        good = take_line(strsep(&rest, "\n"), take, context, complaint, sizeof complaint);
+        good = read_line(strsep(&rest, "\n"), take, context, complaint, sizeof complaint);
     }
     if (!good)
         snprintf(why, room, "%s:%d: %s", path, number, complaint);
-    explicit_bzero(text, n); /* a URL with a password may have stood in it */
+    explicit_bzero(text, n); /* it may hold a URL with a password */
     free(text);
     return good ? CONFIG_READ : CONFIG_BAD;
 }

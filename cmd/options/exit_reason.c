@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* exit_reason: how a run ended: its name, its exit status, its meaning. */
+/* exit_reason: why rlock ended: the name, the exit status and the meaning of each reason. */
 #include "options/exit_reason.h"
 
 static const struct exit_reason_row rows[EXIT_REASONS] = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* exit_reason: how a run ended: its name, its exit status, its meaning. */
+/* exit_reason: why rlock ended: the name, the exit status and the meaning of each reason. */
 #ifndef EXIT_REASON_H
 #define EXIT_REASON_H
 
 #include <rlock.h>
 
 enum exit_reason {
-    REASON_GRANTED, /* the command ran under a proven lease and ended by itself */
+    REASON_GRANTED, /* success: the command ran under a proven lease and ended by itself */
     REASON_DONE,
     REASON_MAX_HOLD,
     REASON_NOT_EXECUTABLE,
@@ -27,9 +27,9 @@ enum exit_reason {
 #define EXIT_REASONS (REASON_MISCONFIGURED + 1)
 
 struct exit_reason_row {
-    const char *name;
-    int status; /* -1: not rlock's to choose */
-    const char *meaning;
+    const char *name;    /* in messages and reports: "busy" */
+    int status;          /* -1: the command's own status, or 128 + the number of a signal */
+    const char *meaning; /* for --help */
 };
 
 /* exit_reason_row: the row of the table; its `status` is -1 where the table can't tell it. */

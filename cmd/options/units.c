@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* units: durations and small numbers, from text and as text. */
+/* units: parse durations and numbers, and print durations. */
 #include "options/units.h"
 
 #include <stdio.h>
-
 #include <string.h>
 
 #define BILLION INT64_C(1000000000)
@@ -48,7 +47,8 @@ bool units_duration(const char *text, int64_t *ms)
         if (!is_digit(*++text))
             return false;
         for (; is_digit(*text); text++, place /= 10)
-            billionths += place > 0 ? (*text - '0') * place : *text > '0'; /* still rounds up */
+            billionths += place > 0 ? (*text - '0') * place
+                                    : *text > '0'; /* a digit too small to count still rounds up */
     }
     if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)
         return false;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json: write one object into a buffer.
+ * json: write one JSON object into a buffer.
  *
- * Strings come from anywhere: what is not UTF-8 becomes U+FFFD, so that the
- * line is JSON whatever bytes a key has (RFC 8259, sections 7 and 8.1). Other
- * characters stand as they are, unless a terminal that the line is shown on
- * would act on them or show nothing: those are escaped.
+ * A string may have any bytes, as a key does. Bytes that are not UTF-8 become U+FFFD, as JSON must
+ * be UTF-8 (RFC 8259, sections 7 and 8.1). Control and format characters are escaped, so that a
+ * terminal neither acts on them nor hides them; all other characters are written as they are.
  */
 #include "output/json.h"
 
@@ -39,7 +38,7 @@ static bool put_format(struct json *json, const char *format, ...)
     return n >= 0 && (size_t)n < sizeof text && put(json, text, (size_t)n);
 }
 
-/* The length of the UTF-8 sequence at `at`, 0 if there is none (RFC 3629). */
+/* The length of the UTF-8 sequence (RFC 3629) that begins at `at`; 0: it is none. */
 static size_t sequence(const unsigned char *at)
 {
     unsigned char low = 0x80;
@@ -73,10 +72,9 @@ static size_t sequence(const unsigned char *at)
 }
 
 /*
- * Control characters, also those above ASCII (U+009B begins a sequence of a
- * terminal's), and the category of format characters (Unicode 15.1, Cf): they
- * have no width, or turn the direction of what follows. The two separators of
- * lines and paragraphs, as many take them for an end of line.
+ * The characters to escape: control characters, also those above ASCII (U+009B begins an escape
+ * sequence of a terminal); format characters (category Cf of Unicode 15.1), which have no width or
+ * turn the direction of text; and U+2028 and U+2029, which some programs take for an end of line.
  */
 static const struct {
     uint32_t first, last;
@@ -99,7 +97,7 @@ static bool is_hidden(uint32_t code)
     return false;
 }
 
-/* Of a sequence of n bytes, which is one. */
+/* The code point of a valid sequence of n bytes. */
 static uint32_t code_of(const unsigned char *at, size_t n)
 {
     uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
@@ -110,7 +108,7 @@ static uint32_t code_of(const unsigned char *at, size_t n)
     return code;
 }
 
-/* Beyond U+FFFF by two (RFC 8259, section 7). */
+/* A code point above U+FFFF is escaped as a surrogate pair (RFC 8259, section 7). */
 static bool put_escaped(struct json *json, uint32_t code)
 {
     if (code < 0x10000)
@@ -120,7 +118,7 @@ static bool put_escaped(struct json *json, uint32_t code)
                       (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-/* One character; returns the bytes it took of the value, 0 when there is no room. */
+/* Write the first character of `value`. Returns how many bytes of `value` it was; 0: no room. */
 static size_t put_character(struct json *json, const char *value)
 {
     const unsigned char *at = (const unsigned char *)value;
@@ -156,7 +154,7 @@ static bool put_name(struct json *json, const char *name)
     return put(json, comma, strlen(comma)) && put_string(json, name) && put(json, ":", 1);
 }
 
-/* A member that didn't fit is taken back to where it began. */
+/* Remove a member that was written in part only. */
 static void keep_if(struct json *json, bool whole, size_t before)
 {
     if (whole)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outfile: write bytes to descriptors and files, and harm no file that is somebody else's.
+ * outfile: write to descriptors and to files that the user names, without harm to other files.
  *
- * A path is walked folder by folder, each link by itself, so that it is known
- * whose links were followed, and so that the file is then replaced in the very
- * folder that was looked at. The links in /proc/self/fd are no paths: what they
- * stand for is compared with the descriptors that rlock was started with.
+ * rlock may run as root and be told to write to /tmp, where another user could have put a symbolic
+ * link to a file of root's. So the path is resolved here, folder by folder and link by link: each
+ * link's owner is checked, and the last folder stays open, so that the file is replaced in the
+ * folder that was checked. The links in /proc/self/fd are no paths but stand for open files; such
+ * a file is compared with the descriptors that rlock was started with.
  */
 #include "output/outfile.h"
 
@@ -27,11 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 1000 /* for a pipe or terminal that takes nothing */
-#define LINKS_MAX 40     /* as many as the kernel follows */
-#define NAMES_TRIED 16
-#define ENDS_MAX 16
-#define FDS_LOOKED_AT 1024 /* where there is no /proc */
+#define ROOM_WITHIN_MS 1000 /* the longest wait for a pipe or terminal that takes nothing */
+#define LINKS_MAX 40        /* the limit of the kernel (path_resolution(7)) */
+#define NAMES_TRIED 16      /* for the temporary file */
+#define AT_END_MAX 16       /* descriptors of one file whose offset is kept at its end */
+#define FDS_LOOKED_AT 1024  /* if /proc is not mounted */
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* ---- descriptors ---- */
@@ -52,24 +53,24 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* The signals are blocked for the length of the write, and taken if they came. */
-static bool write_unbroken(int fd, const char *bytes, size_t n, bool without_pipe)
+/* The signals are blocked during the write; one that came is taken, so that it is not delivered. */
+static bool write_without_signals(int fd, const char *bytes, size_t n, bool without_pipe)
 {
     struct timespec now = {0, 0};
-    sigset_t broken;
+    sigset_t blocked;
     sigset_t before;
     bool good;
     int failed;
 
-    sigemptyset(&broken);
-    sigaddset(&broken, SIGXFSZ);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGXFSZ);
     if (without_pipe)
-        sigaddset(&broken, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &broken, &before);
+        sigaddset(&blocked, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
     good = write_all(fd, bytes, n);
     failed = errno;
     if (!good && (failed == EPIPE || failed == EFBIG))
-        sigtimedwait(&broken, NULL, &now);
+        sigtimedwait(&blocked, NULL, &now);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = failed;
     return good;
@@ -77,15 +78,15 @@ static bool write_unbroken(int fd, const char *bytes, size_t n, bool without_pip
 
 bool outfile_write(int fd, const char *bytes, size_t n)
 {
-    return write_unbroken(fd, bytes, n, true);
+    return write_without_signals(fd, bytes, n, true);
 }
 
 bool outfile_print(int fd, const char *bytes, size_t n)
 {
-    return write_unbroken(fd, bytes, n, false);
+    return write_without_signals(fd, bytes, n, false);
 }
 
-/* Where a write could block: no more than a pipe with room is sure to take. */
+/* poll(2) promises that PIPE_BUF bytes can be written without blocking, and no more than that. */
 static int write_patiently(int fd, const char *bytes, size_t n)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -93,7 +94,7 @@ static int write_patiently(int fd, const char *bytes, size_t n)
 
     for (; n > 0; bytes += part, n -= part) {
         part = n < PIPE_BUF ? n : PIPE_BUF;
-        if (poll(&room, 1, PATIENCE_MS) <= 0)
+        if (poll(&room, 1, ROOM_WITHIN_MS) <= 0)
             return EAGAIN;
         if (!outfile_write(fd, bytes, part))
             return errno;
@@ -121,15 +122,16 @@ static int write_and_close(int fd, const char *bytes, size_t n)
     return failed;
 }
 
-/* ---- where a path leads ---- */
+/* ---- resolving a path ---- */
 
+/* A path that is resolved: a name in an open folder. */
 struct place {
-    int dir;
-    char name[NAME_MAX + 1]; /* no link, unless `is_descriptor` */
-    bool is_descriptor;      /* a link of /proc to something that is open */
+    int dir;                 /* opened with O_PATH; -1: none yet */
+    char name[NAME_MAX + 1]; /* not a symbolic link, unless `is_descriptor` */
+    bool is_descriptor;      /* a link of /proc to an open file */
 };
 
-/* As the kernel does where its fs.protected_symlinks is on. */
+/* The rule of the kernel's fs.protected_symlinks, which may be off. */
 static bool is_others_link(int dir, const struct stat *link)
 {
     struct stat folder;
@@ -157,7 +159,7 @@ static int go_to(struct place *place, int from, const char *folder)
     return failed;
 }
 
-/* `rest` becomes what the link says, and behind that what was left of the path. */
+/* Put the target of the link in front of what is left of the path. */
 static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
 {
     char path[PATH_MAX];
@@ -175,7 +177,7 @@ static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
     return *rest == '/' ? go_to(place, AT_FDCWD, "/") : 0;
 }
 
-/* The next name of the path goes to `place->name`, and is taken off `rest`. */
+/* Move the next name of the path from `rest` to `place->name`. */
 static int next_name(struct place *place, char rest[PATH_MAX], bool *is_last)
 {
     const char *at = rest + strspn(rest, "/");
@@ -245,9 +247,9 @@ static int open_place(const struct place *place, int flags)
     return openat(place->dir, place->name, flags | (place->is_descriptor ? 0 : O_NOFOLLOW), 0666);
 }
 
-/* ---- what rlock was started with ---- */
+/* ---- files that rlock was started with as descriptors ---- */
 
-/* Whatever rlock opens itself closes on exec. */
+/* All descriptors that rlock opens itself close on exec. */
 static bool is_inherited(int fd)
 {
     int flags = fcntl(fd, F_GETFD);
@@ -258,8 +260,8 @@ static bool is_inherited(int fd)
 /* The inherited descriptors of one file. */
 struct shared {
     bool is_open;
-    int writable;         /* one that can be written, that appends if any does; -1: none can */
-    int at_end[ENDS_MAX]; /* those that don't append, and write on where the file ends */
+    int writable; /* one that can be written, if possible one with O_APPEND; -1: none can */
+    int at_end[AT_END_MAX]; /* those without O_APPEND whose offset is the end of the file */
     int n_at_end;
 };
 
@@ -276,7 +278,7 @@ static void compare(struct shared *shared, int fd, const struct stat *file)
         return;
     if (shared->writable < 0 || (flags & O_APPEND) != 0)
         shared->writable = fd;
-    if ((flags & O_APPEND) == 0 && S_ISREG(file->st_mode) && shared->n_at_end < ENDS_MAX &&
+    if ((flags & O_APPEND) == 0 && S_ISREG(file->st_mode) && shared->n_at_end < AT_END_MAX &&
         lseek(fd, 0, SEEK_CUR) == file->st_size)
         shared->at_end[shared->n_at_end++] = fd;
 }
@@ -299,8 +301,9 @@ static struct shared shared_of(const struct stat *file)
 }
 
 /*
- * Appended to also where the descriptor doesn't append: its offset may be anywhere. One that
- * stood at the end does so afterwards, or what is written to it next would be written over ours.
+ * Append to a file that the command may also write to. A descriptor without O_APPEND may have any
+ * offset, so the file is opened once more to append. Offsets that were at the end of the file are
+ * moved to the new end: what the command writes there next would else overwrite these bytes.
  */
 static int append_shared(const struct place *place, const struct shared *shared,
                          const struct stat *file, const char *bytes, size_t n)
@@ -336,7 +339,7 @@ static void draw_name(char name[40])
     snprintf(name, 40, ".rlock-report.%016llx", (unsigned long long)random);
 }
 
-/* A name that nobody can know in advance; whatever has it already is left alone. */
+/* A temporary file. Its name is random, so that nobody can create that name in advance. */
 static int create_new(const struct place *place, char name[40], mode_t mode)
 {
     int fd = -1;
@@ -351,8 +354,8 @@ static int create_new(const struct place *place, char name[40], mode_t mode)
     return fd;
 }
 
-/* Whose it is and who may read it stays as it was. */
-static int dress(int fd, const struct stat *as)
+/* The new file gets the owner and the mode of the file that it replaces. */
+static int copy_owner_and_mode(int fd, const struct stat *as)
 {
     struct stat now;
 
@@ -364,7 +367,7 @@ static int dress(int fd, const struct stat *as)
     return fchmod(fd, as->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* The file may be ours to write where its folder isn't: then nobody can replace it in one step. */
+/* If the file may be written but not its folder, rename(2) can't replace it: write over it. */
 static int overwrite(const struct place *place, const struct stat *file, const char *bytes,
                      size_t n)
 {
@@ -383,7 +386,7 @@ static int overwrite(const struct place *place, const struct stat *file, const c
     return failed;
 }
 
-/* `file` is NULL where there is none yet. */
+/* `file` is NULL if there is none yet. */
 static int replace(const struct place *place, const struct stat *file, const char *bytes, size_t n)
 {
     char name[40];
@@ -397,7 +400,7 @@ static int replace(const struct place *place, const struct stat *file, const cha
         return file != NULL && (errno == EACCES || errno == EPERM)
                    ? overwrite(place, file, bytes, n)
                    : errno;
-    if (file != NULL && dress(fd, file) != 0)
+    if (file != NULL && copy_owner_and_mode(fd, file) != 0)
         failed = EPERM;
     else if (!outfile_write(fd, bytes, n))
         failed = errno;
@@ -412,7 +415,7 @@ static int replace(const struct place *place, const struct stat *file, const cha
     return failed;
 }
 
-/* ---- all of it ---- */
+/* ---- the kinds of files ---- */
 
 static int append_place(const struct place *place, const char *bytes, size_t n)
 {
@@ -427,10 +430,11 @@ static int write_place(const struct place *place, const char *bytes, size_t n, b
     struct stat file;
 
     if (fstatat(place->dir, place->name, &file, place->is_descriptor ? 0 : AT_SYMLINK_NOFOLLOW) !=
-        0)
-        return errno != ENOENT || place->is_descriptor ? errno
-               : is_replaced                           ? replace(place, NULL, bytes, n)
-                                                       : append_place(place, bytes, n);
+        0) {
+        if (errno != ENOENT || place->is_descriptor)
+            return errno;
+        return is_replaced ? replace(place, NULL, bytes, n) : append_place(place, bytes, n);
+    }
     shared = shared_of(&file);
     if (shared.is_open && (shared.writable >= 0 || S_ISREG(file.st_mode)))
         return append_shared(place, &shared, &file, bytes, n);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress: whom rlock waits for, as a line on the terminal or a message a minute.
+ * progress: who holds the lock that rlock waits for, as a line on the terminal or as messages.
  *
- * The line is drawn by carriage returns and blanks alone, so it needs nothing
- * of the terminal; the cursor stays at its start, where what is typed doesn't
- * push it into the next row. It is drawn through a descriptor of our own that
- * never blocks: a terminal that is stopped, or at the end of a dead connection,
- * must not keep us from our turn. Nothing else is said while the line is there:
- * the wait is over first, and the line with it. Source: OpenSSH's progressmeter.c,
- * for when to draw at all.
+ * The line is drawn with carriage returns and blanks only, which every terminal knows. The cursor
+ * stays at the start of the line, so that typed characters don't push it into the next row. The
+ * line is written to /dev/tty, opened non-blocking: a terminal that is stopped (^S), or whose
+ * connection is dead, must not delay rlock when its turn comes. Messages are written only after
+ * the line was cleared. Source for when to draw: OpenSSH's progressmeter.c.
  */
 #include "output/progress.h"
 
@@ -22,15 +20,15 @@
 #include <unistd.h>
 
 #define DRAW_EVERY_MS 1000
-#define SAY_EVERY_MS 60000
+#define MESSAGE_EVERY_MS 60000
 #define COLUMNS_UNKNOWN 80
-#define TROUBLE_MS 1000 /* what lasts less is not told, as when a server is restarted */
-#define KEY_PART 3      /* of the line, the part that the key may have */
+#define TROUBLE_MS 1000 /* shorter trouble is not reported: a server may be restarting */
+#define KEY_PART 3      /* a key that doesn't fit is cut to this part of the line: a third */
 #define KEY_BYTES_MIN 16
 #define KEY_BYTES_MAX 256
-#define HOLDER_BYTES_MIN 12 /* a name cut to less tells nothing */
+#define HOLDER_BYTES_MIN 12 /* with less room the holder is left out */
 
-/* ---- what is shown ---- */
+/* ---- the texts ---- */
 
 /* ", 18s left, place 3" */
 static void describe_rest(char *out, size_t room, const struct rlock_obstacle *obstacle,
@@ -49,7 +47,7 @@ static void describe_rest(char *out, size_t room, const struct rlock_obstacle *o
         snprintf(out, room, ", %s left%s", left, place);
 }
 
-/* What to call a trouble: as the name of a message, and to people. The last is for all others. */
+/* The event of the message about a trouble, and its words; the last row is for all others. */
 static const struct trouble {
     enum rlock_status status;
     const char *what;
@@ -61,7 +59,7 @@ static const struct trouble {
     {RLOCK_E_SERVER, .what = "server-unable", "server can't serve"},
 };
 
-static const struct trouble *find_trouble(const struct rlock_obstacle *obstacle)
+static const struct trouble *row_of(const struct rlock_obstacle *obstacle)
 {
     size_t i = 0;
 
@@ -85,7 +83,7 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
     char since[sizeof obstacle->trouble.text + 64];
 
     describe_trouble(since, sizeof since, obstacle, now_ms);
-    snprintf(out, room, "%s %s", find_trouble(obstacle)->words, since);
+    snprintf(out, room, "%s %s", row_of(obstacle)->words, since);
 }
 
 static size_t clamp(size_t n, size_t least, size_t most)
@@ -95,7 +93,7 @@ static size_t clamp(size_t n, size_t least, size_t most)
     return n < most ? n : most;
 }
 
-/* The line while there is trouble: cut at its end, where the reason is. */
+/* The line while there is trouble. What has no room is cut at the end. */
 static void trouble_text(char *out, size_t room, const struct report *report,
                          const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
@@ -144,14 +142,14 @@ void progress_text(char *out, size_t room, const struct report *report,
     snprintf(out, room, "%s", line);
 }
 
-/* ---- the line ---- */
+/* ---- drawing the line ---- */
 
 static bool wants_line(const struct report *report)
 {
     return report->level == REPORT_NOTICE && !report->json && isatty(STDERR_FILENO);
 }
 
-/* The terminal is ours to write on as long as its user waits for us. */
+/* A job in the background must not draw over what the user does in the foreground. */
 static bool is_foreground(void)
 {
     return tcgetpgrp(STDERR_FILENO) == getpgrp();
@@ -166,13 +164,13 @@ static int columns_of(int terminal)
     return size.ws_col < PROGRESS_BYTES ? size.ws_col : PROGRESS_BYTES;
 }
 
-/* Write over what may stand there, and go back to the start. */
+/* Write the text, and blanks over the rest of the last one, and return to the start of the row. */
 static void put(struct progress *progress, const char *text, int width, int columns)
 {
     char bytes[PROGRESS_BYTES + 8];
     int n;
 
-    if (columns < progress->columns) /* it may reach into the last column, and is cut there now */
+    if (columns < progress->columns) /* the window shrank: more blanks would wrap */
         width = columns;
     n = snprintf(bytes, sizeof bytes, "\r%-*s\r", width, text);
     report_draw(progress->terminal, bytes, (size_t)n);
@@ -191,7 +189,7 @@ static void draw(struct progress *progress, const struct rlock_obstacle *obstacl
     snprintf(progress->shown, sizeof progress->shown, "%s", text);
 }
 
-/* The whole row, since a key such as ^C leaves its sign there. */
+/* Clear the whole row, as the terminal may have echoed a key such as ^C there. */
 static void clear(struct progress *progress)
 {
     int columns;
@@ -206,8 +204,8 @@ static void clear(struct progress *progress)
     progress->shown[0] = '\0';
 }
 
-/* Trouble that lasts is told once when it has begun, and once when it is over. */
-static void tell_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
+/* Report trouble once when it has lasted for TROUBLE_MS, and once when it is over. */
+static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();
     char why[sizeof obstacle->trouble.text + 64];
@@ -215,40 +213,40 @@ static void tell_trouble(struct progress *progress, const struct rlock_obstacle 
 
     if (obstacle == NULL)
         return;
-    if (progress->trouble_ms != 0 && obstacle->trouble.status == RLOCK_OK) {
+    if (progress->trouble_since_ms != 0 && obstacle->trouble.status == RLOCK_OK) {
         clear(progress);
-        units_text(took, now_ms - progress->trouble_ms);
+        units_text(took, now_ms - progress->trouble_since_ms);
         snprintf(why, sizeof why, "after %s", took);
         report_say(progress->report, REPORT_NOTICE,
                    (struct message){.what = "server-back", .why = why});
-        progress->trouble_ms = 0;
-    } else if (progress->trouble_ms == 0 && obstacle->trouble.status != RLOCK_OK &&
+        progress->trouble_since_ms = 0;
+    } else if (progress->trouble_since_ms == 0 && obstacle->trouble.status != RLOCK_OK &&
                now_ms >= obstacle->trouble_ms + TROUBLE_MS) {
         clear(progress);
         describe_trouble(why, sizeof why, obstacle, now_ms);
-        report_say(progress->report, REPORT_NOTICE,
-                   (struct message){
-                       .what = find_trouble(obstacle)->what, .why = why, .hint = "still waiting"});
-        progress->trouble_ms = obstacle->trouble_ms;
+        report_say(
+            progress->report, REPORT_NOTICE,
+            (struct message){.what = row_of(obstacle)->what, .why = why, .hint = "still waiting"});
+        progress->trouble_since_ms = obstacle->trouble_ms;
     }
 }
 
-/* In the foreground, standard error is the controlling terminal, by whatever name. */
+/* A process in the foreground of stderr's terminal has that as /dev/tty. */
 static void show_line(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     if (obstacle == NULL || !is_foreground()) {
         clear(progress);
-        tell_trouble(progress, obstacle);
+        report_trouble(progress, obstacle);
         return;
     }
-    tell_trouble(progress, obstacle);
+    report_trouble(progress, obstacle);
     if (progress->terminal < 0)
         progress->terminal = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (progress->terminal >= 0)
         draw(progress, obstacle);
 }
 
-/* ---- the messages ---- */
+/* ---- a message a minute ---- */
 
 static void show_message(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
@@ -256,16 +254,17 @@ static void show_message(struct progress *progress, const struct rlock_obstacle 
     char rest[96];
     char why[400];
 
-    tell_trouble(progress, obstacle);
-    if (obstacle == NULL || now_ms < progress->say_ms || obstacle->trouble.status != RLOCK_OK)
+    report_trouble(progress, obstacle);
+    if (obstacle == NULL || now_ms < progress->next_message_at_ms ||
+        obstacle->trouble.status != RLOCK_OK)
         return;
     describe_rest(rest, sizeof rest, obstacle, now_ms);
     snprintf(why, sizeof why, "for %s%s", obstacle->holder, rest);
     report_say(progress->report, REPORT_STEP, (struct message){.what = "waiting", .why = why});
-    progress->say_ms = now_ms + SAY_EVERY_MS;
+    progress->next_message_at_ms = now_ms + MESSAGE_EVERY_MS;
 }
 
-/* ---- what the caller sees of it ---- */
+/* ---- the interface ---- */
 
 static enum progress_style style_of(const struct report *report)
 {
@@ -283,7 +282,7 @@ void progress_show(struct progress *progress, const struct rlock_obstacle *obsta
 {
     switch (progress->style) {
     case PROGRESS_TROUBLE:
-        tell_trouble(progress, obstacle);
+        report_trouble(progress, obstacle);
         break;
     case PROGRESS_LINE:
         show_line(progress, obstacle);

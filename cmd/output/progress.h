@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* progress: whom rlock waits for, as a line on the terminal or a message a minute. */
+/* progress: who holds the lock that rlock waits for, as a line on the terminal or as messages. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -7,7 +7,7 @@
 
 #include <rlock.h>
 
-#define PROGRESS_BYTES 512 /* a line is never longer, however wide the terminal */
+#define PROGRESS_BYTES 512 /* the longest line, however wide the terminal is */
 
 /* How much is shown, which the report's level and the kind of stderr decide. */
 enum progress_style {
@@ -19,14 +19,14 @@ enum progress_style {
 struct progress {
     const struct report *report;
     enum progress_style style;
-    int terminal;               /* -1: nothing is drawn, and it is not open */
+    int terminal;               /* /dev/tty while a line is drawn; -1: not open */
     int columns;                /* of the terminal when the line was drawn */
-    char shown[PROGRESS_BYTES]; /* the line as it stands on the screen; "": there is none */
-    int64_t say_ms;             /* when the next message is due */
-    int64_t trouble_ms;         /* since when there is trouble that was told; 0: there is none */
+    char shown[PROGRESS_BYTES]; /* the line that is on the screen; "": none */
+    int64_t next_message_at_ms; /* when the next message of PROGRESS_MESSAGES is due */
+    int64_t trouble_since_ms;   /* the trouble that was reported; 0: none, or it is over */
 };
 
-/* progress_init: nothing is shown yet; the report is borrowed and says how much is wanted. */
+/* progress_init: nothing is shown yet. The report is borrowed; it decides the style. */
 void progress_init(struct progress *progress, const struct report *report);
 
 /* progress_show: show what stands in the way of the lock; NULL: the wait is over. */
@@ -38,13 +38,13 @@ void progress_warn(struct progress *progress, const char *text);
 /* progress_every_ms: how often to call progress_show() at the least; 0: when something is new. */
 int64_t progress_every_ms(const struct progress *progress);
 
-/* progress_trouble: "server unreachable since 5s: WHY", of an obstacle that has trouble. */
+/* progress_trouble: "server unreachable since 5s: WHY", for an obstacle with `trouble`. */
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
                       int64_t now_ms);
 
 /*
- * progress_text: the line, of printable ASCII and less than `room` bytes. Where
- * it would be longer the name of the holder is cut first.
+ * progress_text: the text of the line: printable ASCII, shorter than `room` bytes. If it would be
+ * longer, first the key is cut to a third of the line, then the holder's name is cut or left out.
  */
 void progress_text(char *out, size_t room, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report: what rlock says, as text for people or JSON for programs.
+ * report: messages on stderr, as text for people or JSON for programs.
  *
- * Stderr is the command's as well, so its flags are not ours to change: a line
- * is written only once there is room for it, and dropped if there is none for
- * a while. SIGPIPE is kept from us for the length of the write.
+ * rlock shares stderr with the command, and O_NONBLOCK is a flag of the open file, not of the
+ * descriptor: to set it would change the command's stderr as well. So poll(2) is asked first
+ * whether a line has room. SIGPIPE is blocked during the write (outfile.c).
  */
 #include "output/report.h"
 
@@ -25,16 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES 2048 /* less than PIPE_BUF: whole, or not at all */
+#define LINE_BYTES 2048 /* at most PIPE_BUF: a pipe takes the whole line, or nothing of it */
 #define KEY_BYTES 256
 #define CLOCK_BYTES 40
-#define PATIENCE_MS 200
+#define ROOM_WITHIN_MS 200 /* a line that has no room for so long is dropped */
 
 static void write_line(const char *line, size_t n)
 {
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    if (poll(&room, 1, PATIENCE_MS) > 0)
+    if (poll(&room, 1, ROOM_WITHIN_MS) > 0)
         outfile_write(STDERR_FILENO, line, n);
 }
 
@@ -58,7 +58,7 @@ static int64_t elapsed_ms(const struct report *report)
     return rlock_clock_ms() - report->start_ms;
 }
 
-/* A time of day for programs: RFC 3339, in UTC. */
+/* The time of day for programs: RFC 3339, in UTC. */
 static void put_time(struct json *json)
 {
     struct timespec now;
@@ -74,7 +74,7 @@ static void put_time(struct json *json)
     json_string(json, "time", text);
 }
 
-/* The same for people, by their clock. */
+/* The time of day for people: RFC 3339, local time with its offset. */
 static void put_clock(char text[CLOCK_BYTES])
 {
     char zone[8] = "";
@@ -85,7 +85,7 @@ static void put_clock(char text[CLOCK_BYTES])
     if (localtime_r(&now, &here) == NULL)
         return;
     n = strftime(text, CLOCK_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
-    strftime(zone, sizeof zone, "%z", &here); /* +hhmm, but RFC 3339 has a colon in it */
+    strftime(zone, sizeof zone, "%z", &here); /* +hhmm; RFC 3339 wants +hh:mm */
     snprintf(text + n, CLOCK_BYTES - n, "%.3s:%.2s ", zone, strlen(zone) > 3 ? zone + 3 : "00");
 }
 

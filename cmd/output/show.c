@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show: how a lock looks, as text for people or JSON for programs.
+ * show: the state of a lock, as text for people or JSON for programs.
  *
- * What is shown comes from whoever can write to the server: as text it is
- * printable ASCII, with the rest escaped; as JSON it is UTF-8.
+ * Whoever can write to the server chose these bytes. So text is printable ASCII with the rest
+ * escaped, and JSON is UTF-8 (json.c): nothing of it can act on a terminal.
  */
 #include "output/show.h"
 
@@ -18,15 +18,15 @@
 #include <string.h>
 #include <time.h>
 
-#define KEY_COLUMNS 64  /* of a key on a terminal */
-#define WRONG_BYTES 600 /* of what is said of helper keys */
+#define KEY_COLUMNS 64  /* a longer key is cut on a terminal */
+#define WRONG_BYTES 600 /* for the names of helper keys that hold something else */
 #define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
 
 static const struct {
     const char *mode;
     const char *words;
     enum colour colour;
-} looks[] = {
+} states[] = {
     [RLOCK_SEEN_FREE] = {"free", "free", COLOUR_GREEN},
     [RLOCK_SEEN_KEPT] = {"kept", "free, and kept for the next in line", COLOUR_YELLOW},
     [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "held", COLOUR_RED},
@@ -43,7 +43,7 @@ static const char *wrong_of(const struct rlock_view *view)
     return view->wrong == NULL ? "" : view->wrong;
 }
 
-static void show_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
+static void put_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
 {
     if (left_ms < 0)
         snprintf(text, UNITS_TEXT_BYTES, "for ever");
@@ -53,7 +53,7 @@ static void show_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
 
 char *show_key(const char *key, const struct terminal *terminal)
 {
-    size_t room = terminal->is_there ? KEY_COLUMNS : strlen(key) * 4 + 16;
+    size_t room = terminal->is_terminal ? KEY_COLUMNS : strlen(key) * 4 + 16;
     char *text = malloc(room);
 
     if (text != NULL)
@@ -63,7 +63,7 @@ char *show_key(const char *key, const struct terminal *terminal)
 
 /* ---- text ---- */
 
-static void add_rest(struct outbuf *page, const struct rlock_party *party)
+static void add_details(struct outbuf *out, const struct rlock_party *party)
 {
     time_t seconds = (time_t)(party->since_ms / 1000);
     struct tm local;
@@ -71,46 +71,47 @@ static void add_rest(struct outbuf *page, const struct rlock_party *party)
     char length[UNITS_TEXT_BYTES];
 
     if (party->slot >= 0)
-        outbuf_add(page, "    slot     %" PRId64 "\n", party->slot);
+        outbuf_add(out, "    slot     %" PRId64 "\n", party->slot);
     if (party->since_ms == 0 || localtime_r(&seconds, &local) == NULL)
         return;
     units_text(length, party->for_ms);
     if (strftime(moment, sizeof moment, "%Y-%m-%d %H:%M:%S", &local) > 0)
-        outbuf_add(page, "    since    %s, for %s\n", moment, length);
+        outbuf_add(out, "    since    %s, for %s\n", moment, length);
 }
 
 static void lock_as_text(struct shown *shown, const struct rlock_view *view)
 {
     char *key = show_key(view->key, shown->terminal);
-    struct outbuf *page = &shown->lock;
+    struct outbuf *out = &shown->lock;
     char left[UNITS_TEXT_BYTES];
     char wrong[WRONG_BYTES];
     size_t i;
 
-    outbuf_add(page, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
+    outbuf_add(out, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
                key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
-               terminal_colour(shown->terminal, looks[view->seen].colour), looks[view->seen].words,
-               terminal_colour(shown->terminal, COLOUR_NONE));
-    page->has_failed = page->has_failed || key == NULL;
+               terminal_colour(shown->terminal, states[view->seen].colour),
+               states[view->seen].words, terminal_colour(shown->terminal, COLOUR_NONE));
+    if (key == NULL)
+        outbuf_fail(out);
     free(key);
     for (i = 0; i < view->n_holders; i++) {
-        outbuf_add(page, "    holder   %s\n", view->holders[i].text);
-        add_rest(page, &view->holders[i]);
+        outbuf_add(out, "    holder   %s\n", view->holders[i].text);
+        add_details(out, &view->holders[i]);
     }
     if (view->n_all > view->n_holders)
-        outbuf_add(page, "    holders  %zu more\n", view->n_all - view->n_holders);
+        outbuf_add(out, "    holders  %zu more\n", view->n_all - view->n_holders);
     if (view->seen != RLOCK_SEEN_FREE) {
-        show_left(left, view->left_ms);
-        outbuf_add(page, "    left     %s\n", left);
+        put_left(left, view->left_ms);
+        outbuf_add(out, "    left     %s\n", left);
     }
     if (view->fence > 0)
-        outbuf_add(page, "    fence    %" PRIu64 "\n", view->fence);
+        outbuf_add(out, "    fence    %" PRIu64 "\n", view->fence);
     if (*wrong_of(view) != '\0') {
         err_escape(wrong, sizeof wrong, wrong_of(view));
-        outbuf_add(page, "    wrong    %s\n", wrong);
+        outbuf_add(out, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
-        outbuf_add(page, "    servers  %zu of %zu agree\n", view->n_alike, view->n_members);
+        outbuf_add(out, "    servers  %zu of %zu agree\n", view->n_alike, view->n_members);
 }
 
 static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter)
@@ -121,7 +122,7 @@ static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter
     outbuf_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, waiter->text, length);
 }
 
-void show_as_row(struct outbuf *page, const struct rlock_view *view)
+void show_as_row(struct outbuf *out, const struct rlock_view *view)
 {
     const struct rlock_party *holder = view->n_holders > 0 ? &view->holders[0] : NULL;
     char left[UNITS_TEXT_BYTES];
@@ -129,18 +130,18 @@ void show_as_row(struct outbuf *page, const struct rlock_view *view)
     char waiting[32] = "-";
     char wrong[WRONG_BYTES];
 
-    show_left(left, view->left_ms);
+    put_left(left, view->left_ms);
     if (holder != NULL && holder->since_ms > 0)
         units_text(held, holder->for_ms);
     if (view->waiting >= 0)
         snprintf(waiting, sizeof waiting, "%" PRId64, view->waiting);
-    outbuf_add(page, "%-9s  %-8s  %-7s  %-8s  %s", looks[view->seen].mode, left, waiting, held,
+    outbuf_add(out, "%-9s  %-8s  %-7s  %-8s  %s", states[view->seen].mode, left, waiting, held,
                holder == NULL ? "-" : holder->text);
     if (view->n_all > 1)
-        outbuf_add(page, ", and %zu more", view->n_all - 1);
+        outbuf_add(out, ", and %zu more", view->n_all - 1);
     if (*wrong_of(view) != '\0') {
         err_escape(wrong, sizeof wrong, wrong_of(view));
-        outbuf_add(page, "; wrong: %s", wrong);
+        outbuf_add(out, "; wrong: %s", wrong);
     }
 }
 
@@ -152,8 +153,8 @@ static void text_if_known(struct json *json, const char *name, const char *value
         json_string(json, name, value);
 }
 
-/* `length` is what the time since then is called. */
-static void party_as_json(struct outbuf *page, const struct rlock_party *party, const char *length)
+/* `length` is the name of the member for the time since the beginning: "held_ms", "waited_ms". */
+static void party_as_json(struct outbuf *out, const struct rlock_party *party, const char *length)
 {
     char text[PARTY_JSON];
     struct json json;
@@ -175,11 +176,11 @@ static void party_as_json(struct outbuf *page, const struct rlock_party *party, 
         json_number(&json, "left_ms", party->left_ms);
     if (party->slot >= 0)
         json_number(&json, "slot", party->slot);
-    outbuf_add(page, "%s}", text);
+    outbuf_add(out, "%s}", text);
 }
 
-/* The object is left open. */
-static void lock_as_json(struct outbuf *page, const struct rlock_view *view)
+/* Without the final "}", as the caller adds the waiters. */
+static void lock_as_json(struct outbuf *out, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
     size_t room =
@@ -189,12 +190,12 @@ static void lock_as_json(struct outbuf *page, const struct rlock_view *view)
     size_t i;
 
     if (text == NULL) {
-        page->has_failed = true;
+        outbuf_fail(out);
         return;
     }
     json_begin(&json, text, room);
     json_string(&json, "key", view->key);
-    json_string(&json, "mode", looks[view->seen].mode);
+    json_string(&json, "mode", states[view->seen].mode);
     if (view->seen != RLOCK_SEEN_FREE)
         json_number(&json, "left_ms", view->left_ms);
     if (view->fence > 0)
@@ -206,21 +207,21 @@ static void lock_as_json(struct outbuf *page, const struct rlock_view *view)
         json_number(&json, "members", (int64_t)view->n_members);
         json_number(&json, "alike", (int64_t)view->n_alike);
     }
-    outbuf_add(page, "%s,\"holders\":[", text);
+    outbuf_add(out, "%s,\"holders\":[", text);
     free(text);
     for (i = 0; view->seen != RLOCK_SEEN_FOREIGN && i < view->n_holders; i++) {
-        outbuf_add(page, "%s", i > 0 ? "," : "");
-        party_as_json(page, &view->holders[i], "held_ms");
+        outbuf_add(out, "%s", i > 0 ? "," : "");
+        party_as_json(out, &view->holders[i], "held_ms");
     }
-    outbuf_add(page, "]");
+    outbuf_add(out, "]");
 }
 
-void show_as_json(struct outbuf *page, const struct rlock_view *view)
+void show_as_json(struct outbuf *out, const struct rlock_view *view)
 {
-    lock_as_json(page, view);
+    lock_as_json(out, view);
     if (view->waiting >= 0)
-        outbuf_add(page, ",\"waiting\":%" PRId64, view->waiting);
-    outbuf_add(page, "}\n");
+        outbuf_add(out, ",\"waiting\":%" PRId64, view->waiting);
+    outbuf_add(out, "}\n");
 }
 
 /* ---- one lock ---- */
@@ -233,7 +234,7 @@ void show_lock(void *context, const struct rlock_view *view)
         lock_as_json(&shown->lock, view);
     else
         lock_as_text(shown, view);
-    outbuf_add(&shown->known_by, "%s %s\n", view->key, view->name);
+    outbuf_add(&shown->identity, "%s %s\n", view->key, view->name);
 }
 
 void show_waiter(void *context, const struct rlock_party *waiter)
@@ -247,18 +248,19 @@ void show_waiter(void *context, const struct rlock_party *waiter)
     } else {
         waiter_as_text(shown, waiter);
     }
-    outbuf_add(&shown->known_by, "%s %" PRId64 "\n", waiter->text, waiter->since_ms);
+    outbuf_add(&shown->identity, "%s %" PRId64 "\n", waiter->text, waiter->since_ms);
 }
 
-void show_end(struct shown *shown, struct outbuf *page)
+void show_end(struct shown *shown, struct outbuf *out)
 {
-    outbuf_add(page, "%s", outbuf_text(&shown->lock));
+    outbuf_add(out, "%s", outbuf_text(&shown->lock));
     if (shown->as_json)
-        outbuf_add(page, ",\"waiting\":%zu,\"waiters\":[%s]}\n", shown->n_waiters,
+        outbuf_add(out, ",\"waiting\":%zu,\"waiters\":[%s]}\n", shown->n_waiters,
                    outbuf_text(&shown->waiters));
     else if (shown->n_waiters > 0)
-        outbuf_add(page, "    waiting  %zu\n%s", shown->n_waiters, outbuf_text(&shown->waiters));
-    page->has_failed = page->has_failed || shown->lock.has_failed || shown->waiters.has_failed;
+        outbuf_add(out, "    waiting  %zu\n%s", shown->n_waiters, outbuf_text(&shown->waiters));
+    if (shown->lock.has_failed || shown->waiters.has_failed)
+        outbuf_fail(out);
     outbuf_clear(&shown->lock);
     outbuf_clear(&shown->waiters);
     shown->n_waiters = 0;
@@ -268,5 +270,5 @@ void show_fini(struct shown *shown)
 {
     outbuf_fini(&shown->lock);
     outbuf_fini(&shown->waiters);
-    outbuf_fini(&shown->known_by);
+    outbuf_fini(&shown->identity);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* show: how a lock looks, as text for people or JSON for programs. */
+/* show: the state of a lock, as text for people or JSON for programs. */
 #ifndef SHOW_H
 #define SHOW_H
 
@@ -8,33 +8,34 @@
 
 #include <rlock_admin.h>
 
-/* One lock with those who wait for it, as it is put together. Zero is the beginning. */
+/* One lock and its waiters, while the library shows them one by one. Zero is the beginning. */
 struct shown {
     bool as_json;
     const struct terminal *terminal;
     struct outbuf lock;
     struct outbuf waiters;
     size_t n_waiters;
-    struct outbuf known_by; /* what is to be the same for as long as nothing happens */
+    struct outbuf identity; /* names the holders and waiters, without times: it is the same as
+                               long as nobody comes or goes */
 };
 
-/* show_lock, show_waiter: of a struct rlock_visitor, with a struct shown for context. */
+/* show_lock, show_waiter: for a struct rlock_visitor whose context is a struct shown. */
 void show_lock(void *shown, const struct rlock_view *view);
 void show_waiter(void *shown, const struct rlock_party *waiter);
 
-/* show_end: all of it, to the end of the page; `known_by` is left. */
-void show_end(struct shown *shown, struct outbuf *page);
+/* show_end: append the lock and its waiters to `out`; only `identity` stays. */
+void show_end(struct shown *shown, struct outbuf *out);
 
 void show_fini(struct shown *shown);
 
-/* show_as_row: a lock in one line, without its key; as JSON with it. */
-void show_as_row(struct outbuf *page, const struct rlock_view *view);
-void show_as_json(struct outbuf *page, const struct rlock_view *view);
+/* show_as_row: one line for a table, without the key. show_as_json: one object, with the key. */
+void show_as_row(struct outbuf *out, const struct rlock_view *view);
+void show_as_json(struct outbuf *out, const struct rlock_view *view);
 
-/* The headings of such rows. */
+/* The headings of the columns of show_as_row(). */
 #define SHOW_HEADINGS "MODE       LEFT      WAITING  HELD FOR  HOLDER"
 
-/* show_key: a key for people, cut where it would fill a terminal. Heap; NULL: no memory. */
+/* show_key: a key as printable ASCII, on a terminal cut to 64 columns. Heap; NULL: no memory. */
 char *show_key(const char *key, const struct terminal *terminal);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* terminal: what the person at it can be shown, and asked. */
+/* terminal: colours, the size of the screen, and questions to the user. */
 #include "output/terminal.h"
 
 #include <stdio.h>
@@ -10,14 +10,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-void terminal_look(struct terminal *terminal)
+void terminal_read_state(struct terminal *terminal)
 {
     const char *refused = getenv("NO_COLOR");
     const char *kind = getenv("TERM");
     struct winsize size = {.ws_row = 0};
 
-    *terminal = (struct terminal){.is_there = isatty(STDOUT_FILENO) != 0};
-    if (!terminal->is_there)
+    *terminal = (struct terminal){.is_terminal = isatty(STDOUT_FILENO) != 0};
+    if (!terminal->is_terminal)
         return;
     terminal->can_draw = kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
     terminal->has_colours = terminal->can_draw && (refused == NULL || *refused == '\0');
@@ -50,7 +50,7 @@ bool terminal_ask(const char *question)
     size_t used = 0;
     char c;
 
-    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question doesn't answer it */
+    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question is no answer to it */
     fprintf(stderr, "%s [y/N] ", question);
     while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
         if (used + 1 < sizeof answer)

@@ -130,7 +130,7 @@ int cmd_doctor(const struct options *options)
     enum exit_reason reason;
 
     session_init(&visit.session, options);
-    terminal_look(&visit.terminal);
+    terminal_read_state(&visit.terminal);
     if (options->n_keys > 1)
         reason = report_fault(&visit.session.report, REASON_USAGE, "only one key may be given", 0);
     else

@@ -64,7 +64,7 @@ static void put_columns(struct listing *listing, struct outbuf *page)
     int width = 3;
     size_t i;
 
-    terminal_look(&terminal);
+    terminal_read_state(&terminal);
     for (i = 0; i < rows->n; i++) {
         char *key = show_key(rows->line[i].key, &terminal);
 

@@ -89,7 +89,7 @@ static enum rlock_status look(struct looking *looking, struct rlock_error *err)
     outbuf_clear(&looking->page);
     outbuf_clear(&looking->shown.lock);
     outbuf_clear(&looking->shown.waiters);
-    outbuf_clear(&looking->shown.known_by);
+    outbuf_clear(&looking->shown.identity);
     looking->shown.n_waiters = 0;
     if (options->n_keys == 0)
         return look_at_all(looking, err);
@@ -154,10 +154,10 @@ static bool pause_watching(void)
 
 static bool tell_change(struct looking *looking, struct outbuf *before)
 {
-    const char *now = outbuf_text(&looking->shown.known_by);
+    const char *now = outbuf_text(&looking->shown.identity);
 
     if (looking->terminal.can_draw && !looking->session.options->json) {
-        terminal_look(&looking->terminal);
+        terminal_read_state(&looking->terminal);
         return redraw(looking);
     }
     if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
@@ -201,7 +201,7 @@ int cmd_status(const struct options *options)
     enum exit_reason reason;
 
     session_init(&looking.session, options);
-    terminal_look(&looking.terminal);
+    terminal_read_state(&looking.terminal);
     looking.shown.as_json = options->json != 0;
     looking.shown.terminal = &looking.terminal;
     reason = session_open(&looking.session, "rlock");

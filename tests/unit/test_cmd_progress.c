@@ -172,11 +172,12 @@ static void test_messages(void)
        text);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "it isn't said again");
-    ok(progress.say_ms > rlock_clock_ms() + 55000 && progress.say_ms <= rlock_clock_ms() + 60000,
+    ok(progress.next_message_at_ms > rlock_clock_ms() + 55000 &&
+           progress.next_message_at_ms <= rlock_clock_ms() + 60000,
        "before a minute has passed");
     told(text, sizeof text, &progress, NULL);
     is_str(text, "", "nor at the end");
-    progress.say_ms = rlock_clock_ms();
+    progress.next_message_at_ms = rlock_clock_ms();
     told(text, sizeof text, &progress, &obstacle);
     ok(strstr(text, "\"event\":\"waiting\"") != NULL, "but then");
     is_int(progress_every_ms(&progress), 0, "it takes no ticks");

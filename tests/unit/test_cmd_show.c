@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_show: how locks look: columns and JSON, whatever others wrote; rows and pages. */
+/* test_cmd_show: the state of locks: columns and JSON, whatever others wrote; sorted lines. */
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "tap.h"
@@ -19,7 +19,7 @@ static void test_lock(void)
                               .holders = &holder,
                               .n_holders = 1,
                               .n_all = 3};
-    struct terminal none = {.is_there = false};
+    struct terminal none = {.is_terminal = false};
     struct shown shown = {.terminal = &none};
     struct outbuf page = {.text = NULL};
 
@@ -54,7 +54,7 @@ static void test_lock(void)
 
 static void test_key(void)
 {
-    struct terminal narrow = {.is_there = true};
+    struct terminal narrow = {.is_terminal = true};
     char long_key[1001];
     char *shown;
 
@@ -64,7 +64,7 @@ static void test_key(void)
     ok(shown != NULL && strlen(shown) < 70 && strstr(shown, "...") != NULL,
        "a long key is cut on a terminal");
     free(shown);
-    narrow.is_there = false;
+    narrow.is_terminal = false;
     shown = show_key(long_key, &narrow);
     ok(shown != NULL && strcmp(shown, long_key) == 0, "and elsewhere is not");
     free(shown);
