@@ -114,13 +114,13 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     run -76 --separate-stderr rlock -k "$KEY" --on-lost ignore -t 60 -- sh -c "
         $(asking) del '$KEY' >/dev/null
         \"\$RLOCK\" -k '$KEY' -- sh -c 'echo ran >&2'"
-    assert_match "$stderr" "^rlock: $KEY: $gone is taken; --nested would end with 76.ran"
+    assert_match "$stderr" "^rlock: $KEY: $gone; with --nested it would exit with 76.ran"
     # of several keys, the one; and a key that nobody said to be held is none to warn of
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
         '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
-    assert_match "$stderr" "warning: the outer lock on $KEY:b is gone, which"
+    assert_match "$stderr" "warning: the outer lock on $KEY:b of RLOCK_TOKEN is gone"
     # a token alone doesn't say of which lock it is
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN

@@ -35,7 +35,7 @@ refused() {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     rlock release -k "$KEY"
-    refused 'it is gone' release -k "$KEY"
+    refused 'the lock is gone' release -k "$KEY"
     unchanged run -0 --separate-stderr rlock release -k "$KEY" --quiet-if-gone
     assert_eq "$stderr" ""
 }
@@ -134,7 +134,7 @@ refused() {
         first=$(rlock acquire -k "$KEY" $way) && second=$(rlock acquire -k "$KEY" $way)
         RLOCK_TOKEN=$first rlock release -k "$KEY"
         exists "$KEY"
-        RLOCK_TOKEN=$first refused 'it is gone' release -k "$KEY"
+        RLOCK_TOKEN=$first refused 'the lock is gone' release -k "$KEY"
         RLOCK_TOKEN=$second rlock release -k "$KEY"
         gone "$KEY"
     done
