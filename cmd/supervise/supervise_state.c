@@ -299,16 +299,34 @@ static enum supervise_state agree(struct supervision *run, const struct supervis
     return run->state == SUPERVISE_PAUSED ? SUPERVISE_RUNNING : run->state;
 }
 
+static void note_frozen(struct supervision *run, const struct supervise_input *input)
+{
+    if (run->frozen_since_ms != 0)
+        return;
+    run->frozen_since_ms = input->news->frozen_since_ms;
+    run->actions |= SUPERVISE_SAY_PAUSED;
+}
+
 /* Also the answer to a renewal that came too late for a frozen command. */
 static enum supervise_state pause_command(struct supervision *run,
                                           const struct supervise_input *input)
 {
     run->answer_by_ms = RLOCK_NEVER;
-    if (run->frozen_since_ms == 0) {
-        run->frozen_since_ms = input->news->frozen_since_ms;
-        run->actions |= SUPERVISE_SAY_PAUSED;
-    }
+    note_frozen(run, input);
     return run->state == SUPERVISE_RUNNING ? SUPERVISE_PAUSED : run->state;
+}
+
+/*
+ * 1. The guard freezes the command and says so.
+ * 2. We ask it to end the command before we read that.
+ * So this is no answer to what we asked for, and one is still expected.
+ */
+static enum supervise_state pause_while_ending(struct supervision *run,
+                                               const struct supervise_input *input)
+{
+    note_frozen(run, input);
+    expect_answer(run, input->now_ms);
+    return run->state;
 }
 
 static enum supervise_state tell_refused(struct supervision *run,
@@ -440,7 +458,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_LOCK_LOST] = lose_as_told,
                 [SUPERVISE_SERVER_GONE] = lose_with_server,
                 [SUPERVISE_GUARD_AGREED] = agree,
-                [SUPERVISE_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_GUARD_PAUSED] = pause_while_ending,
                 [SUPERVISE_TERM_REFUSED] = tell_refused,
                 [SUPERVISE_KILL_REFUSED] = wait_for_end,
                 [SUPERVISE_COMMAND_ENDED] = finish,

@@ -300,6 +300,7 @@ struct walk {
     int64_t paused_ms;
     int64_t answer_by_ms;      /* of a guard whose command is frozen; RLOCK_NEVER: nothing asked */
     struct deadlines extended; /* the guard was told */
+    bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;
     bool is_server_gone;
     int n_lost_told;
@@ -361,7 +362,10 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
-        w->answer_by_ms = RLOCK_NEVER;
+        if (!w->end_is_asked) /* else what is waited for is the command's end */
+            w->answer_by_ms = RLOCK_NEVER;
+        else if (w->answer_by_ms == RLOCK_NEVER)
+            w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
         break;
     case SUPERVISE_GUARD_AGREED:
         end_pause(w);
@@ -405,6 +409,7 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
     }
     if ((actions & SUPERVISE_END_COMMAND) != 0) {
         asked_ms = w->now_ms;
+        w->end_is_asked = true;
         check(w, IGNORE_ENDS_NOTHING,
               run->on_lost != ON_LOST_IGNORE || event == SUPERVISE_MAX_HOLD_DUE, event);
     }
@@ -558,7 +563,7 @@ static void walk_once(struct walk *w)
     w->now_ms = GRANTED_MS + below(w, 100);
     w->frozen_since_ms = w->paused_ms = 0;
     w->answer_by_ms = RLOCK_NEVER;
-    w->is_unproven = w->is_server_gone = false;
+    w->end_is_asked = w->is_unproven = w->is_server_gone = false;
     w->n_lost_told = w->n_releases = w->n_run_steps = 0;
     supervise_state_init(&w->run, &grant, GRANTED_MS, (enum on_lost)below(w, ON_LOST_IGNORE + 1),
                          max_hold_ms);
