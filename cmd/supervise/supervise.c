@@ -180,7 +180,7 @@ static void act(struct supervisor *s, unsigned actions)
     if ((actions & SUPERVISE_DISMISS_GUARD) != 0)
         dismiss_guard(s);
     if ((actions & SUPERVISE_EXTEND_GUARD) != 0)
-        guard_client_extend(s->guard, supervise_deadlines(&s->run));
+        guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
     if ((actions & SUPERVISE_PASS_SIGNAL) != 0)
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
     if ((actions & SUPERVISE_SAY_LOST) != 0)
@@ -206,7 +206,7 @@ static void act(struct supervisor *s, unsigned actions)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input)
 {
     input.now_ms = rlock_clock_ms();
-    act(s, supervise_handle(&s->run, event, &input));
+    act(s, supervise_state_handle(&s->run, event, &input));
 }
 
 /* ---- what happens ---- */
@@ -340,9 +340,9 @@ static void take_deadlines(struct supervisor *s)
     int64_t now_ms = rlock_clock_ms();
     enum supervise_event event;
 
-    if (supervise_due(&s->run, now_ms, &event))
+    if (supervise_state_due(&s->run, now_ms, &event))
         take_news(s);
-    while (supervise_due(&s->run, now_ms, &event))
+    while (supervise_state_due(&s->run, now_ms, &event))
         handle(s, event, (struct supervise_input){0});
 }
 
@@ -354,7 +354,7 @@ static void watch_command(struct supervisor *s)
                              {.fd = s->timer, .events = POLLIN},
                              {.fd = s->plan->local->alive, .events = POLLIN}};
 
-    timer_set(s->timer, supervise_next_ms(&s->run));
+    timer_set(s->timer, supervise_state_next_ms(&s->run));
     poll(watch, sizeof watch / sizeof watch[0], -1);
     if (watch[1].revents != 0)
         take_events(s);
@@ -377,7 +377,7 @@ static void note_kill_refused(void *context, pid_t pid)
     enum supervise_event event;
 
     handle(s, SUPERVISE_KILL_REFUSED, (struct supervise_input){.pid = pid});
-    if (supervise_due(&s->run, rlock_clock_ms(), &event))
+    if (supervise_state_due(&s->run, rlock_clock_ms(), &event))
         handle(s, event, (struct supervise_input){0});
 }
 

@@ -39,7 +39,7 @@ static int64_t grace_ms(const struct supervision *run)
                                          : timing->grace_ms;
 }
 
-struct deadlines supervise_deadlines(const struct supervision *run)
+struct deadlines supervise_state_deadlines(const struct supervision *run)
 {
     struct deadlines deadlines = {RLOCK_NEVER, RLOCK_NEVER};
 
@@ -78,7 +78,7 @@ static int64_t lease_due_ms(const struct supervision *run)
 
 static int64_t due_ms(const struct supervision *run, enum supervise_event event)
 {
-    if (!supervise_can_happen(run->state, event))
+    if (!supervise_state_can_happen(run->state, event))
         return RLOCK_NEVER;
     if (event == SUPERVISE_RENEWER_DUE)
         return run->renewer_at_ms;
@@ -89,7 +89,7 @@ static int64_t due_ms(const struct supervision *run, enum supervise_event event)
     return guard_late_ms(run);
 }
 
-int64_t supervise_next_ms(const struct supervision *run)
+int64_t supervise_state_next_ms(const struct supervision *run)
 {
     int64_t next_ms = RLOCK_NEVER;
     enum supervise_event event;
@@ -99,7 +99,7 @@ int64_t supervise_next_ms(const struct supervision *run)
     return next_ms;
 }
 
-bool supervise_due(const struct supervision *run, int64_t now_ms, enum supervise_event *event)
+bool supervise_state_due(const struct supervision *run, int64_t now_ms, enum supervise_event *event)
 {
     for (*event = SUPERVISE_RENEWER_DUE; *event < SUPERVISE_EVENTS; ++*event)
         if (now_ms >= due_ms(run, *event))
@@ -215,7 +215,7 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
 {
     run->expires_ms = input->expires_ms;
     run->actions |= SUPERVISE_EXTEND_GUARD;
-    expect_answer(run, later(supervise_deadlines(run).kill_ms, input->now_ms));
+    expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));
     return run->state;
 }
 
@@ -503,15 +503,17 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
             },
 };
 
-bool supervise_can_happen(enum supervise_state state, enum supervise_event event)
+bool supervise_state_can_happen(enum supervise_state state, enum supervise_event event)
 {
     return transitions[state][event] != NULL;
 }
 
-unsigned supervise_handle(struct supervision *run, enum supervise_event event,
-                          const struct supervise_input *input)
+unsigned supervise_state_handle(struct supervision *run, enum supervise_event event,
+                                const struct supervise_input *input)
 {
     run->actions = 0;
+    if (!supervise_state_can_happen(run->state, event))
+        return 0;
     run->state = transitions[run->state][event](run, input);
     if (run->state == SUPERVISE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
         run->state = SUPERVISE_DONE;
@@ -532,5 +534,5 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
         .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
         .answer_by_ms = RLOCK_NEVER};
     run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
-    run->agreed = supervise_deadlines(run);
+    run->agreed = supervise_state_deadlines(run);
 }

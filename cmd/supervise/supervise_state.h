@@ -26,7 +26,7 @@ enum supervise_state {
 
 #define SUPERVISE_STATES (SUPERVISE_DONE + 1)
 
-/* What can happen to it. Events that a deadline brings come last, see supervise_due(). */
+/* What can happen to it. Events that a deadline brings come last, see supervise_state_due(). */
 enum supervise_event {
     SUPERVISE_SIGNAL,          /* before the start: one that ends rlock; then: any that came */
     SUPERVISE_STARTED,         /* the guard was asked to start the command */
@@ -57,7 +57,7 @@ enum supervise_event {
 /* What to do about an event: a set of bits, to be done in this order. */
 enum supervise_action {
     SUPERVISE_DISMISS_GUARD = 1 << 0, /* it has said its last word */
-    SUPERVISE_EXTEND_GUARD = 1 << 1,  /* tell it supervise_deadlines() */
+    SUPERVISE_EXTEND_GUARD = 1 << 1,  /* tell it supervise_state_deadlines() */
     SUPERVISE_PASS_SIGNAL = 1 << 2,   /* to the guard, for the command */
     SUPERVISE_SAY_LOST = 1 << 3,      /* `loss` says why */
     SUPERVISE_SAY_PAUSED = 1 << 4,
@@ -128,20 +128,27 @@ struct supervise_input {
 void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
                           int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms);
 
-/* supervise_can_happen: has the table a cell for this event in this state? */
-bool supervise_can_happen(enum supervise_state state, enum supervise_event event);
+/* supervise_state_can_happen: has the table a cell for this event in this state? */
+bool supervise_state_can_happen(enum supervise_state state, enum supervise_event event);
 
-/* supervise_handle: an event that can happen has happened. Returns the actions to be done. */
-unsigned supervise_handle(struct supervision *run, enum supervise_event event,
-                          const struct supervise_input *input);
+/*
+ * supervise_state_handle: change the state by an event. Returns the actions to be done. An event
+ * that can't happen in the present state changes nothing.
+ */
+unsigned supervise_state_handle(struct supervision *run, enum supervise_event event,
+                                const struct supervise_input *input);
 
-/* supervise_deadlines: when the guard has to end, or freeze, the command by the newest renewal. */
-struct deadlines supervise_deadlines(const struct supervision *run);
+/*
+ * supervise_state_deadlines: when the guard has to end, or freeze, the command by the newest
+ * renewal.
+ */
+struct deadlines supervise_state_deadlines(const struct supervision *run);
 
-/* supervise_next_ms: when the next deadline is due; RLOCK_NEVER. */
-int64_t supervise_next_ms(const struct supervision *run);
+/* supervise_state_next_ms: when the next deadline is due; RLOCK_NEVER. */
+int64_t supervise_state_next_ms(const struct supervision *run);
 
-/* supervise_due: is a deadline due at `now_ms`? True with the first event that it brings. */
-bool supervise_due(const struct supervision *run, int64_t now_ms, enum supervise_event *event);
+/* supervise_state_due: is a deadline due at `now_ms`? True with the first event that it brings. */
+bool supervise_state_due(const struct supervision *run, int64_t now_ms,
+                         enum supervise_event *event);
 
 #endif

@@ -44,7 +44,7 @@ static unsigned tell(struct supervision *run, enum supervise_event event)
                                     .pid = OTHER_PID,
                                     .reason = REASON_NOT_FOUND};
 
-    return supervise_handle(run, event, &input);
+    return supervise_state_handle(run, event, &input);
 }
 
 static struct supervision run_in(enum supervise_state state)
@@ -186,7 +186,7 @@ static void check_cell(enum supervise_state state, const struct cell *cell)
     struct supervision run = run_in(state);
     unsigned actions;
 
-    okf(run.state == state && supervise_can_happen(state, cell->event),
+    okf(run.state == state && supervise_state_can_happen(state, cell->event),
         "state %d: event %d can happen", state, cell->event);
     actions = tell(&run, cell->event);
     if (!okf(run.state == cell->next && actions == cell->actions && run.reason == cell->reason,
@@ -200,11 +200,18 @@ static void test_cells(void)
     enum supervise_state state;
     int n_cells = 0;
     int n_checked = 0;
+    int n_changed = 0;
     int i;
 
     for (state = 0; state < SUPERVISE_STATES; state++) {
-        for (i = 0; i < SUPERVISE_EVENTS; i++)
-            n_cells += supervise_can_happen(state, (enum supervise_event)i);
+        for (i = 0; i < SUPERVISE_EVENTS; i++) {
+            struct supervision run = run_in(state);
+
+            if (supervise_state_can_happen(state, (enum supervise_event)i))
+                n_cells++;
+            else if (tell(&run, (enum supervise_event)i) != 0 || run.state != state)
+                n_changed++;
+        }
         /* a row that isn't there is all zero, and nothing leads back to SUPERVISE_WAITING */
         for (i = 0; i < CELLS_MAX && cells[state][i].next != SUPERVISE_WAITING; i++) {
             check_cell(state, &cells[state][i]);
@@ -212,6 +219,7 @@ static void test_cells(void)
         }
     }
     is_int(n_checked, n_cells, "every cell of the table is checked");
+    is_int(n_changed, 0, "events that can't happen change nothing");
 }
 
 static void test_gone_server(void)
@@ -227,12 +235,12 @@ static void test_too_short_a_lease(void)
 {
     struct supervise_input input = {.now_ms = NOW_MS, .reason = REASON_LOST};
     struct supervision run = run_in(SUPERVISE_RUNNING);
-    unsigned actions = supervise_handle(&run, SUPERVISE_NOT_STARTED, &input);
+    unsigned actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, &input);
 
     ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "a lease too short to start under is told");
     run = run_in(SUPERVISE_RUNNING);
     tell(&run, SUPERVISE_LEASE_DUE);
-    actions = supervise_handle(&run, SUPERVISE_NOT_STARTED, &input);
+    actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, &input);
     ok((actions & SUPERVISE_SAY_NOT_STARTED) == 0, "and not once more after it was told as lost");
 }
 
@@ -242,20 +250,22 @@ static void test_renewer_times(void)
     struct supervise_input input = {.now_ms = GRANTED_MS + 100};
     enum supervise_event event;
 
-    is_int(supervise_next_ms(&run), GRANTED_MS + 100, "the renewer starts 100 ms after the grant");
-    ok(supervise_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_RENEWER_DUE,
+    is_int(supervise_state_next_ms(&run), GRANTED_MS + 100,
+           "the renewer starts 100 ms after the grant");
+    ok(supervise_state_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_RENEWER_DUE,
        "and that is due then");
-    ok(!supervise_due(&run, GRANTED_MS + 99, &event), "and not before");
-    is_int(supervise_handle(&run, SUPERVISE_RENEWER_FAILED, &input), 0,
+    ok(!supervise_state_due(&run, GRANTED_MS + 99, &event), "and not before");
+    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, &input), 0,
            "that it can't be started isn't told as long as it isn't needed");
-    is_int(supervise_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
+    is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
     input.now_ms = SENT_MS + 5000;
-    is_int(supervise_handle(&run, SUPERVISE_RENEWER_FAILED, &input), SUPERVISE_SAY_NO_RENEWER,
+    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, &input), SUPERVISE_SAY_NO_RENEWER,
            "and is told from then on");
-    is_int(supervise_next_ms(&run), SENT_MS + 7000, "and tried again after the time of a reply");
+    is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
+           "and tried again after the time of a reply");
     supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
-    supervise_handle(&run, SUPERVISE_STARTED, &input);
-    is_int(supervise_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
+    supervise_state_handle(&run, SUPERVISE_STARTED, &input);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
 }
 
 /* ---- the walk ---- */
@@ -404,7 +414,7 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
                   event);
     }
     if ((actions & SUPERVISE_EXTEND_GUARD) != 0) {
-        w->extended = supervise_deadlines(run);
+        w->extended = supervise_state_deadlines(run);
         asked_ms = max(w->extended.kill_ms, w->now_ms);
     }
     if ((actions & SUPERVISE_END_COMMAND) != 0) {
@@ -440,10 +450,10 @@ static void step(struct walk *w, enum supervise_event event, struct supervise_in
     w->n_run_steps++;
     w->visited[before][event] = true;
     note_event(w, event, &input);
-    actions = supervise_handle(&w->run, event, &input);
+    actions = supervise_state_handle(&w->run, event, &input);
     note_actions(w, event, actions);
     w->n_releases += before != SUPERVISE_RELEASING && w->run.state == SUPERVISE_RELEASING;
-    check(w, GUARD_REPLACED_IN_TIME, supervise_next_ms(&w->run) <= replaced_by_ms(w), event);
+    check(w, GUARD_REPLACED_IN_TIME, supervise_state_next_ms(&w->run) <= replaced_by_ms(w), event);
     if ((actions & SUPERVISE_START_RENEWER) != 0)
         step(w, below(w, 3) > 0 ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
              (struct supervise_input){.now_ms = 0});
@@ -455,7 +465,7 @@ static void pass_time(struct walk *w, int64_t ms)
     int n = 0;
 
     w->now_ms += ms;
-    while (supervise_due(&w->run, w->now_ms, &event) && n++ < SUPERVISE_EVENTS)
+    while (supervise_state_due(&w->run, w->now_ms, &event) && n++ < SUPERVISE_EVENTS)
         step(w, event, (struct supervise_input){.now_ms = 0});
     check(w, NO_DEADLINE_LEFT, n <= SUPERVISE_EVENTS, SUPERVISE_SIGNAL);
     check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_GUARD_LATE);
@@ -464,7 +474,7 @@ static void pass_time(struct walk *w, int64_t ms)
 /* Mostly short, sometimes to just about a deadline, sometimes as if we had been stopped. */
 static int64_t draw_ms(struct walk *w)
 {
-    int64_t next_ms = supervise_next_ms(&w->run);
+    int64_t next_ms = supervise_state_next_ms(&w->run);
 
     switch (below(w, 8)) {
     case 0:
@@ -484,7 +494,7 @@ static int64_t draw_ms(struct walk *w)
  */
 static bool is_free(const struct walk *w, enum supervise_event event)
 {
-    if (!supervise_can_happen(w->run.state, event) || event >= SUPERVISE_RENEWER_DUE)
+    if (!supervise_state_can_happen(w->run.state, event) || event >= SUPERVISE_RENEWER_DUE)
         return false;
     if (event == SUPERVISE_GUARD_PAUSED)
         return w->run.on_lost == ON_LOST_PAUSE;
@@ -524,9 +534,9 @@ static void bring(struct walk *w, enum supervise_event event)
 /* Only time passes: with --on-lost kill the guard's silence has to end the run by itself. */
 static void be_silent(struct walk *w)
 {
-    while (is_live(w->run.state) && supervise_next_ms(&w->run) != RLOCK_NEVER &&
+    while (is_live(w->run.state) && supervise_state_next_ms(&w->run) != RLOCK_NEVER &&
            w->n_run_steps < STEPS_OF_A_RUN_MAX)
-        pass_time(w, max(0, supervise_next_ms(&w->run) - w->now_ms));
+        pass_time(w, max(0, supervise_state_next_ms(&w->run) - w->now_ms));
     if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_UNKILLABLE)
         check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_GUARD_LATE);
 }
@@ -567,7 +577,7 @@ static void walk_once(struct walk *w)
     w->n_lost_told = w->n_releases = w->n_run_steps = 0;
     supervise_state_init(&w->run, &grant, GRANTED_MS, (enum on_lost)below(w, ON_LOST_IGNORE + 1),
                          max_hold_ms);
-    w->extended = supervise_deadlines(&w->run);
+    w->extended = supervise_state_deadlines(&w->run);
     if (below(w, 50) > 0)
         step(w, SUPERVISE_STARTED, (struct supervise_input){.now_ms = 0});
     while (n-- > 0 && w->run.state != SUPERVISE_DONE) {
@@ -600,7 +610,7 @@ static void test_walk(uint64_t seed)
     for (state = 0; state < SUPERVISE_STATES; state++)
         for (i = 0; i < SUPERVISE_EVENTS; i++)
             n_missed +=
-                supervise_can_happen(state, (enum supervise_event)i) && !w.visited[state][i];
+                supervise_state_can_happen(state, (enum supervise_event)i) && !w.visited[state][i];
     is_int(n_missed, 0, "the walk comes through every cell");
 }
 
