@@ -215,7 +215,8 @@ static int64_t at_once_ms(int64_t fast_ms)
     return at_ms < fast_ms ? at_ms : fast_ms;
 }
 
-void guard_client_replace(struct guard_client *guard, guard_client_refused *refused, void *context)
+void guard_client_replace(struct guard_client *guard, guard_client_survives *survives,
+                          void *context)
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
@@ -224,9 +225,11 @@ void guard_client_replace(struct guard_client *guard, guard_client_refused *refu
     if (guard->tree.has_spared)
         proctree_spare_children(&guard->tree, false); /* before they leave anything to us */
     while (proctree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
-        if (guard->tree.refused != 0)
-            refused(context, guard->tree.refused);
-        if (rlock_clock_ms() >= fast_ms)
+        bool is_slow = rlock_clock_ms() >= fast_ms;
+
+        if (guard->tree.refused != 0 || is_slow)
+            survives(context, guard->tree.refused);
+        if (is_slow)
             poll(NULL, 0, guard->tree.refused != 0 ? AGAIN_REFUSED_MS : KILL_AGAIN_MS);
     }
     guard_client_reap(guard);

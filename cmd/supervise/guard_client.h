@@ -54,11 +54,13 @@ void guard_client_dismiss(struct guard_client *guard);
 void guard_client_reap(struct guard_client *guard);
 
 /*
- * guard_client_replace: the guard is dead or doesn't move: kill it, and what is left
- * of the tree, here. Back when nothing of it runs any more. `refused` is told, again and again,
- * of one that we have no right to end.
+ * guard_client_replace: the guard is dead or doesn't move: send KILL to the guard and to the
+ * command's tree from here, until nothing of them runs any more. As long as something survives that
+ * for longer than usual, `survives` is called again and again: with a process that we have no right
+ * to end, or 0.
  */
-typedef void guard_client_refused(void *context, pid_t pid);
-void guard_client_replace(struct guard_client *guard, guard_client_refused *refused, void *context);
+typedef void guard_client_survives(void *context, pid_t refused);
+void guard_client_replace(struct guard_client *guard, guard_client_survives *survives,
+                          void *context);
 
 #endif

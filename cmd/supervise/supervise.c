@@ -38,9 +38,11 @@ struct supervisor {
     int events;                    /* what the renewer reports; -1: there is no renewer */
     int timer;                     /* -1: not open */
     struct signal_seen signal;     /* that SUPERVISE_PASS_SIGNAL is about */
+    unsigned unsaid;               /* of enum supervise_action: what is still to be said */
     struct guard_news last;        /* the guard's last word, once it was said */
     struct rlock_error no_renewer; /* why it could not be started */
     char lost_why[256];            /* what the renewer says of a lost lock */
+    char guard_fate[100];          /* how the guard failed */
     char trouble[256];             /* why the last renewal failed; "": it did not */
 };
 
@@ -141,14 +143,44 @@ static void say_not_started(const struct supervisor *s)
 
 static void say_guard_lost(const struct supervisor *s)
 {
-    char fate[100];
+    const char *hint = s->run.state == SUPERVISE_REPLACING ? "the command is being ended"
+                                                           : "the command was ended";
     char why[200];
 
-    guard_client_fate(s->guard, fate, sizeof fate);
-    snprintf(why, sizeof why, "the process that guards the command %s", fate);
-    report_say(
-        s->plan->report, REPORT_FAILURE,
-        (struct message){.what = "guard-lost", .why = why, .hint = "the command is being ended"});
+    snprintf(why, sizeof why, "the process that guards the command %s", s->guard_fate);
+    report_say(s->plan->report, REPORT_FAILURE,
+               (struct message){.what = "guard-lost", .why = why, .hint = hint});
+}
+
+static void say_max_hold(const struct supervisor *s)
+{
+    say(s, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
+}
+
+static void say_no_renewer(const struct supervisor *s)
+{
+    say(s, REPORT_NOTICE, "renewal-failed", s->no_renewer.text);
+}
+
+static void say_all(struct supervisor *s)
+{
+    static const struct {
+        enum supervise_action action;
+        void (*say)(const struct supervisor *);
+    } rows[] = {{SUPERVISE_SAY_LOST, say_lost},
+                {SUPERVISE_SAY_GUARD_LOST, say_guard_lost},
+                {SUPERVISE_SAY_PAUSED, say_paused},
+                {SUPERVISE_SAY_RESUMED, say_resumed},
+                {SUPERVISE_SAY_REFUSED, say_refused},
+                {SUPERVISE_SAY_MAX_HOLD, say_max_hold},
+                {SUPERVISE_SAY_NOT_STARTED, say_not_started},
+                {SUPERVISE_SAY_NO_RENEWER, say_no_renewer}};
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if ((s->unsaid & rows[i].action) != 0)
+            rows[i].say(s);
+    s->unsaid = 0;
 }
 
 /* ---- what is done ---- */
@@ -174,7 +206,9 @@ static void dismiss_guard(struct supervisor *s)
         guard_client_dismiss(s->guard);
 }
 
-/* In the order of enum supervise_action. */
+/*
+ * In the order of enum supervise_action. A guard that failed is replaced before anything is said.
+ */
 static void act(struct supervisor *s, unsigned actions)
 {
     if ((actions & SUPERVISE_DISMISS_GUARD) != 0)
@@ -183,24 +217,13 @@ static void act(struct supervisor *s, unsigned actions)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
     if ((actions & SUPERVISE_PASS_SIGNAL) != 0)
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
-    if ((actions & SUPERVISE_SAY_LOST) != 0)
-        say_lost(s);
-    if ((actions & SUPERVISE_SAY_PAUSED) != 0)
-        say_paused(s);
-    if ((actions & SUPERVISE_SAY_RESUMED) != 0)
-        say_resumed(s);
-    if ((actions & SUPERVISE_SAY_REFUSED) != 0)
-        say_refused(s);
-    if ((actions & SUPERVISE_SAY_MAX_HOLD) != 0)
-        say(s, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
-    if ((actions & SUPERVISE_SAY_NOT_STARTED) != 0)
-        say_not_started(s);
-    if ((actions & SUPERVISE_SAY_NO_RENEWER) != 0)
-        say(s, REPORT_NOTICE, "renewal-failed", s->no_renewer.text);
     if ((actions & SUPERVISE_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_START_RENEWER) != 0)
         start_renewer(s);
+    s->unsaid |= actions & ~(SUPERVISE_SAY_LOST - 1U);
+    if (s->run.state != SUPERVISE_REPLACING)
+        say_all(s);
 }
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input)
@@ -371,20 +394,27 @@ static void watch_command(struct supervisor *s)
 
 /* ---- a guard that is dead or silent ---- */
 
-static void note_kill_refused(void *context, pid_t pid)
+/*
+ * Something was sent KILL and has not ended: we have no right to `refused`, or, for 0, it takes
+ * long.
+ */
+static void note_survivor(void *context, pid_t refused)
 {
     struct supervisor *s = context;
     enum supervise_event event;
 
-    handle(s, SUPERVISE_KILL_REFUSED, (struct supervise_input){.pid = pid});
-    if (supervise_state_due(&s->run, rlock_clock_ms(), &event))
-        handle(s, event, (struct supervise_input){0});
+    if (refused != 0) {
+        handle(s, SUPERVISE_KILL_REFUSED, (struct supervise_input){.pid = refused});
+        if (supervise_state_due(&s->run, rlock_clock_ms(), &event)) /* the lock is to be kept */
+            handle(s, event, (struct supervise_input){0});
+    }
+    say_all(s);
 }
 
 static void replace_guard(struct supervisor *s)
 {
-    say_guard_lost(s);
-    guard_client_replace(s->guard, note_kill_refused, s);
+    guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate); /* before we end the guard */
+    guard_client_replace(s->guard, note_survivor, s);
     handle(s, SUPERVISE_TREE_ENDED, (struct supervise_input){0});
 }
 

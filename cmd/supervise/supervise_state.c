@@ -362,6 +362,7 @@ static enum supervise_state replace_dead_guard(struct supervision *run,
                                                const struct supervise_input *input)
 {
     run->has_run = true;
+    run->actions |= SUPERVISE_SAY_GUARD_LOST;
     end_with(run, REASON_SYSTEM);
     end_pause(run, input->now_ms);
     return SUPERVISE_REPLACING;

@@ -54,20 +54,24 @@ enum supervise_event {
 
 #define SUPERVISE_EVENTS (SUPERVISE_GUARD_LATE + 1)
 
-/* What to do about an event: a set of bits, to be done in this order. */
+/*
+ * What to do about an event: a set of bits, to be done in this order. What is said comes last: a
+ * message may have to wait for whoever reads stderr, and no deadline waits for that.
+ */
 enum supervise_action {
     SUPERVISE_DISMISS_GUARD = 1 << 0, /* it has said its last word */
     SUPERVISE_EXTEND_GUARD = 1 << 1,  /* tell it supervise_state_deadlines() */
     SUPERVISE_PASS_SIGNAL = 1 << 2,   /* to the guard, for the command */
-    SUPERVISE_SAY_LOST = 1 << 3,      /* `loss` says why */
-    SUPERVISE_SAY_PAUSED = 1 << 4,
-    SUPERVISE_SAY_RESUMED = 1 << 5, /* after `last_pause_ms` */
-    SUPERVISE_SAY_REFUSED = 1 << 6, /* who can't be ended: `refused_pid` */
-    SUPERVISE_SAY_MAX_HOLD = 1 << 7,
-    SUPERVISE_SAY_NOT_STARTED = 1 << 8,
-    SUPERVISE_SAY_NO_RENEWER = 1 << 9,
-    SUPERVISE_END_COMMAND = 1 << 10, /* ask the guard: TERM now, KILL at `kill_at_ms` */
-    SUPERVISE_START_RENEWER = 1 << 11
+    SUPERVISE_END_COMMAND = 1 << 3,   /* ask the guard: TERM now, KILL at `kill_at_ms` */
+    SUPERVISE_START_RENEWER = 1 << 4,
+    SUPERVISE_SAY_LOST = 1 << 5, /* `loss` says why */
+    SUPERVISE_SAY_GUARD_LOST = 1 << 6,
+    SUPERVISE_SAY_PAUSED = 1 << 7,
+    SUPERVISE_SAY_RESUMED = 1 << 8, /* after `last_pause_ms` */
+    SUPERVISE_SAY_REFUSED = 1 << 9, /* who can't be ended: `refused_pid` */
+    SUPERVISE_SAY_MAX_HOLD = 1 << 10,
+    SUPERVISE_SAY_NOT_STARTED = 1 << 11,
+    SUPERVISE_SAY_NO_RENEWER = 1 << 12
 };
 
 /* Is the lock ours? Once it isn't, or can't be shown to be, it never is again. */

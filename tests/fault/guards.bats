@@ -153,14 +153,31 @@ run_deaf() {
     kill -KILL "$(guard_of "$pid")"
     finish job
     assert_status 71
-    assert_match "$stderr" "$said was ended by signal 9 \(Killed\); the command is being ended"
+    assert_match "$stderr" "$said was ended by signal 9 \(Killed\); the command was ended"
     start job "$RLOCK" -k "$KEY" -t 1 -- sleep 30
     eventually 5 has_guard "$pid"
     eventually 5 has_command "$pid"
     kill -STOP "$(guard_of "$pid")"
     finish job
     assert_status 76
-    assert_match "$stderr" "$said does not answer: it is stopped; the command is being ended"
+    assert_match "$stderr" "$said does not answer: it is stopped; the command was ended"
     assert_eq "$(marked)" '' 'processes that are left'
 }
 has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
+
+# A message may wait 200 ms for whoever reads stderr, and only half a margin of the lease is left.
+@test "a guard that is stopped: the command is ended first, and then that is told" {
+    need strace
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 \
+        start job "$RLOCK" -k "$KEY" -t 1 -- sleep 30
+    eventually 5 has_guard "$pid"
+    eventually 5 has_command "$pid"
+    strace -qq -s 200 -o "$DIR/trace" -e trace=kill,write -p "$pid" 3>&- &
+    echo $! >"$DIR/pids/tracer"
+    eventually 5 is_traced "$pid"
+    kill -STOP "$(guard_of "$pid")"
+    finish job
+    assert_status 76
+    assert_match "$(grep -oE -m1 'SIGKILL|guard-lost: ' "$DIR/trace")" '^SIGKILL'
+    assert_match "$stderr" 'guard-lost: '
+}
