@@ -8,28 +8,31 @@
 
 #define LOCAL_URL "local:"
 
-/* The use of a local server; it ends when the last user has closed its own. */
+/*
+ * One process's use of the private server, which ends when its last user has closed its own.
+ * Written by local.c only.
+ */
 struct local {
-    int fd;    /* holds the server, and keeps others from starting another; -1: none in use */
-    int alive; /* a connection, readable when the server has ended; -1: that isn't known */
-    int door;  /* its directory while it is in use, else nothing: where the URL leads through */
-    int64_t clients; /* it can serve so few connections; 0: enough, or we didn't start it */
-    char url[64];    /* unix://... */
+    int users_fd; /* a shared flock: the server stays, and no other is started; -1: not in use */
+    int alive_fd; /* an idle connection, readable when the server has ended; -1: there is none */
+    int dir_fd;   /* the server's directory, through which `url` leads; /dev/null: not in use */
+    int64_t clients_max; /* connections that the server can have, where those are few; else 0 */
+    char url[64];        /* unix://... */
 };
 
-#define LOCAL_NONE                         \
-    {                                      \
-        .fd = -1, .alive = -1, .door = -1, \
+#define LOCAL_NONE                                    \
+    {                                                 \
+        .users_fd = -1, .alive_fd = -1, .dir_fd = -1, \
     }
 
 /*
- * local_open: make sure that the server runs, and take part in its use. The
- * first of several to come starts it, the others wait for it.
+ * local_open: start the server if it doesn't run, and take part in its use. Of several processes
+ * that come at the same time one starts the server, and the others wait for it.
  *
- *   until     for how long to wait while others still use a server that has ended
+ *   deadline  how long to wait while others still use a server that has ended
  *   start_ms  how long a server may take to start
  *
- * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_BUSY (that wait is over),
+ * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_BUSY (the deadline is over),
  *          RLOCK_E_UNREACHABLE (no server is installed, or it doesn't start),
  *          RLOCK_E_CONFIG (no safe place for its socket) or RLOCK_E_SYSTEM.
  */
@@ -37,16 +40,16 @@ enum rlock_status local_open(struct local *local, struct rlock_deadline deadline
                              struct rlock_error *err);
 
 /*
- * local_has_ended: has the server of this use ended, and all locks with it? Told
- * once. To be asked when `alive` is readable, which is not the same: a
- * connection may end alone, and is made anew.
+ * local_has_ended: has the server ended, and have all locks with it? True once. To be asked when
+ * `alive_fd` is readable: a server that runs may have closed this one connection, and then it is
+ * opened again.
  */
 bool local_has_ended(struct local *local);
 
 /*
- * local_reopen: for who waits for a lock and has none: if the server has ended,
- * take part in the use of the next one, under the same URL, unless others still
- * use the one that has ended.
+ * local_reopen: for a process that waits for a lock and holds none. If the server has ended, take
+ * part in the use of the next one, under the same URL. Where others still use the server that has
+ * ended, nothing is in use afterwards, and the caller tries again later.
  */
 void local_reopen(struct local *local, int stop_fd, int64_t start_ms);
 

@@ -2,27 +2,27 @@
 /*
  * localdir: the directory of the private server, the same for all that one user runs.
  *
- * Two directories would be two servers, which both grant one lock. So the
+ * Two directories would be two servers, and both would grant the same lock. So the
  * directory depends on nothing that differs between two processes of one user
  * on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on HOME,
  * and not on /tmp, which a systemd unit may have for itself (PrivateTmp=).
  *
- *   RLOCK_LOCAL_DIR  where it is set, and then no other is looked at
+ *   RLOCK_LOCAL_DIR  where it is set: no other place is tried then
  *   root             /run/rlock
  *   others           ~/.local/state/rlock/BOOT_ID, below the home of the user database
  *   without a home   /var/tmp/rlock-UID
  *
- * A home is cleaned by nobody, and no other user can take the name there. Where
- * it can't be written to just now (ProtectHome=, not mounted) nothing is
- * granted: to go elsewhere then would be a second server. Several machines may
- * share a home, and a socket in it leads to the own one only, therefore the
- * kernel's boot ID is part of the path; that of a container is its host's.
+ * No cleaner of temporary files works in a home, and no other user can take the
+ * name there first. Where the home can't be written to now (ProtectHome=, not
+ * mounted), nothing is granted: another place would mean a second server.
+ * Several machines may share a home, but a socket works on one machine only:
+ * therefore the kernel's boot ID is part of the path. A container has its host's.
  *
- * The user without a home is one that isn't in the user database, or whose
- * entry says so, or an account of the system whose home is another's.
+ * Without a home is a user that isn't in the user database, whose entry names no
+ * home, or who is a system account with a home that belongs to somebody else.
  *
- * All is done through descriptors of directories, so that nobody can exchange a
- * directory between a look at it and its use.
+ * Each directory is opened first and checked by its descriptor, so that nobody can exchange it
+ * between the check and its use.
  */
 #include "session/localdir.h"
 
@@ -41,7 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ELSEWHERE "RLOCK_LOCAL_DIR names another directory"
+#define TRY_ANOTHER "set RLOCK_LOCAL_DIR to use another directory"
 #define SYSTEM_UIDS 1000 /* accounts of the system are below it; UID_MIN of login.defs(5) */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
@@ -61,7 +61,7 @@ enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, c
 
 /* ---- one directory ---- */
 
-/* Can nobody but us, root and our own group exchange what is in it? */
+/* Can nobody but this user, root and their own groups rename what is in this directory? */
 static bool is_safe_above(int fd)
 {
     struct stat is;
@@ -81,30 +81,33 @@ static bool is_ours_alone(const struct stat *is)
     return S_ISDIR(is->st_mode) && is->st_uid == geteuid() && (is->st_mode & 077) == 0;
 }
 
-/* Whoever owns it, or can write to it, could hand us a server of theirs. `path` is for people. */
+/*
+ * Whoever owns the directory, or can write to it, could put a server of theirs there. `path` is for
+ * messages only.
+ */
 static enum rlock_status open_private(int above, const char *name, const char *path, int *fd,
                                       struct rlock_error *err)
 {
     struct stat is;
 
     if (!is_safe_above(above))
-        return localdir_fail(err, RLOCK_E_CONFIG,
-                             "local: %.100s: others can change the directory above it; " ELSEWHERE,
-                             path);
+        return localdir_fail(
+            err, RLOCK_E_CONFIG,
+            "local: %.100s: others can change the directory above it; " TRY_ANOTHER, path);
     if (fstatat(above, name, &is, AT_SYMLINK_NOFOLLOW) != 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
                              strerror(errno));
     if (!is_ours_alone(&is))
         return localdir_fail(
             err, RLOCK_E_CONFIG,
             "local: %.100s: not a directory of this user's alone: user %u has it, with "
-            "mode %o; " ELSEWHERE,
+            "mode %o; " TRY_ANOTHER,
             path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
-    if ((is.st_mode & 0700) != 0700) /* it was made under another umask */
+    if ((is.st_mode & 0700) != 0700) /* it was created under a strict umask */
         (void)!fchmodat(above, name, 0700, 0);
     *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
                              strerror(errno));
     if (fstat(*fd, &is) == 0 && is_ours_alone(&is))
         return RLOCK_OK;
@@ -131,7 +134,8 @@ static bool split(const char *path, char above[PATH_MAX], const char **name)
     return true;
 }
 
-static enum rlock_status open_path(const char *path, bool is_made, int *fd, struct rlock_error *err)
+/* `creates`: make the directory if it isn't there. */
+static enum rlock_status open_path(const char *path, bool creates, int *fd, struct rlock_error *err)
 {
     char above[PATH_MAX];
     char name[NAME_MAX + 1];
@@ -145,10 +149,10 @@ static enum rlock_status open_path(const char *path, bool is_made, int *fd, stru
     snprintf(name, sizeof name, "%.*s", (int)strcspn(last, "/"), last);
     dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, above,
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, above,
                              strerror(errno));
-    if (is_made && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
-        st = localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, path,
+    if (creates && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
                            strerror(errno));
     else
         st = open_private(dir, name, path, fd, err);
@@ -169,7 +173,7 @@ static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
     return n == BOOT_ID_BYTES && strspn(id, "0123456789abcdef-") == BOOT_ID_BYTES;
 }
 
-/* Of a boot long ago, or of a machine that shared the home: as good as no longer there. */
+/* The directory of an earlier boot, or of another machine that shares the home. */
 static void remove_unused(int dir, const char *name)
 {
     struct stat is;
@@ -203,7 +207,7 @@ static void remove_all_unused(int dir)
         close(fd);
 }
 
-/* Ours, whatever it may be a link to: the link was ours to make. */
+/* A symbolic link is followed: nobody but this user could make one there. */
 static int open_below(int above, const char *name)
 {
     int fd;
@@ -228,9 +232,10 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
 
     snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock", path);
     if (!read_boot_id(id))
-        localdir_fail(err, RLOCK_E_CONFIG, "local: " BOOT_ID " can't be read; " ELSEWHERE);
+        localdir_fail(err, RLOCK_E_CONFIG, "local: " BOOT_ID " can't be read; " TRY_ANOTHER);
     else if (state < 0)
-        localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " ELSEWHERE, shown, strerror(errno));
+        localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, shown,
+                      strerror(errno));
     else
         st = RLOCK_OK;
     if (st == RLOCK_OK) {
@@ -251,7 +256,7 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
     return st;
 }
 
-static bool says_no_home(const char *path)
+static bool is_no_home(const char *path)
 {
     return path == NULL || path[0] != '/' || strcmp(path, "/") == 0 ||
            strcmp(path, "/nonexistent") == 0;
@@ -265,20 +270,20 @@ static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
     struct stat is;
     int home;
 
-    if (user == NULL || says_no_home(user->pw_dir))
+    if (user == NULL || is_no_home(user->pw_dir))
         return RLOCK_PENDING;
     home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0 && user->pw_uid < SYSTEM_UIDS)
         return RLOCK_PENDING;
     if (home < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: %s; " ELSEWHERE,
+        return localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: %s; " TRY_ANOTHER,
                              user->pw_dir, strerror(errno));
     if (fstat(home, &is) == 0 && is.st_uid == geteuid())
         st = open_state(home, user->pw_dir, fd, err);
     else if (user->pw_uid < SYSTEM_UIDS)
         st = RLOCK_PENDING;
     else
-        st = localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: another user's; " ELSEWHERE,
+        st = localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: another user's; " TRY_ANOTHER,
                            user->pw_dir);
     close(home);
     return st;
@@ -300,7 +305,7 @@ static enum rlock_status open_default(int *fd, struct rlock_error *err)
     return open_path(path, true, fd, err);
 }
 
-static const char *named(void)
+static const char *path_from_environment(void)
 {
     const char *path = getenv("RLOCK_LOCAL_DIR");
 
@@ -310,8 +315,9 @@ static const char *named(void)
 enum rlock_status localdir_open(int *fd, struct rlock_error *err)
 {
     mode_t mask = umask(077);
-    enum rlock_status st =
-        named() != NULL ? open_path(named(), true, fd, err) : open_default(fd, err);
+    enum rlock_status st = path_from_environment() != NULL
+                               ? open_path(path_from_environment(), true, fd, err)
+                               : open_default(fd, err);
 
     umask(mask);
     return st;
@@ -325,7 +331,7 @@ bool localdir_open_older(size_t nth, int *fd)
     char path[PATH_MAX] = "";
 
     *fd = -1;
-    if (named() != NULL || nth > 3)
+    if (path_from_environment() != NULL || nth > 3)
         return false;
     if (nth == 0 && runtime != NULL)
         snprintf(path, sizeof path, "%.3000s/rlock", runtime);

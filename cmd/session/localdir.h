@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * localdir_open: open the directory, and make it if it isn't there. Changes
- * the umask, and has put it back when it returns.
+ * localdir_open: open the directory, and make it if it isn't there. The umask is
+ * changed during the call: other threads must create no files meanwhile.
  *
  *   fd  out, on RLOCK_OK only: close on exec
  *
@@ -18,29 +18,30 @@
 enum rlock_status localdir_open(int *fd, struct rlock_error *err);
 
 /*
- * localdir_open_older: the nth place that a server of this user's may have been
- * started in, when that was the user's directory. Nothing is made there.
+ * localdir_open_older: open the nth of the places where older versions of rlock
+ * started this user's server. Nothing is made there.
  *
- *   fd  out: -1: there is no such directory, or it isn't this user's alone
+ *   nth  from 0
+ *   fd   out; -1: there is no such directory, or others can write to it
  *
  * Returns  false if there is no nth place.
  */
 bool localdir_open_older(size_t nth, int *fd);
 
-/* localdir_is_same: are two descriptors one directory? */
+/* localdir_is_same: do both descriptors stand for the same directory? */
 bool localdir_is_same(int a, int b);
 
 /* localdir_file: open one of its files, made if it isn't there. -1 with errno. */
 int localdir_file(int dir, const char *name);
 
-/* localdir_has: is an open file the one that the directory has under that name? */
+/* localdir_has: is the open `file` still the one that the directory has under `name`? */
 bool localdir_has(int dir, const char *name, int file);
 
 /* localdir_fail: set the fault and its text in `err`; returns `st`. */
 enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, const char *format,
                                 ...) __attribute__((format(printf, 3, 4)));
 
-/* Its files: the server's socket, and what is locked by who uses and who starts the server. */
+/* Its files: the server's socket; flocks of all who use the server, and of who starts it. */
 #define LOCALDIR_SOCKET "server.sock"
 #define LOCALDIR_USERS "users"
 #define LOCALDIR_START "start"

@@ -2,15 +2,20 @@
 /*
  * localserver: the private server's process, from its start to its end.
  *
- * The server's parent is a renewer process, which is nobody's child. A child of
- * the renewer waits for the exclusive flock on LOCALDIR_USERS: it is granted when
- * nobody uses the server any more, and the renewer then ends the server while
- * newcomers wait for the flock. If the renewer dies the kernel ends both.
+ * There are three processes: the server, its parent, and a waiter, the parent's other child.
  *
- * Cleaners remove files that were not used for days, so the renewer marks the
- * directory and its files as fresh each hour. Where the file it has locked is no
- * longer the one in the directory, others may use the server under the new
- * file: the renewer then waits for that one, too.
+ *   1. The waiter waits for the exclusive flock on LOCALDIR_USERS. The kernel grants it when the
+ *      last user of the server has dropped its shared one, and the waiter ends.
+ *   2. The parent sees that, and ends the server. Newcomers wait for the flock meanwhile, which the
+ *      parent still holds: the descriptor is the waiter's and the parent's.
+ *   3. The parent ends, and the flock is free.
+ *
+ * The parent was forked twice, so that it outlives whoever started the server. If the parent is
+ * killed the kernel ends its children (PR_SET_PDEATHSIG).
+ *
+ * Cleaners remove files that were not used for days, so the parent renews the times of the
+ * directory and its files each hour. If LOCALDIR_USERS was replaced all the same, newcomers hold
+ * their flocks on the new file: the parent then waits for that one, too.
  */
 #include "session/localserver.h"
 
@@ -36,7 +41,7 @@
 #include <unistd.h>
 
 #define TRY_AGAIN_MS 2
-#define FRESH_S 3600       /* cleaners count in days */
+#define TOUCH_S 3600       /* cleaners count in days */
 #define FORK_AGAIN_S 1     /* when there was no room for a process */
 #define FILES_WANTED 10064 /* of a server with its 10,000 clients, and what it keeps for itself */
 #define FILES_RESERVED 32  /* the server keeps so many for itself */
@@ -46,7 +51,7 @@ extern char **environ;
 
 /* ---- a connection to it ---- */
 
-static bool peer(int connection, struct ucred *who)
+static bool get_peer(int connection, struct ucred *who)
 {
     socklen_t size = sizeof *who;
 
@@ -57,11 +62,14 @@ pid_t localserver_pid(int connection)
 {
     struct ucred who;
 
-    return peer(connection, &who) ? who.pid : 0;
+    return get_peer(connection, &who) ? who.pid : 0;
 }
 
-/* Through the descriptor: however long the path is, and whatever is done to it. */
-int localserver_call(int dir)
+/*
+ * By way of the directory's descriptor: a path may be too long for a socket's address, and others
+ * may rename what it names.
+ */
+int localserver_connect(int dir)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -73,7 +81,7 @@ int localserver_call(int dir)
         return -1;
     if (connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
         failed = errno;
-    else if (!peer(fd, &who) || (who.uid != geteuid() && who.uid != 0))
+    else if (!get_peer(fd, &who) || (who.uid != geteuid() && who.uid != 0))
         failed = EPERM;
     if (failed == 0)
         return fd;
@@ -97,7 +105,7 @@ static void raise_limit(unsigned which, rlim_t wanted)
     setrlimit(which, &limit);
 }
 
-/* It serves others, too, who are not to suffer from the limits of the first. */
+/* The server serves all of this user's processes: limits of the one that started it don't apply. */
 static void forget_limits(void)
 {
     static const unsigned others[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE,
@@ -114,7 +122,7 @@ static void forget_limits(void)
     setpriority(PRIO_PROCESS, 0, 0);
 }
 
-static void become_server(pid_t keeper, int log)
+static void become_server(pid_t parent, int log)
 {
     static const char *const programs[] = {"valkey-server", "redis-server"};
     const char *argv[] = {"",
@@ -137,10 +145,10 @@ static void become_server(pid_t keeper, int log)
     size_t i;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != keeper)
+    if (getppid() != parent) /* it ended before prctl() */
         _exit(1);
     forget_limits();
-    signal(SIGXFSZ, SIG_IGN); /* by what it logs, where the limit of a file's size is 0 */
+    signal(SIGXFSZ, SIG_IGN); /* the log is a file, and RLIMIT_FSIZE may be 0 */
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     for (i = 0; i < sizeof programs / sizeof programs[0]; i++) {
@@ -150,12 +158,11 @@ static void become_server(pid_t keeper, int log)
     _exit(127);
 }
 
-/* ---- the renewer ---- */
+/* ---- the server's parent ---- */
 
 /*
- * What the first user was started with is none of the renewer's business, and
- * would stay readable in /proc for as long as the last one. PATH is needed to
- * find the server.
+ * Clear the arguments and the environment of the process that started the server: they would stay
+ * readable in /proc until the last user has ended. PATH stays, to find the server.
  */
 static void forget_start(void)
 {
@@ -172,7 +179,7 @@ static void forget_start(void)
         close(fd);
     line[n > 0 ? n : 0] = '\0';
     field = strrchr(line, ')');
-    for (i = 2; field != NULL && i < 48; i++) /* fields count from 1; the name is the second */
+    for (i = 2; field != NULL && i < 48; i++) /* `field` is at the end of the second, the name */
         field = strchr(field + 1, ' ');
     while (*each != NULL && strncmp(*each, "PATH=", strlen("PATH=")) != 0)
         each++;
@@ -207,22 +214,22 @@ static void unblock(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Ends by itself when nobody uses the server any more: the flock is the renewer's then, too. */
-static pid_t watch_users(int users, pid_t keeper)
+/* The waiter: ends when nobody uses the server any more. Its flock is the parent's, too. */
+static pid_t start_waiter(int users, pid_t parent)
 {
-    pid_t watcher = fork();
+    pid_t waiter = fork();
 
-    if (watcher == 0) {
+    if (waiter == 0) {
         unblock();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (getppid() == keeper && flock(users, LOCK_EX) != 0 && errno == EINTR)
+        while (getppid() == parent && flock(users, LOCK_EX) != 0 && errno == EINTR)
             continue;
         _exit(0);
     }
-    return watcher;
+    return waiter;
 }
 
-static void mark_as_fresh(int dir)
+static void touch_files(int dir)
 {
     static const char *const all[] = {".", LOCALDIR_START, LOCALDIR_USERS, LOCALDIR_SOCKET};
     size_t i;
@@ -231,7 +238,7 @@ static void mark_as_fresh(int dir)
         utimensat(dir, all[i], NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A child that has ended, or 0 after a while. */
+/* The pid of a child that has ended; 0: none within that time; -1: there is no child. */
 static pid_t await_child(int *status, time_t seconds)
 {
     struct timespec while_s = {.tv_sec = seconds};
@@ -247,40 +254,40 @@ static pid_t await_child(int *status, time_t seconds)
     return pid;
 }
 
-/* Returns when nobody uses the server any more, or when it has ended: does it still run? */
-static bool keep(int dir, int users, pid_t server)
+/* Wait until nobody uses the server any more, or it has ended. Returns whether it still runs. */
+static bool await_end(int dir, int users, pid_t server)
 {
-    pid_t watcher = watch_users(users, getpid());
+    pid_t waiter = start_waiter(users, getpid());
     int status;
     pid_t ended;
 
     for (;;) {
-        mark_as_fresh(dir);
-        ended = await_child(&status, watcher > 0 ? FRESH_S : FORK_AGAIN_S);
-        if (ended == server || (ended < 0 && errno == ECHILD && watcher > 0))
+        touch_files(dir);
+        ended = await_child(&status, waiter > 0 ? TOUCH_S : FORK_AGAIN_S);
+        if (ended == server || (ended < 0 && errno == ECHILD && waiter > 0))
             return false;
-        if (ended > 0 && ended == watcher && WIFEXITED(status)) {
-            int now;
+        if (ended > 0 && ended == waiter && WIFEXITED(status)) {
+            int current;
 
             if (localdir_has(dir, LOCALDIR_USERS, users))
                 return true;
-            now = localdir_file(dir, LOCALDIR_USERS);
-            if (now < 0)
+            current = localdir_file(dir, LOCALDIR_USERS);
+            if (current < 0)
                 return true;
             close(users);
-            users = now;
+            users = current;
         }
-        if (watcher < 0 || (ended > 0 && ended == watcher)) /* or it was killed */
-            watcher = watch_users(users, getpid());
+        if (waiter < 0 || (ended > 0 && ended == waiter)) /* it was killed */
+            waiter = start_waiter(users, getpid());
     }
 }
 
-/* The renewer shares neither session, terminal nor descriptors with who started it. */
-static void become_keeper(int dir, int log, int alive)
+/* The parent shares no session, terminal or descriptor with whoever started the server. */
+static void become_parent(int dir, int log, int alive)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     int users = localdir_file(dir, LOCALDIR_USERS);
-    pid_t keeper = getpid();
+    pid_t parent = getpid();
     bool is_running;
     pid_t server;
     int i;
@@ -298,19 +305,19 @@ static void become_keeper(int dir, int log, int alive)
     server = fork();
     if (server == 0) {
         unblock();
-        become_server(keeper, log);
+        become_server(parent, log);
     }
     close(log);
-    is_running = server > 0 && keep(dir, users, server);
-    unlinkat(dir, LOCALDIR_SOCKET, 0); /* as a server that was killed doesn't */
+    is_running = server > 0 && await_end(dir, users, server);
+    unlinkat(dir, LOCALDIR_SOCKET, 0); /* a server that is killed leaves it there */
     if (is_running)
-        kill(server, SIGKILL); /* nothing of it is to be kept */
+        kill(server, SIGKILL); /* it keeps nothing on disk that would have to be saved */
     _exit(0);
 }
 
 /* ---- its start ---- */
 
-/* The last line the server wrote, since it ended before it answered. */
+/* The last line of the log of a server that has ended before it answered. */
 static void read_log(int log, char *line, size_t room)
 {
     char text[2048];
@@ -325,18 +332,18 @@ static void read_log(int log, char *line, size_t room)
 
 static bool answers(int dir)
 {
-    int fd = localserver_call(dir);
+    int fd = localserver_connect(dir);
 
     if (fd >= 0)
         close(fd);
     return fd >= 0 || errno == EAGAIN;
 }
 
-/* Wait until it answers; `renewer` is readable once the renewer, and so the server, has ended. */
-static enum rlock_status await(int dir, int keeper, int log, struct rlock_deadline deadline,
-                               struct rlock_error *err)
+/* `alive` is readable once the server's parent, and so the server, has ended. */
+static enum rlock_status await_start(int dir, int alive, int log, struct rlock_deadline deadline,
+                                     struct rlock_error *err)
 {
-    struct pollfd watch[] = {{.fd = keeper, .events = POLLIN},
+    struct pollfd watch[] = {{.fd = alive, .events = POLLIN},
                              {.fd = deadline.stop_fd, .events = POLLIN}};
     char line[160];
 
@@ -358,7 +365,7 @@ static enum rlock_status await(int dir, int keeper, int log, struct rlock_deadli
     return RLOCK_OK;
 }
 
-int64_t localserver_clients(int connection)
+int64_t localserver_clients_max(int connection)
 {
     struct rlimit limit;
     pid_t pid = localserver_pid(connection);
@@ -373,21 +380,21 @@ enum rlock_status localserver_start(int dir, struct rlock_deadline deadline,
                                     struct rlock_error *err)
 {
     enum rlock_status st;
-    int alive[2] = {-1, -1}; /* the renewer holds one end: its end shows at the other */
+    int alive[2] = {-1, -1}; /* a pipe: when the parent ends, the kernel closes its end */
     int log = memfd_create("rlock-local", MFD_CLOEXEC);
     pid_t between = -1;
 
     if (log >= 0 && pipe2(alive, O_CLOEXEC) == 0)
         between = fork();
     if (between == 0) {
-        if (fork() == 0) /* nobody's child: it outlives us */
-            become_keeper(dir, log, alive[1]);
+        if (fork() == 0) /* as nobody's child it outlives us */
+            become_parent(dir, log, alive[1]);
         _exit(0);
     }
     if (between > 0) {
         waitpid(between, NULL, 0);
         close(alive[1]);
-        st = await(dir, alive[0], log, deadline, err);
+        st = await_start(dir, alive[0], log, deadline, err);
     } else {
         st = localdir_fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s",
                            strerror(errno));

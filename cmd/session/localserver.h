@@ -8,23 +8,26 @@
 #include <sys/types.h>
 
 /*
- * localserver_call: connect to the server of a directory. The connection is
- * close on exec, and readable once the server has ended.
+ * localserver_connect: connect to the server in the directory `dir`. The connection is close on
+ * exec, and readable once the server has ended.
  *
- * Returns  a descriptor, or -1 with errno: EAGAIN (a server is there, but it
- *          takes no connection now), EPERM (another user's), or none is there.
+ * Returns  a descriptor, or -1 with errno: EAGAIN (a server runs, but its backlog is full), EPERM
+ *          (another user's process listens), or another one: there is no server.
  */
-int localserver_call(int dir);
+int localserver_connect(int dir);
 
-/* localserver_pid: the server's, by a connection to it; 0: unknown. */
+/* localserver_pid: the pid of the server at the other end of a connection; 0: unknown. */
 pid_t localserver_pid(int connection);
 
-/* localserver_clients: how many connections it can serve, where those are few; else 0. */
-int64_t localserver_clients(int connection);
+/*
+ * localserver_clients_max: how many connections the server can have, where a limit on open files
+ * makes those fewer than a thousand; else 0.
+ */
+int64_t localserver_clients_max(int connection);
 
 /*
- * localserver_start: start one, and wait until it takes connections. It ends
- * when nobody holds a shared flock on LOCALDIR_USERS any more; the caller does.
+ * localserver_start: start a server, and wait until it takes connections. It ends when nobody holds
+ * a shared flock on LOCALDIR_USERS any more, so the caller has to hold one.
  *
  * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_UNREACHABLE (no server is
  *          installed, or it doesn't start) or RLOCK_E_SYSTEM.

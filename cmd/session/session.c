@@ -94,7 +94,7 @@ static void unreached(void *context)
 
     if (session->hooks != NULL && session->hooks->unreached != NULL)
         session->hooks->unreached(session->hooks->context);
-    if (session->local.fd >= 0)
+    if (session->local.users_fd >= 0)
         local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
 }
 
@@ -118,7 +118,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                                    const struct credentials *credentials, struct rlock_error *err)
 {
     const struct options *options = session->options;
-    bool is_local = session->local.fd >= 0;
+    bool is_local = session->local.users_fd >= 0;
     bool has_token = session->token != NULL;
     const char *local_url = session->local.url;
     struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent(environ);
@@ -258,12 +258,12 @@ static void warn_of_few_clients(const struct session *session)
 {
     char why[160];
 
-    if (session->local.clients <= 0)
+    if (session->local.clients_max <= 0)
         return;
     snprintf(why, sizeof why,
              "local: by the limit of open files (ulimit -Hn) the private server can serve %lld "
              "connections only; each rlock needs two",
-             (long long)session->local.clients);
+             (long long)session->local.clients_max);
     say_warning(session, why);
 }
 

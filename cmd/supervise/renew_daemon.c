@@ -194,7 +194,7 @@ static void take_signals(const struct renewing *a)
 static int start_killer(struct renewing *a)
 {
     return a->kills ? deadline_killer_start(&a->killer, &a->bound, times_of(a),
-                                            a->session->local.fd, &a->report)
+                                            a->session->local.users_fd, &a->report)
                     : 0;
 }
 
@@ -257,7 +257,7 @@ static void renew_until_end(struct renewing *a)
         timer_set(a->timer, next_look(a));
         watch[1].fd = a->events;
         watch[2].fd = a->killer.fd;
-        watch[5].fd = a->local->alive;
+        watch[5].fd = a->local->alive_fd;
         poll(watch, sizeof watch / sizeof watch[0], -1);
         if (watch[0].revents != 0) {
             note_end(a);

@@ -375,7 +375,7 @@ static void watch_command(struct supervisor *s)
                              {.fd = s->events, .events = POLLIN},
                              {.fd = s->guard->fd, .events = POLLIN},
                              {.fd = s->timer, .events = POLLIN},
-                             {.fd = s->plan->local->alive, .events = POLLIN}};
+                             {.fd = s->plan->local->alive_fd, .events = POLLIN}};
 
     timer_set(s->timer, supervise_state_next_ms(&s->run));
     poll(watch, sizeof watch / sizeof watch[0], -1);

@@ -75,7 +75,7 @@ static struct rlock_finding as_for(const struct visit *visit, const struct rlock
 {
     struct rlock_finding finding = *found;
 
-    if (visit->session.local.fd >= 0 && strcmp(finding.check, "persistence") == 0) {
+    if (visit->session.local.users_fd >= 0 && strcmp(finding.check, "persistence") == 0) {
         finding.grade = RLOCK_GRADE_GOOD;
         finding.found =
             "none, and none is needed: the private server and its locks end with their last user";

@@ -92,7 +92,7 @@ static enum exit_reason run_command(struct run *run)
         .guard_plan = &run->guard_plan,
     };
 
-    run->guard_plan.keep_fd = run->session.local.fd;
+    run->guard_plan.keep_fd = run->session.local.users_fd;
     return supervise(&plan, &run->held);
 }
 
@@ -125,7 +125,7 @@ static void plan_ward(struct run *run)
 /* Where it fails it is tried again, and told, when the guard is needed. */
 static void prepare_guard(struct run *run)
 {
-    run->guard_plan.keep_fd = run->session.local.fd;
+    run->guard_plan.keep_fd = run->session.local.users_fd;
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
