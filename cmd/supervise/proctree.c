@@ -736,9 +736,25 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
 
 /* ---- setting up ---- */
 
+/*
+ * A place for each pid, and not more: where the kernel doesn't overcommit memory
+ * (vm.overcommit_memory=2) it counts all that is reserved, 84 MB with PLACES_MAX.
+ */
+static size_t places_needed(void)
+{
+    char text[32];
+    size_t room = PLACES_MIN;
+
+    if (slurp("/proc/sys/kernel/pid_max", text, sizeof text) <= 0)
+        return PLACES_MAX;
+    while (room < PLACES_MAX && room < strtoul(text, NULL, 10))
+        room *= 2;
+    return room;
+}
+
 int proctree_reserve(struct proctree *tree)
 {
-    size_t room = PLACES_MAX;
+    size_t room = places_needed();
     size_t each = sizeof *tree->place + sizeof *tree->list;
     void *memory;
 

@@ -401,6 +401,22 @@ static void test_reused(const char *file, int time)
     forget();
 }
 
+static void test_room(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/pid_max", "r");
+    unsigned long pid_max = 0;
+
+    if (file != NULL) {
+        (void)!fscanf(file, "%lu", &pid_max);
+        fclose(file);
+    }
+    if (pid_max < 1U << 15)
+        pid_max = file == NULL ? 1U << 22 : 1U << 15;
+    okf(tree.room >= pid_max && tree.room < 2 * pid_max,
+        "there is room for each of %lu pids, and for less than twice as many: %zu", pid_max,
+        tree.room);
+}
+
 int main(void)
 {
     void *shared =
@@ -410,6 +426,7 @@ int main(void)
         return done_testing();
     there = shared;
     is_int(proctree_reserve(&tree), 0, "room for all");
+    test_room();
     proctree_set_root(&tree, getpid());
     test_found("by the lists of the kernel");
     test_kill("by the lists of the kernel");
