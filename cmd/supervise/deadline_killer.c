@@ -13,6 +13,7 @@
 
 #include "process/fds.h"
 #include "process/timer.h"
+#include "supervise/guard.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -83,7 +84,7 @@ static void signal_descendants(struct bound_process *bound, int number)
         proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
 
-void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
+pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
 {
     int number = SIGTERM;
 
@@ -92,14 +93,14 @@ void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spare
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
     if (bound_process_has_ended(bound)) /* then its pid may be another's */
-        return;
+        return 0;
     if (rlock_clock_ms() < kill_ms) { /* else whoever was to end it before us has sent TERM */
         signal_descendants(bound, SIGTERM);
         signal_process(bound->fd, SIGTERM);
     }
     while (proctree_look(&bound->tree) > 0 || !bound_process_has_ended(bound)) {
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
-            break;
+            return bound->tree.refused;
         if (rlock_clock_ms() >= kill_ms) {
             number = SIGKILL;
             signal_process(bound->fd, SIGKILL);
@@ -108,6 +109,7 @@ void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spare
         }
         signal_descendants(bound, number);
     }
+    return 0;
 }
 
 /* ---- inside the deadline killer ---- */
@@ -155,7 +157,7 @@ static void listen_to_starter(struct killer *killer)
  * Only after the bound process was ended, as a report may block. The starter may have come to the
  * same deadline at the same time, and knows better why: it gets a moment to say so.
  */
-static void report_why(struct killer *killer)
+static void report_why(struct killer *killer, const char *outcome)
 {
     struct pollfd starter = {.fd = killer->starter_fd, .events = POLLIN};
     const char *why = "the process that renews its lease is stopped, or did not get to run";
@@ -167,7 +169,7 @@ static void report_why(struct killer *killer)
         return;
     if (killer->starter_fd < 0)
         why = "the process that renews its lease was killed";
-    snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)killer->bound.pid);
+    snprintf(hint, sizeof hint, "process %d and all below it %s", (int)killer->bound.pid, outcome);
     report_say(killer->report, REPORT_FAILURE,
                (struct message){.what = "lost", .why = why, .hint = hint});
 }
@@ -175,10 +177,12 @@ static void report_why(struct killer *killer)
 static void end_bound(struct killer *killer)
 {
     bool starter_lives = getppid() == killer->starter; /* else its pid may be another's */
+    pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
+                                      starter_lives ? killer->starter : 0);
 
-    bound_process_end(&killer->bound, killer->deadlines.kill_ms,
-                      starter_lives ? killer->starter : 0);
-    report_why(killer);
+    report_why(killer, refused == 0 ? "were ended" : "were to be ended");
+    if (refused != 0)
+        guard_say_refused(killer->report, refused, "it runs on without the lock");
 }
 
 static _Noreturn void be_killer(struct killer *killer, int keep_fd)

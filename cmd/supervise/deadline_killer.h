@@ -32,8 +32,9 @@ void bound_process_signal(const struct bound_process *bound, int number);
  * bound_process_end: send TERM to the process and its descendants, and KILL from `kill_ms` on,
  * until none of them runs. Blocks until then, but at most 2 s after `kill_ms`, for those that even
  * KILL does not end. Neither this process nor `spared`, which may be 0, gets a signal.
+ * Returns the pid of a process that is left, as we have no right to signal it; 0: none is.
  */
-void bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
+pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
 
 /* ---- the deadline killer ---- */
 

@@ -16,6 +16,7 @@
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/deadline_killer.h"
+#include "supervise/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,7 @@ static void lose(struct renewing *a, const char *why)
     struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
     struct deadlines times = times_of_end(a);
     bool is_ending = a->kills && deadline_killer_end_bound(&a->killer, times);
+    pid_t refused = 0;
     int64_t patience;
 
     a->is_lost = true;
@@ -113,9 +115,11 @@ static void lose(struct renewing *a, const char *why)
     if (is_ending && patience > 0)
         poll(&ended, 1, (int)patience);
     if (a->kills)
-        bound_process_end(&a->bound, times.kill_ms, 0);
+        refused = bound_process_end(&a->bound, times.kill_ms, 0);
     if (a->kills && !is_ending)
         say_lost(a, why);
+    if (refused != 0 && !is_ending) /* else the deadline killer tells it */
+        guard_say_refused(&a->report, refused, "it runs on without the lock");
 }
 
 static void lose_by_time(struct renewing *a)

@@ -100,6 +100,20 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     refute_match "$(<"$DIR/command.err")" 'the command was ended'
 }
 
+@test "--bind-pid: which process can't be ended is said, and not that all were" {
+    mkdir "$PLACE/log"
+    chmod 777 "$PLACE/log"
+    start command setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '
+        "$0/rlock" acquire -k "$1" -t 2 --bind-pid $$ --log "$0/log/why" >/dev/null || exit
+        "$0/untouchable" "$0/end" & wait' "$PLACE" "$KEY"
+    eventually 10 file_has "$DIR/command.out" running
+    redis_cli set "$KEY" other XX
+    eventually 10 file_has "$PLACE/log/why" "rlock: $KEY: $why; it runs on without the lock"
+    refute_match "$(<"$PLACE/log/why")" 'were ended'
+    let_end
+    assert_status 143
+}
+
 @test "what /proc hides isn't taken for frozen: no pause is said, and 76" {
     local own_proc='mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     unshare -m sh -c "$own_proc" - true 2>/dev/null || skip 'no mounts of /proc here'
