@@ -84,15 +84,29 @@ static void signal_descendants(struct bound_process *bound, int number)
         proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
 
-pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
+static void note_root(struct bound_process *bound, pid_t spared)
 {
-    int number = SIGTERM;
-
     proctree_set_root(&bound->tree, bound->pid);
     proctree_spare(&bound->tree, getpid());
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
-    if (bound_process_has_ended(bound)) /* then its pid may be another's */
+    bound->is_noted = !bound_process_has_ended(bound); /* else its pid may be another's */
+}
+
+void bound_process_note(struct bound_process *bound, pid_t spared)
+{
+    if (!bound->is_noted)
+        note_root(bound, spared);
+    if (bound->is_noted)
+        proctree_look(&bound->tree);
+}
+
+pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
+{
+    int number = SIGTERM;
+
+    bound_process_note(bound, spared);
+    if (!bound->is_noted)
         return 0;
     if (rlock_clock_ms() < kill_ms) { /* else whoever was to end it before us has sent TERM */
         signal_descendants(bound, SIGTERM);

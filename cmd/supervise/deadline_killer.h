@@ -11,7 +11,8 @@
 struct bound_process {
     pid_t pid;
     int fd;               /* pidfd: of this process, also when another has got its pid; -1: none */
-    struct proctree tree; /* the process and its descendants */
+    struct proctree tree; /* its descendants, */
+    bool is_noted;        /* which were looked at by bound_process_note() */
 };
 
 /*
@@ -29,9 +30,16 @@ bool bound_process_has_ended(const struct bound_process *bound);
 void bound_process_signal(const struct bound_process *bound, int number);
 
 /*
+ * bound_process_note: remember the descendants that there are now, so that bound_process_end() ends
+ * also those whose parents have ended by then. Neither this process nor `spared`, which may be 0,
+ * counts.
+ */
+void bound_process_note(struct bound_process *bound, pid_t spared);
+
+/*
  * bound_process_end: send TERM to the process and its descendants, and KILL from `kill_ms` on,
  * until none of them runs. Blocks until then, but at most 2 s after `kill_ms`, for those that even
- * KILL does not end. Neither this process nor `spared`, which may be 0, gets a signal.
+ * KILL does not end. Neither this process nor `spared` gets a signal.
  * Returns the pid of a process that is left, as we have no right to signal it; 0: none is.
  */
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);

@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LOOK_AGAIN_MS 20
 #define RELEASE_MS 10000 /* the longest a release is tried: nobody waits for it */
 
 /* From the program to the renew daemon; the other way it is an errno. */
@@ -95,25 +96,35 @@ static void say_lost(const struct renewing *a, const char *why)
                (struct message){.what = "lost", .why = why, .hint = hint});
 }
 
+/* If the killer is killed meanwhile, descendants of a process that it has ended are known here. */
+static void wait_for_killer(struct renewing *a, int64_t until_ms)
+{
+    struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
+
+    do
+        bound_process_note(&a->bound, 0);
+    while (rlock_clock_ms() < until_ms && poll(&ended, 1, LOOK_AGAIN_MS) == 0);
+}
+
 /*
  * The deadline killer ends what is bound; where that doesn't, we do. What takes its time, such as a
  * log that nobody empties, comes after that was begun.
  */
 static void lose(struct renewing *a, const char *why)
 {
-    struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
     struct deadlines times = times_of_end(a);
-    bool is_ending = a->kills && deadline_killer_end_bound(&a->killer, times);
     pid_t refused = 0;
-    int64_t patience;
+    bool is_ending;
 
+    if (a->kills)
+        bound_process_note(&a->bound, 0); /* before the killer begins */
+    is_ending = a->kills && deadline_killer_end_bound(&a->killer, times);
     a->is_lost = true;
     a->is_over = true;
     if (is_ending || !a->kills)
         say_lost(a, why);
-    patience = times.kill_ms + a->grant->timing.kill_margin_ms / 2 - rlock_clock_ms();
-    if (is_ending && patience > 0)
-        poll(&ended, 1, (int)patience);
+    if (is_ending)
+        wait_for_killer(a, times.kill_ms + a->grant->timing.kill_margin_ms / 2);
     if (a->kills)
         refused = bound_process_end(&a->bound, times.kill_ms, 0);
     if (a->kills && !is_ending)

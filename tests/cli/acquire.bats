@@ -285,6 +285,22 @@ full_or_closed() {
 }
 another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
 
+@test "the leash is killed while it ends the process: what ignores TERM is ended all the same" {
+    local child
+    shell sh -t 1
+    echo "kill -STOP $(keeper); kill -KILL $(leash)" >"$DIR/no-leash"
+    tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
+    child=$output
+    tell sh 'trap ". \"\$DIR/no-leash\"; exit 7" TERM'
+    redis_cli set "$KEY" other PX 60000
+    finish sh
+    assert_status 7
+    alive "$child"
+    kill -CONT "$(keeper)"
+    eventually 5 alone
+    eventually 5 dead "$child"
+}
+
 @test "a signal to the keeper is the process's" {
     start sh bash -c 'trap "echo >\"\$DIR/termed\"" TERM
         "$RLOCK" acquire -k "$KEY" --bind-pid $$ >"$DIR/got"
