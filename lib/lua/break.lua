@@ -1,6 +1,8 @@
--- break: take a lock from whoever has it, and pass it on to the first in line.
--- ARGV: 1 name of the value to take away, as inspect tells it
--- returns 1 taken away | 0 it is another value by now | -1 gone
+-- break: takes a lock away from whoever holds it, and passes it on to the first waiter. Called by
+-- rlock_break.
+-- KEYS: of one lock
+-- ARGV: 1 NAME of the value to take away, as inspect.lua told it
+-- Returns REPLY_OK, REPLY_HELD: the lock has another value by now, or REPLY_GONE: it is free
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -17,18 +19,18 @@ if kind ~= 'string' or name_of(lock) ~= ARGV[1] then
   return REPLY_HELD
 end
 
-local last, complaint = last_fence(lock)
-complaint = complaint or check_line(lock) or check_holders(lock)
-if complaint then
-  return complaint
+local last, err = last_fence(lock)
+err = err or check_line(lock) or check_holders(lock)
+if err then
+  return err
 end
 
--- With another fence no holder's renewal can put the lock back. (After the DEL, which frees
--- memory, a server that is out of it allows this, too.)
-redis.call('DEL', lock.key, lock.holders, lock.cards)
-local life_left = math.max(604800000, redis.call('PTTL', lock.fence))
-redis.call('SET', lock.fence, whole(math.max(us, last + 1)), 'PX', whole(life_left))
+-- The fence is raised so that no renewal of the holder can put the lock back. This comes behind the
+-- DEL, which frees memory: a server that is out of memory then allows it.
+redis.call('DEL', lock.key, lock.holders, lock.holder_info)
+local fence_left = math.max(604800000, redis.call('PTTL', lock.fence))
+redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))
 
-look(lock)
+read_lock(lock)
 pass_on(lock)
 return REPLY_OK

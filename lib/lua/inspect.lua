@@ -1,7 +1,10 @@
--- inspect: who has a lock, and who waits for it. Changes nothing.
--- ARGV: 1 ticket behind which to look ('' for the first ones), 2 how many waiters to look at
--- returns {now, view, name of the value, ticket to go on behind ('': there are no more),
---          ticket, "beat want card" of each live waiter...}
+-- inspect: tells who holds a lock, and who waits for it. Changes nothing. Called by rlock_inspect.
+-- KEYS: of one lock
+-- ARGV: 1 AFTER: the ticket behind which to begin in the line; "": at its head
+--       2 COUNT: how many waiters to look at
+-- Returns {now, view (see shared/view.lua), name of the value,
+--          AFTER for the next call ("": that was the end of the line),
+--          and for each waiter that is alive: ticket, "HEARTBEAT MODE INFO"}
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -12,15 +15,15 @@
 local lock = locks[1]
 local kind = redis.call('TYPE', lock.key)['ok']
 if kind ~= 'string' and kind ~= 'none' then
-  return redis.pcall('GET', lock.key) -- it says so
+  return redis.pcall('GET', lock.key) -- the error that it isn't a string
 end
 
 local after = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
 local waiters = check_line(lock) and {} or
   redis.call('ZRANGEBYSCORE', lock.line, after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-local answer = {now, view(lock, now), name_of(lock), ''}
+local answer = {now_ms, view(lock), name_of(lock), ''}
 for i = 1, #waiters, 2 do
-  if life(lock, waiters[i]) > 0 then
+  if life_left(lock, waiters[i]) > 0 then
     answer[#answer + 1] = waiters[i + 1]
     answer[#answer + 1] = string.sub(redis.call('HGET', lock.waiters, waiters[i]), 1, VALUE)
   end

@@ -1,71 +1,80 @@
--- renew: extend leases; put a lock back where nobody else can have had it. All of them, or none.
--- ARGV: 1 not-after in ms of server time (0: not known), 2 card, 3 what was wanted, 4 slot
---       and for each lock three: token, ttl in ms (0: as before), fence of the grant (0: not known)
--- returns {1, now, ms left} renewed | {2, now, ms left} the same, one had vanished and was put back
---         {0, now, ms left, value} one is another's | {-1, now} one is gone
---         {-2, now} this request comes too late | {-5, now} all were given back by
---         their token, or one was where it is the token that renews
+-- renew: extends the leases of all of some locks, or of none. A lock that has vanished is put back
+-- where nobody else can have held it since. Called by the renewer, and by rlock_renew with a token
+-- alone.
+-- KEYS: of each lock
+-- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this may be executed; 0: any
+--       2 INFO: who the owner is (holder info)
+--       3 MODE: "x", "s", or a number of slots
+--       4 SLOT of the grant
+--       5... three for each lock: TOKEN that holds it, the owner's or a parent's; TTL in ms, 0: as
+--         before; FENCE of the grant, "0": the caller has the token alone
+-- Returns {REPLY_OK, now, ms left}: until the first of the leases ends
+--         {REPLY_RESTORED, now, ms left}: the same
+--         {REPLY_HELD, now, ms left, value}: one of the locks is another owner's
+--         {REPLY_GONE, now}: one has vanished, and another may have held it since
+--         {REPLY_LATE, now}: it is later than NOT_AFTER
+--         {REPLY_RELEASED, now}: all were released by their token, or one where FENCE is "0"
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
 -- with shared/lock.lua
 
--- By its token alone a lease may become longer than it was granted for.
+-- With the token alone: the lease may become longer than it was granted for, and its info says so.
 local function set_ttl(lock)
-  local was = number_in(lock.is_mine, 'ttl') or 0
+  local was = number_in(lock.info, 'ttl') or 0
   if lock.ttl == 0 then
     lock.ttl = math.max(1, was)
   elseif lock.ttl > was then
-    local card = string.gsub(lock.is_mine, ' ttl=%d+', ' ttl=' .. whole(lock.ttl))
-    if lock.several then
-      redis.call('HSET', lock.cards, lock.token, card)
+    local info = string.gsub(lock.info, ' ttl=%d+', ' ttl=' .. digits(lock.ttl))
+    if lock.n_holders then
+      redis.call('HSET', lock.holder_info, lock.token, info)
     else
-      redis.call('SET', lock.key, lock.token .. ' ' .. card, 'XX', 'PX', whole(lock.ttl))
+      redis.call('SET', lock.key, lock.token .. ' ' .. info, 'XX', 'PX', digits(lock.ttl))
     end
   end
 end
 
-local not_after, want = tonumber(ARGV[1]), ARGV[3]
+local not_after, mode = tonumber(ARGV[1]), ARGV[3]
 
-if not_after > 0 and now > not_after then
-  return {REPLY_LATE, now}
+if not_after > 0 and now_ms > not_after then
+  return {REPLY_LATE, now_ms}
 end
 
 local released = 0
 for i, lock in ipairs(locks) do
-  local failed = look(lock) or want ~= 'x' and check_holders(lock)
-  if failed then
-    return failed
+  local err = read_lock(lock) or mode ~= 'x' and check_holders(lock)
+  if err then
+    return err
   end
   lock.token, lock.ttl = ARGV[i * 3 + 2], tonumber(ARGV[i * 3 + 3])
-  lock.is_mine = card_of(lock, lock.token)
-  -- The fence moves with every other grant and with our own release: while it stands still,
-  -- nobody has had the lock since, and a late renewal can't bring back what was released.
-  lock.is_last = redis.pcall('GET', lock.fence) == ARGV[i * 3 + 4]
-  lock.is_released = not lock.is_mine and
+  lock.info = info_of(lock, lock.token)
+  -- Every grant and the owner's own release raise the fence. As long as it is the owner's, nobody
+  -- else has held the lock, and nothing is put back that was released.
+  lock.is_last_fence = redis.pcall('GET', lock.fence) == ARGV[i * 3 + 4]
+  lock.is_released = not lock.info and
     redis.pcall('GET', lock.wake .. lock.token) == 'released'
-  lock.by_token = ARGV[i * 3 + 4] == '0'
-  if lock.is_released and lock.by_token then
-    return {REPLY_RELEASED, now}
+  lock.has_token_alone = ARGV[i * 3 + 4] == '0'
+  if lock.is_released and lock.has_token_alone then
+    return {REPLY_RELEASED, now_ms}
   elseif lock.is_released then
     released = released + 1
-  elseif not lock.is_mine and lock.held and not lock.several then
-    return {REPLY_HELD, now, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
-  elseif not lock.is_mine and not lock.is_last then
-    return {REPLY_GONE, now}
+  elseif not lock.info and lock.held and not lock.n_holders then
+    return {REPLY_HELD, now_ms, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
+  elseif not lock.info and not lock.is_last_fence then
+    return {REPLY_GONE, now_ms}
   end
 end
 
 local function put_back(lock)
-  local ttl = whole(lock.ttl)
-  local slot = tonumber(want) and 'slot=' .. ARGV[4] .. ' ' or ''
-  local value = 'v1 try=- ttl=' .. ttl .. ' ' .. slot .. ARGV[2] .. ' since=' .. now
-  if want == 'x' then
+  local ttl = digits(lock.ttl)
+  local slot = tonumber(mode) and 'slot=' .. ARGV[4] .. ' ' or ''
+  local value = 'v1 try=- ttl=' .. ttl .. ' ' .. slot .. ARGV[2] .. ' since=' .. now_ms
+  if mode == 'x' then
     redis.call('SET', lock.key, lock.token .. ' ' .. value, 'NX', 'PX', ttl)
   else
-    redis.call('SET', lock.key, marker(want), 'NX', 'PX', ttl)
-    redis.call('HSET', lock.cards, lock.token, value)
-    lock.several = 1
+    redis.call('SET', lock.key, marker(mode), 'NX', 'PX', ttl)
+    redis.call('HSET', lock.holder_info, lock.token, value)
+    lock.n_holders = 1
   end
 end
 
@@ -74,19 +83,19 @@ for _, lock in ipairs(locks) do
   if released == #locks then
     code = REPLY_RELEASED
   end
-  if lock.is_released then -- the word is for its keeper, which renews the others
-    redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or whole(lock.ttl))
+  if lock.is_released then -- this word is for its renewer, which renews the others
+    redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or digits(lock.ttl))
   else
-    if not lock.is_mine then
+    if not lock.info then
       put_back(lock)
       code = REPLY_RESTORED
-    elseif lock.by_token then
+    elseif lock.has_token_alone then
       set_ttl(lock)
     end
-    left = math.min(extend(lock, lock.token, lock.ttl), left)
-    if lock.is_last then
-      redis.call('PEXPIRE', lock.fence, whole(math.max(604800000, lock.ttl * 10)))
+    left = math.min(extend_lease(lock, lock.token, lock.ttl), left)
+    if lock.is_last_fence then
+      redis.call('PEXPIRE', lock.fence, digits(math.max(604800000, lock.ttl * 10)))
     end
   end
 end
-return {code, now, left < math.huge and left or nil}
+return {code, now_ms, left < math.huge and left or nil}

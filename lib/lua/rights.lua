@@ -1,52 +1,56 @@
--- rights: which of all that the other scripts do may this user do? Leaves nothing behind.
--- KEYS: as everywhere, of one lock
--- ARGV: 1 a token that is nobody's
--- returns {commands that may not be used for any lock, first complaint,
---          the same for who waits or hands a lock on to who waits, for -s and --slots, and for
---          those that only look at locks or break them,
---          keys that may not be used, first complaint,
---          what else keeps the server from writing, ''}
+-- rights: tells what of all that the other scripts do this user may not do. Leaves nothing behind.
+-- Called by rlock_examine.
+-- KEYS: of one lock
+-- ARGV: 1 TOKEN: one that is nobody's
+-- Returns twelve texts, two for each of these, what is refused and the first error about it:
+--           commands that every lock needs
+--           commands for waiters, and for a release that wakes one
+--           commands for shared locks and slots
+--           commands of inspect, list and break
+--           keys
+--           what else keeps the server from writing now, and ""
 -- with shared/clock.lua
 -- with shared/keys.lua
 
-local scratch = locks[1].wake .. ARGV[1] -- a list that only its owner would know of
+local scratch = locks[1].wake .. ARGV[1] -- a name that only the owner of the token would use
 local refused, why, state = {}, '', ''
 
--- Before Redis 7, and in Redis 8, it is said in other words.
-local function is_about_rights(complaint)
-  return string.find(complaint, 'NOPERM', 1, true) or string.find(complaint, 'ACL', 1, true) or
-    string.find(complaint, "can't ", 1, true) or string.find(complaint, 'nknown', 1, true)
+-- Redis before 7, Redis 7 and Redis 8 each say it in other words.
+local function is_about_rights(err)
+  return string.find(err, 'NOPERM', 1, true) or string.find(err, 'ACL', 1, true) or
+    string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
 end
 
--- Returns true where a command may be used, whatever the server has against it at the moment.
+-- Returns true if the command was executed. An error that isn't about rights is kept as the state.
 local function try(command, ...)
   local reply = redis.pcall(command, ...)
-  local complaint = type(reply) == 'table' and reply.err
-  if complaint and not is_about_rights(complaint) then
-    state = state ~= '' and state or complaint
+  local err = type(reply) == 'table' and reply.err
+  if err and not is_about_rights(err) then
+    state = state ~= '' and state or err
     return false
-  elseif complaint then
+  elseif err then
     refused[#refused + 1] = command
-    why = why ~= '' and why or complaint
+    why = why ~= '' and why or err
   end
-  return not complaint
+  return not err
 end
 
--- All that was refused since the last time.
+-- Moves what was refused since the last time into the reply.
 local answer = {}
 local function sum_up()
   answer[#answer + 1], answer[#answer + 2] = table.concat(refused, ' '), why
   refused, why = {}, ''
 end
 
--- May this user use no key of ours at all? Then it says nothing of the commands.
+-- If the user may not use such a key at all, each command would fail for that: only the key is
+-- told.
 local probe = redis.pcall('DEL', scratch)
 if type(probe) == 'table' and string.find(probe.err, 'key', 1, true) and
   is_about_rights(probe.err) and not string.find(probe.err, 'command', 1, true) then
   return {'', '', '', '', '', '', '', '', scratch, probe.err, '', ''}
 end
 
--- What is written is removed at once. What can't be removed isn't written.
+-- What is written is removed at once; where it couldn't be removed nothing is written.
 local may_del, may_expire = try('DEL', scratch), try('PEXPIRE', scratch, 1000)
 local function remove(key)
   if may_del then
@@ -95,13 +99,13 @@ sum_up()
 local keys = {}
 for _, key in ipairs(answer[1] == '' and state == '' and KEYS or {}) do
   local may_read, made = try('PTTL', key), redis.pcall('SET', key, '', 'NX', 'PX', 1000)
-  local complaint = type(made) == 'table' and made.err
-  if complaint and is_about_rights(complaint) then
-    why = why ~= '' and why or complaint
-  elseif made and not complaint then
+  local err = type(made) == 'table' and made.err
+  if err and is_about_rights(err) then
+    why = why ~= '' and why or err
+  elseif made and not err then
     remove(key)
   end
-  if not may_read or complaint then
+  if not may_read or err then
     keys[#keys + 1] = string.sub(key, 1, 60)
   end
 end

@@ -1,5 +1,5 @@
--- time: what the server's clock says.
+-- time: tells the server's clock. Changes nothing. Called by rlock_examine, to compare clocks.
 -- KEYS and ARGV: none
--- returns {seconds, microseconds} since 1970, as text
+-- Returns {seconds, microseconds} since 1970, as text
 
 return redis.call('TIME')

@@ -1,6 +1,8 @@
--- timestamp_lock_acquire: take a lock that is a time, where it is free or its time is over.
--- ARGV: as of acquire; 8 the unit of the time, s or ms; there is no line
--- returns as acquire
+-- timestamp_lock_acquire: grants a lock whose value is a time, if it is free or that time has
+-- passed. Called instead of acquire.lua with --protocol timestamp.
+-- KEYS: of one lock
+-- ARGV: as of acquire.lua, but 8 is the UNIT of the time, "s" or "ms"; 6 and 7: no line
+-- Returns as acquire.lua
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -9,49 +11,51 @@
 
 local token, attempt, ttl, unit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4]), ARGV[8]
 
-if tonumber(ARGV[5]) > 0 and now > tonumber(ARGV[5]) then
-  return {REPLY_LATE, now}
+if tonumber(ARGV[5]) > 0 and now_ms > tonumber(ARGV[5]) then
+  return {REPLY_LATE, now_ms}
 end
 local held = redis.pcall('GET', LOCK)
 if type(held) == 'table' then
   return held
 end
-local last, complaint = last_fence(locks[1])
-complaint = complaint or check_cards() or attempt == 1 and missing_right(locks[1], 'x', token)
-if complaint then
-  return complaint
+local last, err = last_fence(locks[1])
+err = err or check_holder_info() or attempt == 1 and missing_right(locks[1], 'x', token)
+if err then
+  return err
 end
 
-local mine = held and card_of(held, token)
-if mine and tonumber(string.match(mine, ' try=(%d+)') or 0) >= attempt then
-  return {REPLY_LATE, now}
+local own_info = held and info_of(held, token)
+if own_info and tonumber(string.match(own_info, ' try=(%d+)') or 0) >= attempt then
+  return {REPLY_LATE, now_ms}
 end
 for j = 10, #ARGV do
-  local of = held and card_of(held, ARGV[j])
-  if of then
-    -- Extended as by a renewal, in the unit that stands in it: whoever is granted this counts the
-    -- end of the lease from the request.
-    local its_ttl = tonumber(string.match(of, ' ttl=(%d+)') or ttl)
-    local fence = whole(math.max(last, 1))
-    write(ARGV[j], stamp(now + its_ttl, string.match(of, ' unit=(%a+)') or unit), of, its_ttl, 'XX')
-    return {REPLY_OK, now, fence, 0, (j - 9) .. ':' .. fence .. ':' .. whole(its_ttl)}
+  local parent_info = held and info_of(held, ARGV[j])
+  if parent_info then
+    -- The parent's lease is extended, in its own unit: the owner counts its end from this request.
+    local parent_ttl = tonumber(string.match(parent_info, ' ttl=(%d+)') or ttl)
+    local fence = digits(math.max(last, 1))
+    local parent_unit = string.match(parent_info, ' unit=(%a+)') or unit
+    local value = time_text(now_ms + parent_ttl, parent_unit)
+    write_lock(ARGV[j], value, parent_info, parent_ttl, 'XX')
+    return {REPLY_OK, now_ms, fence, 0, (j - 9) .. ':' .. fence .. ':' .. digits(parent_ttl)}
   end
 end
 
-local left = held and left_of(held, unit) or 0
-if not mine and left ~= 0 then
-  for _, card in ipairs(redis.call('HVALS', CARDS)) do
-    if string.match(card, '^%d+') == held then
-      held = string.rep('0', 32) .. string.match(card, ' .*')
+local left = held and left_ms_of(held, unit) or 0
+if not own_info and left ~= 0 then
+  for _, info in ipairs(redis.call('HVALS', HOLDER_INFO)) do
+    if string.match(info, '^%d+') == held then
+      held = string.rep('0', 32) .. string.match(info, ' .*')
     end
   end
-  redis.call('HDEL', CARDS, token) -- a write, which a server that has become a replica refuses
-  return {REPLY_HELD, now, left, string.sub(held, 1, 500), 0, '0', 0, 1}
+  -- The only write here: a primary that has become a replica refuses it with READONLY.
+  redis.call('HDEL', HOLDER_INFO, token)
+  return {REPLY_HELD, now_ms, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end
 
-local fence = whole(math.max(us, last + 1))
-local card = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' unit=' .. unit .. ' ' .. ARGV[3] ..
-  ' since=' .. now
-write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
-redis.call('SET', FENCE, fence, 'PX', whole(math.max(604800000, ttl * 10)))
-return {REPLY_OK, now, fence}
+local fence = digits(math.max(now_us, last + 1))
+local info = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' unit=' .. unit .. ' ' .. ARGV[3] ..
+  ' since=' .. now_ms
+write_lock(token, time_text(now_ms + ttl, unit), info, ttl, held and 'XX' or 'NX')
+redis.call('SET', FENCE, fence, 'PX', digits(math.max(604800000, ttl * 10)))
+return {REPLY_OK, now_ms, fence}

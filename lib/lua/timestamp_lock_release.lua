@@ -1,6 +1,8 @@
--- timestamp_lock_release: give back a lock that is a time, while that time is ours and not over.
--- ARGV: as of release; 3 leaves no line, as there is none
--- returns as release
+-- timestamp_lock_release: gives back a lock whose value is a time that the owner wrote, and that
+-- hasn't passed. Called instead of release.lua with --protocol timestamp.
+-- KEYS: of one lock
+-- ARGV: as of release.lua; 3, 7 and 8 mean nothing, as there is no line
+-- Returns as release.lua
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -9,21 +11,21 @@
 local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)
 held = type(held) == 'string' and held
-local card = held and not check_cards() and card_of(held, token)
+local info = held and not check_holder_info() and info_of(held, token)
 local code = held and REPLY_HELD or REPLY_GONE
 
-if card and string.sub(token .. ' ' .. card, 1, #ARGV[1]) == ARGV[1] then
-  local unit = string.match(card, ' unit=(%a+) ')
-  code = REPLY_GONE -- when its time is over it is anybody's
-  if left_of(held, unit) > 0 then
+if info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1] then
+  local unit = string.match(info, ' unit=(%a+) ')
+  code = REPLY_GONE -- once its time has passed anybody may take it
+  if left_ms_of(held, unit) > 0 then
     code = REPLY_OK
     if ARGV[4] ~= '' then
-      write(nil, stamp(now + ARGV[5], unit), '', tonumber(ARGV[5]), 'XX')
+      write_lock(nil, time_text(now_ms + ARGV[5], unit), '', tonumber(ARGV[5]), 'XX')
     else
       redis.call('DEL', LOCK)
     end
   end
-  redis.call('HDEL', CARDS, token)
+  redis.call('HDEL', HOLDER_INFO, token)
 end
 if redis.pcall('GET', FENCE) == ARGV[2] then
   redis.pcall('INCR', FENCE)

@@ -1,6 +1,8 @@
--- timestamp_lock_renew: extend a lock that is a time, or put it back where only we had it.
--- ARGV: as of renew; 3 the unit of the time, s or ms
--- returns as renew
+-- timestamp_lock_renew: extends the lease of a lock whose value is a time, or puts the lock back
+-- where nobody else can have held it since. Called instead of renew.lua with --protocol timestamp.
+-- KEYS: of one lock
+-- ARGV: as of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
+-- Returns as renew.lua, without ms left
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -8,29 +10,29 @@
 
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
 
-if tonumber(ARGV[1]) > 0 and now > tonumber(ARGV[1]) then
-  return {REPLY_LATE, now}
+if tonumber(ARGV[1]) > 0 and now_ms > tonumber(ARGV[1]) then
+  return {REPLY_LATE, now_ms}
 end
 local held = redis.pcall('GET', LOCK)
-local complaint = type(held) == 'table' and held or check_cards()
-if complaint then
-  return complaint
+local err = type(held) == 'table' and held or check_holder_info()
+if err then
+  return err
 end
-local mine = held and card_of(held, token)
+local own_info = held and info_of(held, token)
 local is_last = redis.pcall('GET', FENCE) == ARGV[7]
-if held and not mine then
-  return {REPLY_HELD, now, left_of(held, unit), string.sub(held, 1, 500)}
+if held and not own_info then
+  return {REPLY_HELD, now_ms, left_ms_of(held, unit), string.sub(held, 1, 500)}
 end
 if not held and not is_last then
-  return {REPLY_GONE, now}
+  return {REPLY_GONE, now_ms}
 end
 
-local card = mine or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
-  ' since=' .. now
--- an rlock under another one may have been given another unit than stands in the lock
-unit = string.match(card, ' unit=(%a+)') or unit
-write(token, stamp(now + ttl, unit), card, ttl, held and 'XX' or 'NX')
+local info = own_info or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
+  ' since=' .. now_ms
+-- The caller may run under a parent lock that was acquired with another unit.
+unit = string.match(info, ' unit=(%a+)') or unit
+write_lock(token, time_text(now_ms + ttl, unit), info, ttl, held and 'XX' or 'NX')
 if is_last then
-  redis.call('PEXPIRE', FENCE, whole(math.max(604800000, ttl * 10)))
+  redis.call('PEXPIRE', FENCE, digits(math.max(604800000, ttl * 10)))
 end
-return {held and REPLY_OK or REPLY_RESTORED, now}
+return {held and REPLY_OK or REPLY_RESTORED, now_ms}

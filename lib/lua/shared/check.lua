@@ -1,19 +1,20 @@
--- check: does each helper key of a lock hold what rlock keeps there? Comes behind shared/keys.lua.
--- KEYS and ARGV: none of its own
+-- check: does each helper key of a lock hold the type of value that rlock keeps there?
+-- Included behind shared/keys.lua.
 
-local function is_of_type(key, what, ...)
+local function check_type(key, what, ...)
   local reply = redis.pcall(...)
-  return type(reply) == 'table' and reply.err and foreign(key, what, reply)
+  return type(reply) == 'table' and reply.err and foreign_key(key, what, reply)
 end
 
--- The complaint about the line of a lock, or nil or false. Called before the first write.
+-- Returns the error reply about a key of the waiting line, or nil or false. To be called before the
+-- first write: a script that has failed half way leaves what it has written.
 local function check_line(lock)
-  return is_of_type(lock.line, 'is no sorted set', 'ZCARD', lock.line) or
-    is_of_type(lock.waiters, 'is no hash', 'HGET', lock.waiters, 'newest')
+  return check_type(lock.line, 'is no sorted set', 'ZCARD', lock.line) or
+    check_type(lock.waiters, 'is no hash', 'HGET', lock.waiters, 'newest')
 end
 
--- The same about those that hold it at once.
+-- The same about the keys of a lock that several hold.
 local function check_holders(lock)
-  return is_of_type(lock.holders, 'is no sorted set', 'ZCARD', lock.holders) or
-    is_of_type(lock.cards, 'is no hash', 'HGET', lock.cards, '')
+  return check_type(lock.holders, 'is no sorted set', 'ZCARD', lock.holders) or
+    check_type(lock.holder_info, 'is no hash', 'HGET', lock.holder_info, '')
 end

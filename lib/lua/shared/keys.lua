@@ -1,29 +1,34 @@
--- keys: what belongs to each lock; comes behind shared/clock.lua, in front of what serves locks.
--- KEYS: for each lock six: the lock, the last fence, the line (ticket by token),
---       the waiters ("beat want card" by token; "ticket token" by "newest"),
---       the holders of a lock that several have at once (end of the lease by token), their cards
+-- keys: the keys of each lock. Included behind shared/clock.lua by every script about locks.
+-- KEYS: six for each lock, in the order of enum lock_key (lib/lock/keys.h):
+--       key          the lock: a string
+--       fence        the last fencing token
+--       line         the waiting line: a sorted set, token by ticket
+--       waiters      a hash: by token "HEARTBEAT MODE HOLDER-INFO"; by "newest" "TICKET TOKEN"
+--       holders      of a shared lock or slots: a sorted set, token by the end of its lease in ms
+--       holder_info  of the same: a hash, "v1 try=N ttl=MS ... since=MS" by token
 
--- Behind a waiter's token this stands in a lock that is kept for it, until it claims its turn.
+-- A free lock that is kept for the waiter whose turn it is holds that waiter's token, this, and its
+-- holder info. No attempt has the number 0, so no holder's value reads like this.
 local TURN = ' v1 try=0 '
 
 local locks = {}
 for i = 1, #KEYS, 6 do
   locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
-    waiters = KEYS[i + 3], holders = KEYS[i + 4], cards = KEYS[i + 5],
-    wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- as ...:queue, with a token behind it
+    waiters = KEYS[i + 3], holders = KEYS[i + 4], holder_info = KEYS[i + 5],
+    wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- KEYS[i + 2] ends with "queue"
 end
 
--- What another program put where a helper key should be is told, with its name, and stays as it is.
--- Where the reply is another error, such as a missing right, that is told.
-local function foreign(key, what, reply)
+-- The error reply about a helper key in which another program keeps something else: it names the
+-- key, which is never overwritten. Where `reply` is another error, such as a missing right, that.
+local function foreign_key(key, what, reply)
   if type(reply) == 'table' and not string.find(reply.err, 'WRONGTYPE', 1, true) then
     return reply
   end
   return {err = 'FOREIGN ' .. string.sub(key, 1, 120) .. ' ' .. what}
 end
 
--- The last fence, 0 where none is known; else nil, and the complaint. Numbers are exact here up to
--- 2^53, so what counts as a fence leaves room for all that can be added to it.
+-- The last fence, 0 where there is none; or nil and an error reply. Lua counts exactly up to 2^53:
+-- a number near that, or greater, is no fence, as it could not grow for long.
 local function last_fence(lock)
   local last = redis.pcall('GET', lock.fence)
   local number = type(last) == 'string' and #last <= 16 and string.find(last, '^[1-9]%d*$') and
@@ -31,11 +36,11 @@ local function last_fence(lock)
   if not last or number and number <= 9007194959773696 then -- 2^53 - 2^32
     return number or 0
   end
-  return nil, foreign(lock.fence, 'is no fence from 1 to 2^53 - 2^32', last)
+  return nil, foreign_key(lock.fence, 'is no fence from 1 to 2^53 - 2^32', last)
 end
 
-local function leave(lock, token)
-  redis.pcall('ZREM', lock.line, token) -- of another type: there is no line to leave
+local function leave_line(lock, token)
+  redis.pcall('ZREM', lock.line, token) -- pcall: where the key is of another type there is no line
   redis.pcall('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)
 end

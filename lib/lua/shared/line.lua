@@ -1,129 +1,135 @@
--- line: the waiting line of each lock; comes behind shared/keys.lua, in front of what serves it.
--- KEYS and ARGV: none of its own
--- Of a lock it knows what shared/lock.lua sees there.
+-- line: the waiting line of each lock. Included behind shared/keys.lua.
+-- The functions use the fields of a lock that set_value() of shared/lock.lua sets.
+--
+-- Each request of a waiter is its heartbeat, and one is due within LIFE_MS - 5 s. A waiter without
+-- a heartbeat for LIFE_MS counts as dead, and leaves the line when it comes to its head. A waiter
+-- whose turn it is has CLAIM_MS to ask: then the turn is the next one's. A waiter that was woken,
+-- but whose wake-up still lies there, has ABSENT_MS. Those at the first NEAR_PLACES are told that
+-- their turn is near, and are to ask within NEAR_MS.
 
--- For how many ms a waiter lives without a beat; when it is its turn; when it was woken but was
--- not there; when it was told that its turn is near. How many are near.
-local LIFE, CLAIM, ABSENT, TOLD, NEAR = 20000, 500, 300, 1500, 6
+local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 
--- What a waiter left of itself, "beat want card": read once, since each call costs the server as
--- much as a page of this.
-local entries = {}
+-- What each waiter left in lock.waiters, read once: a call costs the server as much as this page.
+local waiters_read = {}
 
-local function entry(lock, token)
+local function get_waiter(lock, token)
   local of = lock.wake .. token
-  entries[of] = entries[of] or redis.call('HGET', lock.waiters, token) or ''
-  return entries[of]
+  waiters_read[of] = waiters_read[of] or redis.call('HGET', lock.waiters, token) or ''
+  return waiters_read[of]
 end
 
-local function note(lock, token, text)
-  entries[lock.wake .. token] = text
+local function set_waiter(lock, token, text)
+  waiters_read[lock.wake .. token] = text
   redis.call('HSET', lock.waiters, token, text)
 end
 
--- For how long a waiter counts as alive yet. A beat from the future is from before the clock was
--- set back: who can't be known to be dead keeps its place, and gets no longer to claim its turn.
-local function life(lock, token)
-  local beat = tonumber(string.match(entry(lock, token), '^%d+'))
-  return beat and beat + LIFE - now or 0
+-- For how many ms the waiter still counts as alive. A heartbeat in the future was noted before the
+-- server's clock was set back: that waiter can't be known to be dead, and keeps its place.
+local function life_left(lock, token)
+  local heartbeat = tonumber(string.match(get_waiter(lock, token), '^%d+'))
+  return heartbeat and heartbeat + LIFE_MS - now_ms or 0
 end
 
--- The first live waiter. The dead in front of it leave, not more of them than is quickly done.
--- Behind it `front` has those that are near their turn as well.
-local function head(lock)
+-- The first waiter that is alive. The dead ahead of it leave the line, at most 128 of them in one
+-- call, so that no call takes long. Sets lock.front: the waiters at the first NEAR_PLACES.
+local function first_alive(lock)
   for i = 1, 128 do
-    lock.front = redis.call('ZRANGE', lock.line, 0, NEAR - 1)
+    lock.front = redis.call('ZRANGE', lock.line, 0, NEAR_PLACES - 1)
     local first = lock.front[1]
-    if not first or life(lock, first) > 0 then
+    if not first or life_left(lock, first) > 0 then
       return first
     end
-    leave(lock, first)
+    leave_line(lock, first)
   end
 end
 
-local function set_life(lock, token, ms)
-  local rest = string.match(entry(lock, token), ' .*')
+local function set_life_left(lock, token, ms)
+  local rest = string.match(get_waiter(lock, token), ' .*')
   if rest then
-    note(lock, token, (now - LIFE + ms) .. rest)
+    set_waiter(lock, token, (now_ms - LIFE_MS + ms) .. rest)
   end
 end
 
-local function wake(lock, token, why)
-  redis.pcall('RPUSH', lock.wake .. token, why) -- of another type: its owner looks without it, too
-  redis.call('PEXPIRE', lock.wake .. token, LIFE / 2)
+-- Wakes a waiter that blocks on its list. The word is 'turn', or 'soon MS': see alert_near().
+local function wake(lock, token, word)
+  redis.pcall('RPUSH', lock.wake .. token, word) -- pcall: of another type; the waiter asks unwoken
+  redis.call('PEXPIRE', lock.wake .. token, LIFE_MS / 2)
 end
 
--- Where several servers vote no turn is kept: one of them can't know if the others keep it, too.
-local function votes(card)
-  return string.find(card or '', ' members=%x') ~= nil
+-- Does a waiter or holder with this info ask a quorum? For it no turn is kept: a server doesn't
+-- know whether the others keep it as well.
+local function is_in_quorum(info)
+  return string.find(info or '', ' members=%x') ~= nil
 end
 
--- Who is near its turn gets ready, and watches those ahead of it: it is back just before the next
--- one's time to claim its turn can be over. So if some die beside each other, one behind them is
--- there to find out; and who has its turn before that never had to ask.
-local function tell_near(lock)
+-- Tells the waiters near their turn to ask again just before the turn of the first can be over. If
+-- some next to each other have died, a live one behind them finds out, instead of one turn after
+-- the other running out; and a waiter that gets its turn before that time never has to ask.
+local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
-    if life(lock, waiter) > TOLD then -- else it watches already, or is dead
-      set_life(lock, waiter, TOLD)
-      wake(lock, waiter, 'soon ' .. CLAIM - 50)
+    if life_left(lock, waiter) > NEAR_MS then -- else it was told already, or is dead
+      set_life_left(lock, waiter, NEAR_MS)
+      wake(lock, waiter, 'soon ' .. CLAIM_MS - 50)
     end
   end
 end
 
--- It is this waiter's turn. Nobody else can have a free lock until its time to claim it is over,
--- and one that several have is kept for it by the line. Comes right behind head(). Returns if it
--- is told so now.
-local function hand_to(lock, token)
-  local card = string.match(entry(lock, token), '^%d+ %w+ (.*)')
-  local keeps = not votes(' ' .. card)
+-- Makes it the turn of this waiter, which first_alive() has just returned. A free lock is kept for
+-- it until it claims the lock, or CLAIM_MS have passed. A lock that several hold is kept for it by
+-- its place in line. Returns false if it was its turn already.
+local function offer_turn(lock, token)
+  local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
+  local keeps = not is_in_quorum(' ' .. info)
   if not lock.held then
     if keeps then
-      lock.held = token .. TURN .. card .. ' since=' .. now
+      lock.held = token .. TURN .. info .. ' since=' .. now_ms
       lock.mode, lock.turn = 'exclusive', token
-      redis.call('SET', lock.key, lock.held, 'PX', CLAIM)
+      redis.call('SET', lock.key, lock.held, 'PX', CLAIM_MS)
     end
-  elseif life(lock, token) <= CLAIM then
+  elseif life_left(lock, token) <= CLAIM_MS then
     return false
   end
   if keeps then
-    tell_near(lock)
+    alert_near(lock)
   end
-  set_life(lock, token, CLAIM)
-  wake(lock, token, 'turn') -- last: who is woken last is told first
+  set_life_left(lock, token, CLAIM_MS)
+  wake(lock, token, 'turn') -- behind alert_near(): the server serves first who was woken last
   return true
 end
 
--- Can this be granted as the lock stands? What is wanted: x, s, or the number of slots.
-local function is_open(lock, token, want)
+-- Can the owner of this token be granted the lock as it is now? mode: x, s, or a number of slots.
+local function can_have(lock, token, mode)
   if not lock.held or lock.turn == token then
     return true
   end
-  if want == 's' then
+  if mode == 's' then
     return lock.mode == 'shared'
   end
-  return lock.mode == 'slots' and want ~= 'x' and lock.several < (tonumber(want) or 0)
+  return lock.mode == 'slots' and mode ~= 'x' and lock.n_holders < (tonumber(mode) or 0)
 end
 
--- Who is first, and whether the lock, as it stands, can be this waiter's.
-local function next_turn(lock)
-  local first = head(lock)
-  local want = first and string.match(entry(lock, first), '^%d+ (%w+)')
-  return first, want and is_open(lock, first, want)
+-- The first waiter that is alive, and whether it can be granted the lock as it is now.
+local function next_waiter(lock)
+  local first = first_alive(lock)
+  local mode = first and string.match(get_waiter(lock, first), '^%d+ (%w+)')
+  return first, mode and can_have(lock, first, mode)
 end
 
--- The first can't have the lock as it stands, but who asks could. While it lives, it looks every
--- 300 ms once it knows that it is the first: if it was silent for longer, or since before the clock
--- was set back, it is to show that.
+-- Makes the first waiter show that it is alive. It can't be granted the lock as it is now, but who
+-- asks could, and waits for it in vain if it is dead. Once it is first it asks every 300 ms; so if
+-- it was silent for longer than CLAIM_MS, or since before the clock was set back, it gets CLAIM_MS.
 local function probe(lock, first)
-  local left = life(lock, first)
-  if left > CLAIM and (LIFE - left > CLAIM or left > LIFE) then
-    set_life(lock, first, CLAIM)
+  local left = life_left(lock, first)
+  if left > CLAIM_MS and (LIFE_MS - left > CLAIM_MS or left > LIFE_MS) then
+    set_life_left(lock, first, CLAIM_MS)
     wake(lock, first, 'turn')
   end
 end
 
+-- Makes it the turn of the first waiter, if it can be granted the lock as it is now, and the turn
+-- isn't another's. Returns true if it is told by this call.
 local function pass_on(lock)
-  local first, is_its_turn = next_turn(lock)
-  return is_its_turn and not lock.turn and hand_to(lock, first)
+  local first, is_its_turn = next_waiter(lock)
+  return is_its_turn and not lock.turn and offer_turn(lock, first)
 end

@@ -1,71 +1,77 @@
--- lock: who holds a lock; comes behind shared/check.lua, in front of the scripts that
--- change that.
--- KEYS and ARGV: none of its own
--- A lock that several have at once is a string as well, so that nobody else takes it: a marker
--- that is nobody's. Where it is gone, what is left of its holders counts for nothing.
+-- lock: who holds a lock. Included behind shared/check.lua.
+--
+-- An exclusive lock is the string "TOKEN v1 try=N ttl=MS ... since=MS", set by SET NX as any client
+-- would. A shared lock, or one with slots, is a string as well, so that no other client takes it: a
+-- marker with the token of nobody. Its holders stand in lock.holders and lock.holder_info; once the
+-- marker is gone, what is left there counts for nothing.
 
 local NOBODY = string.rep('0', 32)
 
--- A word of a card: its number.
-local function number_in(card, name)
-  return tonumber(string.match(card or '', ' ' .. name .. '=(%d+)'))
+-- The number in the word NAME=NUMBER of a holder info, or nil.
+local function number_in(info, name)
+  return tonumber(string.match(info or '', ' ' .. name .. '=(%d+)'))
 end
 
--- The card of a holder as "v1 try=N ttl=MS ...", or nil. A waiter whose turn it is holds nothing.
-local function card_of(lock, token)
+-- "v1 try=N ttl=MS ..." of the holder with this token, or nil: it doesn't hold the lock. A waiter
+-- whose turn it is holds nothing yet.
+local function info_of(lock, token)
   if lock.mode == 'exclusive' then
     return string.sub(lock.held, 1, 33) == token .. ' ' and not lock.turn and
       string.sub(lock.held, 34) or nil
   end
-  return lock.several and redis.call('HGET', lock.cards, token) or nil
+  return lock.n_holders and redis.call('HGET', lock.holder_info, token) or nil
 end
 
--- What the key of a lock holds that several have at once.
-local function marker(want)
-  return NOBODY .. ' v1 mode=' .. (want == 's' and 'shared' or 'slots') .. ' since=' .. now
+local function marker(mode)
+  return NOBODY .. ' v1 mode=' .. (mode == 's' and 'shared' or 'slots') .. ' since=' .. now_ms
 end
 
-local function forget(lock, token)
+local function remove_holder(lock, token)
   redis.call('ZREM', lock.holders, token)
-  redis.call('HDEL', lock.cards, token)
+  redis.call('HDEL', lock.holder_info, token)
 end
 
--- The marker and all beside it end with the last of the leases.
-local function set_end(lock)
+-- The marker and what belongs to it expire with the last of the leases.
+local function set_expiry(lock)
   local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')[2]
-  local left = whole(math.max(1, last - now))
+  local left = digits(math.max(1, last - now_ms))
   redis.call('PEXPIRE', lock.key, left)
   redis.call('PEXPIRE', lock.holders, left)
-  redis.call('PEXPIRE', lock.cards, left)
+  redis.call('PEXPIRE', lock.holder_info, left)
 end
 
--- A server that is out of memory lets a script go on that has written already, and allows this.
-local function keep_going(lock, ttl)
-  redis.call('PEXPIRE', lock.key, whole(ttl))
+-- To be called before other writes: a server that is out of memory refuses them to a script that
+-- has written nothing yet, but allows this one.
+local function extend_key(lock, ttl)
+  redis.call('PEXPIRE', lock.key, digits(ttl))
 end
 
--- Leases that are over end. One that ends later than it can is from before the clock was set back.
+-- Removes holders whose lease is over, at most 1,000 in one call. A lease that ends later than its
+-- TTL allows was granted before the server's clock was set back: its TTL is counted anew.
 local function prune(lock)
-  local over = redis.call('ZRANGEBYSCORE', lock.holders, '-inf', whole(now), 'LIMIT', 0, 1000)
+  local over = redis.call('ZRANGEBYSCORE', lock.holders, '-inf', digits(now_ms), 'LIMIT', 0, 1000)
   for _, token in ipairs(over) do
-    forget(lock, token)
+    remove_holder(lock, token)
   end
   for i = 1, 100 do
     local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')
-    local ttl = last[1] and number_in(redis.call('HGET', lock.cards, last[1]), 'ttl')
-    if not ttl or last[2] - now <= ttl + 1000 then
+    local ttl = last[1] and number_in(redis.call('HGET', lock.holder_info, last[1]), 'ttl')
+    if not ttl or last[2] - now_ms <= ttl + 1000 then
       return
     end
-    keep_going(lock, ttl)
-    redis.call('ZADD', lock.holders, whole(now + ttl), last[1])
-    set_end(lock)
+    extend_key(lock, ttl)
+    redis.call('ZADD', lock.holders, digits(now_ms + ttl), last[1])
+    set_expiry(lock)
   end
 end
 
--- Sets held (the value, or false), mode (false: free), turn (whose it is to claim the lock), and
--- several (how many hold it at once).
-local function see(lock, held)
-  lock.held, lock.mode, lock.turn, lock.several = held, held and 'exclusive', nil, nil
+-- Sets the fields of a lock whose key holds this value (false: none):
+--   held       the value, or false
+--   mode       exclusive, shared, slots, rest, done, or false: free
+--   turn       the token of the waiter for which the free lock is kept, or nil
+--   n_holders  of a shared lock or slots: how many hold it, else nil
+local function set_value(lock, held)
+  lock.held, lock.mode, lock.turn, lock.n_holders = held, held and 'exclusive', nil, nil
   if not held then
     return
   end
@@ -73,48 +79,50 @@ local function see(lock, held)
   local mode = string.match(held, '^' .. NOBODY .. ' v1 mode=(%a+) ')
   if mode == 'shared' or mode == 'slots' then
     prune(lock)
-    lock.mode, lock.several = mode, redis.call('ZCARD', lock.holders)
-    if lock.several == 0 then
-      redis.call('DEL', lock.key, lock.holders, lock.cards)
-      lock.held, lock.mode, lock.several = false, false, nil
+    lock.mode, lock.n_holders = mode, redis.call('ZCARD', lock.holders)
+    if lock.n_holders == 0 then
+      redis.call('DEL', lock.key, lock.holders, lock.holder_info)
+      lock.held, lock.mode, lock.n_holders = false, false, nil
     end
   elseif mode then
     lock.mode = mode
   end
 end
 
--- Returns the complaint about a key of another type.
-local function look(lock)
+-- Reads the lock, and sets its fields as set_value() does. Returns nil, or the error reply about a
+-- key of another type.
+local function read_lock(lock)
   local held = redis.pcall('GET', lock.key)
   if type(held) == 'table' then
     return held
   end
-  local complaint = held and string.find(held, NOBODY .. ' v1 mode=s', 1, true) == 1 and
+  local err = held and string.find(held, NOBODY .. ' v1 mode=s', 1, true) == 1 and
     check_holders(lock)
-  if complaint then
-    return complaint
+  if err then
+    return err
   end
-  see(lock, held)
+  set_value(lock, held)
 end
 
 local function left_ms(lock, token)
-  if lock.several then
-    return (redis.call('ZSCORE', lock.holders, token) or now) - now
+  if lock.n_holders then
+    return (redis.call('ZSCORE', lock.holders, token) or now_ms) - now_ms
   end
   return redis.call('PTTL', lock.key)
 end
 
--- A lease is not made shorter, as others may count on its end, unless it is longer than it can be:
--- that is from before the clock was set back. Returns for how many ms it lasts.
-local function extend(lock, token, ttl)
+-- Extends the lease of this token to `ttl` from now, and returns for how many ms it lasts. A lease
+-- is not made shorter, as other processes may count on its end; unless it ends later than its TTL
+-- allows, since it was granted before the server's clock was set back.
+local function extend_lease(lock, token, ttl)
   local left = left_ms(lock, token)
-  if left > ttl and left <= (number_in(card_of(lock, token), 'ttl') or 0) + 1000 then
+  if left > ttl and left <= (number_in(info_of(lock, token), 'ttl') or 0) + 1000 then
     return left
   end
-  keep_going(lock, ttl)
-  if lock.several then
-    redis.call('ZADD', lock.holders, whole(now + ttl), token)
-    set_end(lock)
+  extend_key(lock, ttl)
+  if lock.n_holders then
+    redis.call('ZADD', lock.holders, digits(now_ms + ttl), token)
+    set_expiry(lock)
   end
   return ttl
 end

@@ -1,23 +1,23 @@
--- needs: may this user do all that a lock will need? Comes behind shared/keys.lua, in front of the
--- scripts that take locks.
--- KEYS and ARGV: none of its own
-
--- What is needed to renew the lock, to give it back and to hand it on is tried with the grant: a
--- right that is missing is told before anything runs under the lock. acl_check_cmd, since Redis 7,
--- costs less than a call and changes nothing; before, what changes nothing is called.
+-- needs: may this user do all that a lock will need? Included behind shared/keys.lua.
+--
+-- With a grant the rights are tried that its renewal, its release and its waiters will need: a
+-- right that is missing then would end a command that runs. Redis 7 and later tell by
+-- acl_check_cmd, which costs less than a call and changes nothing; on older servers, commands are
+-- called that change nothing.
 local may = redis.acl_check_cmd
 
--- To save time, a user who may give rights to users is asked for those alone that a holder can't do
--- without. A server whose ACL command has another name raises an error for that question.
-local function has_all_rights(lock, want)
+-- The quick way, for a user who may do nearly everything: one who may change the rights of users is
+-- only tried for what a holder can't do without. pcall: a server on which the ACL command has
+-- another name raises an error for that question.
+local function has_all_rights(lock, mode)
   return may and may('PTTL', lock.key) and may('PEXPIRE', lock.key) and may('DEL', lock.key) and
-    may('INCR', lock.fence) and (want == 'x' or may('ZSCORE', lock.holders, '') and
+    may('INCR', lock.fence) and (mode == 'x' or may('ZSCORE', lock.holders, '') and
     may('ZRANGEBYSCORE', lock.holders, 0, 0) and may('ZADD', lock.holders, 0, '')) and
     select(2, pcall(may, 'ACL', 'SETUSER', '')) == true
 end
 
--- The complaint about the first of the rights that is missing.
-local function missing_right(lock, want, token)
+-- The error reply about the first right that is missing, or nil.
+local function missing_right(lock, mode, token)
   local own, needed = lock.wake .. token, {}
   local function need(key, command, ...)
     needed[#needed + 1] = {command, key, ...}
@@ -34,15 +34,15 @@ local function missing_right(lock, want, token)
     need(lock.waiters, 'HSET', '', '')
     need(own, 'RPUSH', '')
   end
-  if want ~= 'x' then
+  if mode ~= 'x' then
     need(lock.holders, 'ZSCORE', '')
     need(lock.holders, 'ZRANGEBYSCORE', 0, 0)
     need(lock.holders, 'ZREM', '')
-    need(lock.cards, 'HVALS')
-    need(lock.cards, 'HDEL', '')
+    need(lock.holder_info, 'HVALS')
+    need(lock.holder_info, 'HDEL', '')
     if may then
       need(lock.holders, 'ZADD', 0, '')
-      need(lock.cards, 'HSET', '', '')
+      need(lock.holder_info, 'HSET', '', '')
     end
   end
   for _, each in ipairs(needed) do

@@ -1,8 +1,7 @@
--- view: what can be seen of a lock; comes in front of the scripts that only look.
--- KEYS and ARGV: none of its own
+-- view: how a lock looks, for the scripts that change nothing. Included behind shared/check.lua.
 
--- More of a value than our own ever have: a token, and a card of at most 1023 bytes. How many of
--- several holders are shown.
+-- How many bytes of a value are shown: more than a token and a holder info have (HOLDER_INFO_BYTES
+-- of lib/lock/holder_info.h). How many holders are shown (VIEW_HOLDERS_MAX of lib/lock/view.h).
 local VALUE, HOLDERS = 1200, 20
 
 local function mode_of(value)
@@ -13,47 +12,50 @@ local function is_of_several(value)
   return mode_of(value) == 'shared' or mode_of(value) == 'slots'
 end
 
--- {value (false: free), ms left, last fence, how many in line (-1: not known),
---  1 if it is kept for the next in line, how many hold it at once (-1: it isn't of this kind),
---  {ms left, card of each of these...}, what is wrong with its helper keys}
--- What lies under `lock.key` is a string or nothing. A helper key that isn't known is nil.
-local function view(lock, now)
+-- Returns, in the order of enum view_part (lib/lock/view.c):
+--   {value (false: free), ms left, last fence, how many wait (-1: not known),
+--    1 if it is kept for the waiter whose turn it is,
+--    how many hold it (-1: it is neither shared nor has slots),
+--    {ms left, holder info, ... of these holders}, what is wrong with its helper keys}
+-- lock.key must be a string or nothing. A helper key whose name isn't known is nil.
+local function view(lock)
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
-  local several, cards, odd = -1, {}, {}
-  local function is_well(complaint)
-    odd[#odd + 1] = complaint and string.match(complaint.err, '^FOREIGN (.*)') or nil
-    return not complaint
+  local n_holders, shown, problems = -1, {}, {}
+  local function is_well(err)
+    problems[#problems + 1] = err and string.match(err.err, '^FOREIGN (.*)') or nil
+    return not err
   end
-  local last, complaint = 0
+  local last, err = 0
   if lock.fence then
-    last, complaint = last_fence(lock)
-    is_well(complaint)
+    last, err = last_fence(lock)
+    is_well(err)
   end
   local line = lock.line and is_well(check_line(lock)) and redis.call('ZCARD', lock.line) or -1
   if left == -2 then
     value = false
   end
-  local is_several = value and lock.holders and is_of_several(value)
-  if is_several and not is_well(check_holders(lock)) then
-    several = 0
-  elseif is_several then
-    local from = '(' .. whole(now)
-    several = redis.call('ZCOUNT', lock.holders, from, '+inf')
+  local is_shared = value and lock.holders and is_of_several(value)
+  if is_shared and not is_well(check_holders(lock)) then
+    n_holders = 0
+  elseif is_shared then
+    local from = '(' .. digits(now_ms)
+    n_holders = redis.call('ZCOUNT', lock.holders, from, '+inf')
     local some = redis.call('ZRANGEBYSCORE', lock.holders, from, '+inf', 'WITHSCORES',
       'LIMIT', 0, HOLDERS)
     for i = 1, #some, 2 do
-      cards[i] = math.floor(some[i + 1] - now)
-      cards[i + 1] = string.sub(redis.call('HGET', lock.cards, some[i]) or '', 1, VALUE)
+      shown[i] = math.floor(some[i + 1] - now_ms)
+      shown[i + 1] = string.sub(redis.call('HGET', lock.holder_info, some[i]) or '', 1, VALUE)
     end
-    value = several > 0 and value -- where all leases are over the marker counts for nothing
+    value = n_holders > 0 and value -- without holders the marker counts for nothing
   end
-  local is_kept = value and string.match(value, '^%x+ v1 try=0 ')
-  return {value, left, (last or 0) > 0 and whole(last) or '', line, is_kept and 1 or 0, several,
-    cards, string.sub(table.concat(odd, ', '), 1, VALUE)}
+  local is_turn = value and string.match(value, '^%x+ v1 try=0 ')
+  return {value, left, (last or 0) > 0 and digits(last) or '', line, is_turn and 1 or 0, n_holders,
+    shown, string.sub(table.concat(problems, ', '), 1, VALUE)}
 end
 
--- What a value is known by, however long it is: who holds the lock. Where several servers vote it
--- is the same with all of them, though each says in its own time since when, and by which attempt.
+-- A name for the value of a lock, however long that is, to tell whether it is still held by the
+-- same. On all servers of a quorum it is the same for one holder: what differs from server to
+-- server (the time since when, the attempt, the TTL) is left out.
 local function name_of(lock)
   local value = redis.call('GETRANGE', lock.key, 0, 65535)
   local length = redis.call('STRLEN', lock.key)
