@@ -12,22 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where and when an option was given. */
-struct said {
+/* Where the value of an option comes from. Later of the same source means a higher `order`. */
+struct origin {
     enum source from;
-    int turn;
+    int order;
 };
 
-/* What is known while the sources are read, the nearest first. */
-struct reading {
+/* The state while the sources are read: command line, environment, file, the nearest first. */
+struct parser {
     struct options *options;
-    struct said said[OPTION_COUNT];
-    enum source source; /* the one being read */
-    int turn;
-    char why[256];
+    struct origin origins[OPTION_COUNT];
+    enum source source; /* the one that is being read */
+    int n_values;       /* that were taken so far, for `order` */
+    char why[256];      /* the error message */
 };
 
-static const struct option *row_of_letter(char letter)
+static const struct option *option_of_letter(char letter)
 {
     size_t i;
 
@@ -37,7 +37,7 @@ static const struct option *row_of_letter(char letter)
     return NULL;
 }
 
-static const struct option *row_of_name(const char *name, size_t n)
+static const struct option *option_of_name(const char *name, size_t n)
 {
     size_t i;
 
@@ -47,19 +47,19 @@ static const struct option *row_of_name(const char *name, size_t n)
     return NULL;
 }
 
-static bool complain(struct reading *reading, const struct option *row, const char *why,
+static bool complain(struct parser *parser, const struct option *row, const char *why,
                      const char *value)
 {
     char *copy = strdup(value);
     char shown[100] = "";
 
     if (copy != NULL) {
-        url_mask(copy); /* a URL may be meant for another option */
+        url_mask(copy); /* by mistake it may be the URL, with a password */
         err_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
     }
     free(copy);
-    snprintf(reading->why, sizeof reading->why, "%s: %s: \"%s\"", row->name, why, shown);
+    snprintf(parser->why, sizeof parser->why, "%s: %s: \"%s\"", row->name, why, shown);
     return false;
 }
 
@@ -77,59 +77,64 @@ static bool parse_choice(const struct option *row, const char *value, int64_t *c
     return false;
 }
 
-/* yes or no, in the words of the environment and of files; the command line says yes. */
-static bool parse_switch(const char *value, bool *on)
+/* A flag: words in the environment and in files; on the command line (NULL) it has no value. */
+static bool parse_flag(const char *value, bool *is_on)
 {
-    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
+    static const struct {
+        const char *word;
+        bool is_on;
+    } words[] = {{"yes", true},    {"no", false}, {"true", true},
+                 {"false", false}, {"1", true},   {"0", false}};
     size_t i;
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (value == NULL || strcmp(value, words[i]) == 0) {
-            *on = value == NULL || i % 2 == 1;
+        if (value != NULL && strcmp(value, words[i].word) == 0) {
+            *is_on = words[i].is_on;
             return true;
         }
-    return false;
+    *is_on = value == NULL;
+    return value == NULL;
 }
 
-static bool complain_choice(struct reading *reading, const struct option *row, const char *value)
+static bool complain_choice(struct parser *parser, const struct option *row, const char *value)
 {
     char why[64];
 
     snprintf(why, sizeof why, "not one of %s", row->argument);
-    return complain(reading, row, why, value);
+    return complain(parser, row, why, value);
 }
 
-static bool take_number(struct reading *reading, const struct option *row, const char *value)
+static bool take_number(struct parser *parser, const struct option *row, const char *value)
 {
-    int64_t *at = (int64_t *)((char *)reading->options + row->offset);
+    int64_t *at = (int64_t *)((char *)parser->options + row->offset);
     bool on;
 
     switch (row->kind) {
     case OPTION_DURATION:
     case OPTION_DURATION_OR_ZERO:
         if (!units_duration(value, at))
-            return complain(reading, row, "not a duration such as 30, 0.5, 500ms, 5m, 2h or 1d",
+            return complain(parser, row, "not a duration such as 30, 0.5, 500ms, 5m, 2h or 1d",
                             value);
         if (*at == 0 && row->kind == OPTION_DURATION)
-            return complain(reading, row, "must be more than zero", value);
+            return complain(parser, row, "must be more than zero", value);
         return true;
     case OPTION_STATUS:
         return units_number(value, 255, at) ||
-               complain(reading, row, "not a number from 0 to 255", value);
+               complain(parser, row, "not a number from 0 to 255", value);
     case OPTION_NUMBER:
         return (units_number(value, RLOCK_SLOTS_MAX, at) && *at > 0) ||
-               complain(reading, row, "not a number from 1 to 1000", value);
+               complain(parser, row, "not a number from 1 to 1000", value);
     case OPTION_PID:
         return (units_number(value, INT_MAX, at) && *at > 0) ||
-               complain(reading, row, "not a process ID", value);
+               complain(parser, row, "not a process ID", value);
     case OPTION_NUMBER_OR_ZERO:
         return units_number(value, RLOCK_REPLICAS_MAX, at) ||
-               complain(reading, row, "not a number from 0 to 1000", value);
+               complain(parser, row, "not a number from 0 to 1000", value);
     case OPTION_CHOICE:
-        return parse_choice(row, value, at) || complain_choice(reading, row, value);
+        return parse_choice(row, value, at) || complain_choice(parser, row, value);
     case OPTION_FLAG:
-        if (!parse_switch(value, &on))
-            return complain(reading, row, "neither yes nor no", value);
+        if (!parse_flag(value, &on))
+            return complain(parser, row, "neither yes nor no", value);
         *at = on;
         return true;
     case OPTION_TEXT:
@@ -154,44 +159,44 @@ static bool keep_text(struct options *options, const char *value, const char **k
     return *kept != NULL;
 }
 
-/* Is the source being read the nearest so far? Of one source the last word counts. */
-static bool is_nearest(struct reading *reading, const struct option *row)
+/* Does this source override what the option has so far? In one source the last value counts. */
+static bool overrides(struct parser *parser, const struct option *row)
 {
-    struct said *said = &reading->said[row - option_table];
+    struct origin *origin = &parser->origins[row - option_table];
 
-    if (reading->source < said->from)
+    if (parser->source < origin->from)
         return false;
-    said->from = reading->source;
-    said->turn = reading->turn++;
+    origin->from = parser->source;
+    origin->order = parser->n_values++;
     return true;
 }
 
-/* What stands in the arguments can be read by everybody: keep a copy, and hide the password. */
-static const char *out_of_sight(struct reading *reading, const char *url)
+/* All users can read the arguments of a process: keep a copy of the URL, and mask the argument. */
+static const char *copy_and_mask(struct parser *parser, const char *url)
 {
     const char *kept = url;
 
-    if (reading->source == FROM_COMMAND_LINE && keep_text(reading->options, url, &kept))
+    if (parser->source == FROM_COMMAND_LINE && keep_text(parser->options, url, &kept))
         url_mask((char *)url);
     return kept;
 }
 
-/* What may be given again: an array, and its length behind it. The nearest source comes first. */
-static bool take_another(struct reading *reading, const struct option *row, const char *value)
+/* Append to an array, whose length is the next field of struct options. */
+static bool append_text(struct parser *parser, const struct option *row, const char *value)
 {
-    const char ***texts = (const char ***)((char *)reading->options + row->offset);
+    const char ***texts = (const char ***)((char *)parser->options + row->offset);
     size_t *n = (size_t *)(texts + 1);
     const char **grown = realloc(*texts, (*n + 1) * sizeof *grown);
 
     if (grown == NULL)
-        return complain(reading, row, "no memory", "");
+        return complain(parser, row, "no memory", "");
     *texts = grown;
     grown[(*n)++] = value;
     return true;
 }
 
-/* The command line gives one at a time; one text for all has blanks between them. */
-static bool take_others(struct reading *reading, const struct option *row, const char *value)
+/* In the environment and in files one text has all values, separated by blanks. */
+static bool append_words(struct parser *parser, const struct option *row, const char *value)
 {
     char *words = strdup(value);
     bool good = words != NULL;
@@ -202,34 +207,34 @@ static bool take_others(struct reading *reading, const struct option *row, const
 
     for (word = good ? strtok_r(words, " \t", &saved) : NULL; good && word != NULL;
          word = strtok_r(NULL, " \t", &saved), n++)
-        good = keep_text(reading->options, word, &kept) && take_another(reading, row, kept);
+        good = keep_text(parser->options, word, &kept) && append_text(parser, row, kept);
     if (words != NULL)
-        explicit_bzero(words, strlen(value)); /* a password may stand in it */
+        explicit_bzero(words, strlen(value)); /* a URL may have a password */
     free(words);
     if (good && n == 0)
-        return complain(reading, row, "must not be empty", value);
-    return good || complain(reading, row, "no memory", "");
+        return complain(parser, row, "must not be empty", value);
+    return good || complain(parser, row, "no memory", "");
 }
 
-static bool take(struct reading *reading, const struct option *row, const char *value)
+static bool take(struct parser *parser, const struct option *row, const char *value)
 {
-    if (!is_nearest(reading, row))
+    if (!overrides(parser, row))
         return true;
     if (row->kind == OPTION_ASK) {
-        reading->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
+        parser->options->asked = row->letter == 'h' ? ASKED_HELP : ASKED_VERSION;
         return true;
     }
     if (row->kind != OPTION_TEXT && row->kind != OPTION_TEXTS)
-        return take_number(reading, row, value);
+        return take_number(parser, row, value);
     if (*value == '\0' && row->offset != offsetof(struct options, label))
-        return complain(reading, row, "must not be empty", value);
-    if (row->kind == OPTION_TEXTS && reading->source != FROM_COMMAND_LINE)
-        return take_others(reading, row, value);
+        return complain(parser, row, "must not be empty", value);
+    if (row->kind == OPTION_TEXTS && parser->source != FROM_COMMAND_LINE)
+        return append_words(parser, row, value);
     if (row->offset == offsetof(struct options, urls))
-        value = out_of_sight(reading, value);
+        value = copy_and_mask(parser, value);
     if (row->kind == OPTION_TEXTS)
-        return take_another(reading, row, value);
-    *(const char **)((char *)reading->options + row->offset) = value;
+        return append_text(parser, row, value);
+    *(const char **)((char *)parser->options + row->offset) = value;
     return true;
 }
 
@@ -237,7 +242,7 @@ static bool take(struct reading *reading, const struct option *row, const char *
 
 static bool take_from_file(void *context, char *name, const char *value, char *why, size_t room)
 {
-    struct reading *reading = context;
+    struct parser *parser = context;
     const char *kept;
     bool good;
     size_t i;
@@ -250,56 +255,56 @@ static bool take_from_file(void *context, char *name, const char *value, char *w
         snprintf(why, room, "unknown name \"%.60s\"", name);
         return false;
     }
-    good = keep_text(reading->options, value, &kept) && take(reading, &option_table[i], kept);
+    good = keep_text(parser->options, value, &kept) && take(parser, &option_table[i], kept);
     if (!good)
-        snprintf(why, room, "%s", reading->why[0] == '\0' ? "no memory" : reading->why);
+        snprintf(why, room, "%s", parser->why[0] == '\0' ? "no memory" : parser->why);
     return good;
 }
 
-/* $RLOCK_CONFIG, else the user's file, else the system's: the first that is there. */
-static bool read_files(struct reading *reading)
+/* The first that exists of $RLOCK_CONFIG, the user's file and the system's file. */
+static bool read_files(struct parser *parser)
 {
     const char *named = getenv("RLOCK_CONFIG");
     const char *home = getenv("HOME");
     enum config_result result = CONFIG_ABSENT;
     char path[PATH_MAX];
 
-    reading->source = FROM_FILE;
+    parser->source = FROM_FILE;
     if (named != NULL && *named != '\0') {
-        result = config_read(named, take_from_file, reading, reading->why, sizeof reading->why);
+        result = config_read(named, take_from_file, parser, parser->why, sizeof parser->why);
         if (result == CONFIG_ABSENT)
-            snprintf(reading->why, sizeof reading->why, "%.200s: no such file", named);
+            snprintf(parser->why, sizeof parser->why, "%.200s: no such file", named);
         return result == CONFIG_READ;
     }
     if (home != NULL && *home != '\0') {
         snprintf(path, sizeof path, "%s/.config/rlock/config", home);
-        result = config_read(path, take_from_file, reading, reading->why, sizeof reading->why);
+        result = config_read(path, take_from_file, parser, parser->why, sizeof parser->why);
     }
     if (result == CONFIG_ABSENT)
-        result = config_read("/etc/rlock.conf", take_from_file, reading, reading->why,
-                             sizeof reading->why);
+        result =
+            config_read("/etc/rlock.conf", take_from_file, parser, parser->why, sizeof parser->why);
     return result != CONFIG_BAD;
 }
 
 /* ---- the environment ---- */
 
-static bool read_environment(struct reading *reading)
+static bool read_environment(struct parser *parser)
 {
     char variable[64];
     const char *value;
-    char why[sizeof reading->why];
+    char why[sizeof parser->why];
     size_t i;
 
-    reading->source = FROM_ENVIRONMENT;
+    parser->source = FROM_ENVIRONMENT;
     for (i = 0; i < OPTION_COUNT; i++) {
         if (!option_table[i].is_everywhere)
             continue;
         option_variable(&option_table[i], variable);
         value = getenv(variable);
-        if (value == NULL || *value == '\0' || take(reading, &option_table[i], value))
+        if (value == NULL || *value == '\0' || take(parser, &option_table[i], value))
             continue;
-        memcpy(why, reading->why, sizeof why);
-        snprintf(reading->why, sizeof reading->why, "%s: %.180s", variable, why);
+        memcpy(why, parser->why, sizeof why);
+        snprintf(parser->why, sizeof parser->why, "%s: %.180s", variable, why);
         return false;
     }
     return true;
@@ -307,43 +312,42 @@ static bool read_environment(struct reading *reading)
 
 /* ---- the command line ---- */
 
-/* Is there such an option, and does the verb have it? */
-static bool is_ours(const struct reading *reading, const struct option *row)
+/* Is there such an option, and may it be used with the verb? */
+static bool belongs_to_verb(const struct parser *parser, const struct option *row)
 {
-    return row != NULL && (row->verbs & IN(reading->options->verb)) != 0;
+    return row != NULL && (row->verbs & IN(parser->options->verb)) != 0;
 }
 
-/* Only the name is told: a value that was meant for another option may be a password. */
-static bool unknown(struct reading *reading, const char *name, size_t n)
+/* The message has only the name: a value that was meant for another option may be a password. */
+static bool complain_unknown(struct parser *parser, const char *name, size_t n)
 {
     char shown[100];
     char cut[64];
 
     snprintf(cut, sizeof cut, "%.*s", (int)n, name);
     err_escape(shown, sizeof shown, cut);
-    snprintf(reading->why, sizeof reading->why, "unknown option%s%s: %s",
-             verb_table[reading->options->verb].name != NULL ? " of " : "",
-             verb_table[reading->options->verb].name != NULL
-                 ? verb_table[reading->options->verb].name
-                 : "",
+    snprintf(parser->why, sizeof parser->why, "unknown option%s%s: %s",
+             verb_table[parser->options->verb].name != NULL ? " of " : "",
+             verb_table[parser->options->verb].name != NULL ? verb_table[parser->options->verb].name
+                                                            : "",
              shown);
     return false;
 }
 
-static bool lacks_argument(struct reading *reading, const struct option *row)
+static bool complain_no_argument(struct parser *parser, const struct option *row)
 {
-    snprintf(reading->why, sizeof reading->why, "--%s needs an argument: %s", row->name,
+    snprintf(parser->why, sizeof parser->why, "--%s needs an argument: %s", row->name,
              row->argument);
     return false;
 }
 
 /*
- * A word that comes behind -k or --key is a key only if it can't be a slip: behind an unset
- * variable "rlock -k $JOB -- job" has the key "--", and -k=job has the key "=job". Neither is the
- * lock that its user means, so it would exclude nobody. With --key=KEY any key is possible.
+ * Refuse a key that is probably a mistake. With an unset variable, "rlock -k $JOB -- job" has the
+ * key "--"; and "-k=job" has the key "=job". Nobody else would use that key, so the lock would
+ * exclude nobody. With --key=KEY any key is possible.
  */
-static bool is_slip(struct reading *reading, const struct option *row, const char *value,
-                    bool is_attached)
+static bool is_likely_mistake(struct parser *parser, const struct option *row, const char *value,
+                              bool is_attached)
 {
     char shown[56];
 
@@ -351,12 +355,12 @@ static bool is_slip(struct reading *reading, const struct option *row, const cha
         return false;
     err_escape(shown, sizeof shown, value);
     if (*value == '-')
-        snprintf(reading->why, sizeof reading->why,
+        snprintf(parser->why, sizeof parser->why,
                  "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if it is "
                  "meant: --key=%.60s",
                  shown, shown);
     else if (*value == '=' && is_attached)
-        snprintf(reading->why, sizeof reading->why,
+        snprintf(parser->why, sizeof parser->why,
                  "key: \"%.60s\" begins with \"=\", but -k takes KEY without one: -k %.60s; if it "
                  "is meant: -k %.60s",
                  shown, shown + 1, shown);
@@ -365,60 +369,60 @@ static bool is_slip(struct reading *reading, const struct option *row, const cha
     return true;
 }
 
-/* --name, --name=value or --name value; `*argv` is left at the last word used. */
-static bool take_long(struct reading *reading, char ***argv)
+/* --name, --name=value or --name value. `*argv` is advanced to the last word that was used. */
+static bool take_long(struct parser *parser, char ***argv)
 {
     char *name = **argv + 2;
     size_t n = strcspn(name, "=");
-    const struct option *row = row_of_name(name, n);
+    const struct option *row = option_of_name(name, n);
 
     if (n == strlen("dump") && strncmp(name, "dump=", n + 1) == 0) {
-        reading->options->asked = ASKED_DUMP;
-        reading->options->dump = name + n + 1;
+        parser->options->asked = ASKED_DUMP;
+        parser->options->dump = name + n + 1;
         return true;
     }
-    if (!is_ours(reading, row) || (row->argument == NULL && name[n] == '='))
-        return unknown(reading, **argv, n + 2);
+    if (!belongs_to_verb(parser, row) || (row->argument == NULL && name[n] == '='))
+        return complain_unknown(parser, **argv, n + 2);
     if (row->argument == NULL)
-        return take(reading, row, NULL);
+        return take(parser, row, NULL);
     if (name[n] == '=')
-        return take(reading, row, name + n + 1);
+        return take(parser, row, name + n + 1);
     if ((*argv)[1] == NULL)
-        return lacks_argument(reading, row);
+        return complain_no_argument(parser, row);
     ++*argv;
-    return !is_slip(reading, row, **argv, false) && take(reading, row, **argv);
+    return !is_likely_mistake(parser, row, **argv, false) && take(parser, row, **argv);
 }
 
-/* -n, -nv, -t30 or -t 30; `*argv` is left at the last word used. */
-static bool take_letters(struct reading *reading, char ***argv)
+/* -n, -nv, -t30 or -t 30. `*argv` is advanced to the last word that was used. */
+static bool take_letters(struct parser *parser, char ***argv)
 {
     char *at = **argv + 1;
 
     for (; *at != '\0'; at++) {
-        const struct option *row = row_of_letter(*at);
+        const struct option *row = option_of_letter(*at);
 
-        if (!is_ours(reading, row))
-            return unknown(reading, (char[]){'-', *at}, 2);
+        if (!belongs_to_verb(parser, row))
+            return complain_unknown(parser, (char[]){'-', *at}, 2);
         if (row->argument == NULL) {
-            if (!take(reading, row, NULL))
+            if (!take(parser, row, NULL))
                 return false;
             continue;
         }
         if (at[1] != '\0')
-            return !is_slip(reading, row, at + 1, true) && take(reading, row, at + 1);
+            return !is_likely_mistake(parser, row, at + 1, true) && take(parser, row, at + 1);
         if ((*argv)[1] == NULL)
-            return lacks_argument(reading, row);
+            return complain_no_argument(parser, row);
         ++*argv;
-        return !is_slip(reading, row, **argv, false) && take(reading, row, **argv);
+        return !is_likely_mistake(parser, row, **argv, false) && take(parser, row, **argv);
     }
     return true;
 }
 
-static bool read_command_line(struct reading *reading, char **argv)
+static bool read_command_line(struct parser *parser, char **argv)
 {
-    reading->source = FROM_COMMAND_LINE;
-    reading->options->verb = verb_named(*argv);
-    argv += verb_table[reading->options->verb].name != NULL;
+    parser->source = FROM_COMMAND_LINE;
+    parser->options->verb = verb_named(*argv);
+    argv += verb_table[parser->options->verb].name != NULL;
     for (; *argv != NULL; argv++) {
         if (strcmp(*argv, "--") == 0) {
             argv++;
@@ -426,20 +430,20 @@ static bool read_command_line(struct reading *reading, char **argv)
         }
         if ((*argv)[0] != '-' || (*argv)[1] == '\0')
             break;
-        if (!((*argv)[1] == '-' ? take_long : take_letters)(reading, &argv))
+        if (!((*argv)[1] == '-' ? take_long : take_letters)(parser, &argv))
             return false;
-        if (reading->options->asked != ASKED_RUN)
+        if (parser->options->asked != ASKED_RUN)
             return true;
     }
-    reading->options->argv = argv;
+    parser->options->argv = argv;
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- what must be given, and what can't be given together ---- */
 
-static bool check(struct reading *reading)
+static bool check(struct parser *parser)
 {
-    const struct options *options = reading->options;
+    const struct options *options = parser->options;
     const struct verb_row *verb = &verb_table[options->verb];
     const char *why = NULL;
 
@@ -454,43 +458,43 @@ static bool check(struct reading *reading)
     else if (options->command != NULL && options->argv[0] != NULL)
         why = "-c STRING is the whole command: no arguments may follow";
     if (why != NULL)
-        snprintf(reading->why, sizeof reading->why, "%s", why);
+        snprintf(parser->why, sizeof parser->why, "%s", why);
     return why == NULL;
 }
 
-static const struct said *said_of(const struct reading *reading, const char *name)
+static const struct origin *origin_of(const struct parser *parser, const char *name)
 {
-    return &reading->said[row_of_name(name, strlen(name)) - option_table];
+    return &parser->origins[option_of_name(name, strlen(name)) - option_table];
 }
 
-static bool is_later(const struct said *one, const struct said *other)
+static bool is_later(const struct origin *one, const struct origin *other)
 {
-    return one->from > other->from || (one->from == other->from && one->turn > other->turn);
+    return one->from > other->from || (one->from == other->from && one->order > other->order);
 }
 
-/* The last of -s, -x and --slots counts, of the nearest source. */
-static enum rlock_mode mode_of(const struct reading *reading)
+/* Of -s, -x and --slots the nearest source counts, and in one source the last. */
+static enum rlock_mode mode_of(const struct parser *parser)
 {
-    const struct options *options = reading->options;
-    const struct said *shared = said_of(reading, "shared");
-    const struct said *exclusive = said_of(reading, "exclusive");
-    const struct said *slots = said_of(reading, "slots");
-    bool is_alone = options->exclusive != 0;
+    const struct options *options = parser->options;
+    const struct origin *shared = origin_of(parser, "shared");
+    const struct origin *exclusive = origin_of(parser, "exclusive");
+    const struct origin *slots = origin_of(parser, "slots");
+    bool is_exclusive = options->exclusive != 0;
 
-    if (options->slots > 0 && !(is_alone && is_later(exclusive, slots)) &&
+    if (options->slots > 0 && !(is_exclusive && is_later(exclusive, slots)) &&
         !(options->shared && is_later(shared, slots)))
         return RLOCK_SLOTS;
-    if (options->shared && !(is_alone && is_later(exclusive, shared)))
+    if (options->shared && !(is_exclusive && is_later(exclusive, shared)))
         return RLOCK_SHARED;
     return RLOCK_EXCLUSIVE;
 }
 
-/* A file or a command: of the nearest source the last. */
-static void choose_password(const struct reading *reading)
+/* Of --password-file and --password-command the nearest source counts, and in it the last. */
+static void choose_password(const struct parser *parser)
 {
-    struct options *options = reading->options;
-    const struct said *file = said_of(reading, "password-file");
-    const struct said *command = said_of(reading, "password-command");
+    struct options *options = parser->options;
+    const struct origin *file = origin_of(parser, "password-file");
+    const struct origin *command = origin_of(parser, "password-command");
 
     if (options->password_command != NULL && is_later(command, file))
         options->password_file = NULL;
@@ -499,10 +503,10 @@ static void choose_password(const struct reading *reading)
     options->password_from = options->password_command != NULL ? command->from : file->from;
 }
 
-/* What can't be meant together, wherever it was said. */
-static bool check_mode(struct reading *reading)
+/* Options that can't be used together, from whichever sources. */
+static bool check_mode(struct parser *parser)
 {
-    const struct options *options = reading->options;
+    const struct options *options = parser->options;
     const char *why = NULL;
 
     if (options->verb != VERB_RUN && options->verb != VERB_ACQUIRE)
@@ -527,35 +531,35 @@ static bool check_mode(struct reading *reading)
     else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
         why = "min-hold, once: at most 30d";
     if (why != NULL)
-        snprintf(reading->why, sizeof reading->why, "%s", why);
+        snprintf(parser->why, sizeof parser->why, "%s", why);
     return why == NULL;
 }
 
 enum rlock_status option_parser_read(struct options *options, char **argv, struct rlock_error *err)
 {
-    struct reading reading = {.options = options};
+    struct parser parser = {.options = options};
     enum rlock_status st = RLOCK_OK;
 
     *options = options_by_default;
-    if (!read_command_line(&reading, argv + 1))
+    if (!read_command_line(&parser, argv + 1))
         st = RLOCK_E_USAGE;
     else if (options->asked != ASKED_RUN)
         return RLOCK_OK;
-    else if (!check(&reading) || !read_environment(&reading))
+    else if (!check(&parser) || !read_environment(&parser))
         st = RLOCK_E_USAGE;
-    else if (!read_files(&reading))
+    else if (!read_files(&parser))
         st = RLOCK_E_CONFIG;
-    options->url_from = said_of(&reading, "url")->from;
-    choose_password(&reading);
-    options->sentinel_password_file_from = said_of(&reading, "sentinel-password-file")->from;
-    options->token_file_from = said_of(&reading, "token-file")->from;
-    options->ttl_from = said_of(&reading, "ttl")->from;
-    if (options->nonblock && is_later(said_of(&reading, "nonblock"), said_of(&reading, "wait")))
+    options->url_from = origin_of(&parser, "url")->from;
+    choose_password(&parser);
+    options->sentinel_password_file_from = origin_of(&parser, "sentinel-password-file")->from;
+    options->token_file_from = origin_of(&parser, "token-file")->from;
+    options->ttl_from = origin_of(&parser, "ttl")->from;
+    if (options->nonblock && is_later(origin_of(&parser, "nonblock"), origin_of(&parser, "wait")))
         options->wait_ms = 0;
-    options->mode = mode_of(&reading);
-    if (st == RLOCK_OK && !check_mode(&reading))
+    options->mode = mode_of(&parser);
+    if (st == RLOCK_OK && !check_mode(&parser))
         st = RLOCK_E_USAGE;
     err->status = st;
-    snprintf(err->text, sizeof err->text, "%s", reading.why);
+    snprintf(err->text, sizeof err->text, "%s", parser.why);
     return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options: everything that can be asked for, in one table. */
+/* options: all options, in one table, and the struct that holds their values. */
 #include "options/options.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* credentials: which password goes with the server. */
+/* credentials: find the URLs and the passwords of the servers in all places where they may be. */
 #include "session/credentials.h"
 
+#include "base/err.h"
 #include "options/config.h"
 #include "wire/url.h"
 
@@ -21,7 +22,7 @@ static bool has_place(const struct options *options)
     return options->password_file != NULL || options->password_command != NULL;
 }
 
-/* Where a password that is not in the URL comes from; `*variable` NULL: no variable. */
+/* The nearest source of a password outside of the URL; `*variable` is its value if it is one. */
 static enum source nearest_other(const struct options *options, const char **variable)
 {
     const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
@@ -33,19 +34,17 @@ static enum source nearest_other(const struct options *options, const char **var
     }
     if (value != NULL)
         return FROM_ENVIRONMENT;
-    *variable =
-        first_set(getenv("REDISCLI_AUTH"), NULL); /* meant for any server: the last resort */
+    *variable = first_set(getenv("REDISCLI_AUTH"),
+                          NULL); /* it may be meant for another server, so it comes last */
     return FROM_DEFAULT;
 }
 
 static enum rlock_status no_memory(struct rlock_error *err)
 {
-    err->status = RLOCK_E_MEMORY;
-    snprintf(err->text, sizeof err->text, "no memory");
-    return RLOCK_E_MEMORY;
+    return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
 }
 
-/* A pipe tells it but once: so it is read now. Any other file is read for each connection. */
+/* A pipe can be read once only, so now. Another file is read again for each connection. */
 static enum rlock_status read_pipe(char **password, const char *what, const char *path,
                                    struct rlock_error *err)
 {
@@ -60,9 +59,7 @@ static enum rlock_status read_pipe(char **password, const char *what, const char
         return RLOCK_OK;
     if (why == NULL)
         return no_memory(err);
-    err->status = RLOCK_E_CONFIG;
-    snprintf(err->text, sizeof err->text, "%s %.150s: %s", what, path, why);
-    return RLOCK_E_CONFIG;
+    return err_set(err, RLOCK_E_CONFIG, 0, "%s %.150s: %s", what, path, why);
 }
 
 static enum rlock_status use_file(struct password_place *place, char **password, const char *what,
@@ -79,20 +76,22 @@ bool credentials_were_stripped(void)
     return getenv(CREDENTIALS_STRIPPED) != NULL;
 }
 
-/* A lock on the wrong server is no lock: no server is taken where another may be meant. */
+/*
+ * If an outer rlock has removed the URL, the default server is not used instead: a lock on the
+ * wrong server would exclude nobody.
+ */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
 {
     const char *stripped = getenv(CREDENTIALS_STRIPPED);
-    const char *why = NULL;
 
     if (options->url_from == FROM_DEFAULT && stripped != NULL &&
         (strstr(stripped, "RLOCK_URL") != NULL ||
          (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
-        why = "an outer rlock removed the server's URL from the environment, as it holds a "
-              "password: use a configuration file, or give the outer rlock --pass-credentials";
-    err->status = RLOCK_E_CONFIG;
-    snprintf(err->text, sizeof err->text, "%s", why == NULL ? "" : why);
-    return why == NULL ? RLOCK_OK : RLOCK_E_CONFIG;
+        return err_set(
+            err, RLOCK_E_CONFIG, 0,
+            "an outer rlock removed the server's URL from the environment, as it holds a "
+            "password: use a configuration file, or give the outer rlock --pass-credentials");
+    return RLOCK_OK;
 }
 
 static void clear(char *secret)
@@ -133,7 +132,7 @@ static enum rlock_status find_password(struct credentials *credentials,
     return variable != NULL && credentials->password == NULL ? no_memory(err) : RLOCK_OK;
 }
 
-/* REDISCLI_AUTH is not for Sentinels, though redis-cli takes it so: it is another's password. */
+/* REDISCLI_AUTH is not used for Sentinels: it is the password of the Redis servers. */
 static enum rlock_status find_sentinel_password(struct credentials *credentials,
                                                 const struct options *options,
                                                 struct rlock_error *err)
@@ -148,8 +147,8 @@ static enum rlock_status find_sentinel_password(struct credentials *credentials,
     return value != NULL && credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
 }
 
-/* With other servers none of it is read. */
-static bool is_of_sentinels(const struct credentials *credentials)
+/* Only then the password for Sentinels is looked for. */
+static bool has_sentinel_url(const struct credentials *credentials)
 {
     size_t i;
 
@@ -177,7 +176,7 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
         n_secrets += url_find_password(credentials->url[i], &n) != NULL;
     if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
         st = find_password(credentials, options, variable, err);
-    if (st == RLOCK_OK && is_of_sentinels(credentials))
+    if (st == RLOCK_OK && has_sentinel_url(credentials))
         st = find_sentinel_password(credentials, options, err);
     has_other = credentials->password != NULL || credentials->place.name != NULL;
     for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* credentials: which password goes with the server. */
+/* credentials: find the URLs and the passwords of the servers in all places where they may be. */
 #ifndef CREDENTIALS_H
 #define CREDENTIALS_H
 
@@ -9,29 +9,33 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which an parent rlock names those it took out for a password in them. */
+/* The variable in which an outer rlock lists the variables it removed, as they held a password. */
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
-    char **url; /* each without its password, where a nearer source has another */
+    char **url; /* heap: copies, without the password if a nearer source has another one */
     size_t n_urls;
-    char *password;              /* for URLs that have none; NULL: none, or one that is looked up */
-    struct password_place place; /* where; `name` NULL: nowhere */
-    char *sentinel_password;
+    char *password;              /* heap: for URLs that have none; NULL: none, or `place` has it */
+    struct password_place place; /* looked up for each connection; `name` NULL: no such place */
+    char *sentinel_password;     /* the same two for the Sentinels */
     struct password_place sentinel_place;
 };
 
 /*
- * credentials_read: copy the URLs that were asked for, and find the nearest
- * password, or where it is to be looked up.
+ * credentials_read: copy the URLs, and find the password in the nearest of: options on the command
+ * line, environment, configuration file; within one of these the password in the URL comes first.
+ * REDIS_URL and REDISCLI_AUTH of other programs come last.
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or it isn't clear
- *          which server is meant) or RLOCK_E_MEMORY.
+ *   credentials  out; to be freed by credentials_fini() on RLOCK_OK
+ *
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or an outer rlock has removed the URL
+ *          from the environment) or RLOCK_E_MEMORY.
+ * Blocks   while a password file that is a pipe is read.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err);
 
-/* credentials_were_stripped: did an parent rlock take passwords out of our environment? */
+/* credentials_were_stripped: has an outer rlock removed passwords from our environment? */
 bool credentials_were_stripped(void);
 
 /* credentials_fini: clear and free. */

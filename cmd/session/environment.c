@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* environment: what the command finds in its environment. */
+/* environment: the environment variables that rlock inherits, hides and gives to the command. */
 #include "session/environment.h"
 
 #include "process/dumpable.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 #define STRIPPED_BYTES 512
-#define OUTER_TOKENS \
-    "RLOCK_OUTER_TOKENS" /* of all parent locks but the nearest, which is RLOCK_TOKEN */
+/* The tokens of all outer locks but the innermost, which RLOCK_TOKEN has. */
+#define OUTER_TOKENS "RLOCK_OUTER_TOKENS"
 
-/* Is it the variable NAME=...? */
+/* Is the entry NAME=...? */
 static bool is_named(const char *entry, const char *name)
 {
     size_t n = strlen(name);
@@ -71,7 +71,7 @@ enum parent_says environment_says(char *const *inherited, const char *key)
     return PARENT_SAYS_NO;
 }
 
-/* Variables by which others give a password as it is. */
+/* Variables whose value is a password, or the place of one. */
 static bool is_password(const char *entry)
 {
     return is_named(entry, "REDISCLI_AUTH") || is_named(entry, "VALKEYCLI_AUTH") ||
@@ -85,8 +85,9 @@ static bool is_url(const char *entry)
 }
 
 /*
- * One of several URLs is enough. What is rlock's own is in a form that we know: what has no
- * colon before the '@' is a user's name there, and may be a password in that of others.
+ * Does the variable hold a password? RLOCK_URL may have several URLs, in the form that rlock knows:
+ * without a colon, what stands before '@' is a user name. In the REDIS_URL of other programs that
+ * may be a password.
  */
 static bool holds_secret(char *entry)
 {
@@ -103,8 +104,8 @@ static bool holds_secret(char *entry)
     return false;
 }
 
-/* Of these it is but the place of a password that is told. */
-static bool tells_place(const char *entry)
+/* Variables whose value is the place of a password: a file name or a command. */
+static bool names_place(const char *entry)
 {
     return is_named(entry, "RLOCK_PASSWORD_FILE") || is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
            is_named(entry, "RLOCK_SENTINEL_PASSWORD_FILE");
@@ -122,10 +123,10 @@ static void clear_value(char *entry)
 
 static bool is_to_hide(char *entry)
 {
-    return holds_secret(entry) && !tells_place(entry);
+    return holds_secret(entry) && !names_place(entry);
 }
 
-static bool is_hidden; /* our copy of the environment still holds a password */
+static bool has_hidden; /* copies of variables with a password are on the heap */
 
 void environment_hide(char **inherited)
 {
@@ -134,22 +135,22 @@ void environment_hide(char **inherited)
     for (; *inherited != NULL; inherited++) {
         if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
             continue;
-        if (!is_hidden)
+        if (!has_hidden)
             dumpable_forbid();
-        is_hidden = true;
+        has_hidden = true;
         clear_value(*inherited);
-        *inherited = copy; /* until we end */
+        *inherited = copy; /* never freed: getenv(3) may point into it */
     }
 }
 
 void environment_forget(char *const *inherited)
 {
-    if (!is_hidden)
+    if (!has_hidden)
         return;
     for (; *inherited != NULL; inherited++)
         if (is_to_hide(*inherited))
             clear_value(*inherited);
-    is_hidden = false;
+    has_hidden = false;
     dumpable_allow();
 }
 
@@ -198,7 +199,7 @@ static bool add(struct environment *environment, const char *format, ...)
     return true;
 }
 
-/* Copies what stays; the names of what doesn't go to `stripped`, those of an parent rlock first. */
+/* Copy the other variables, and collect in `stripped` the names of those that are left out. */
 static void copy_rest(struct environment *environment, bool keeps_secrets,
                       char stripped[STRIPPED_BYTES])
 {
@@ -223,7 +224,7 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
     }
 }
 
-/* What an rlock in the command is to know besides RLOCK_TOKEN: the tokens that we were told. */
+/* The command may run rlock again: hand on the tokens of the locks that this rlock is under. */
 static bool add_parent(struct environment *environment, const char *token)
 {
     char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";

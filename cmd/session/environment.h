@@ -1,65 +1,66 @@
 /* SPDX-License-Identifier: MIT */
-/* environment: what the command finds in its environment. */
+/* environment: the environment variables that rlock inherits, hides and gives to the command. */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H
 
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The locks that we are under already: their tokens, the nearest first. */
+/* The tokens of the locks under which this rlock was started, the innermost first. */
 struct parent {
-    const char *token[RLOCK_PARENTS_MAX];
+    const char *token[RLOCK_PARENTS_MAX]; /* they point into `text` */
     size_t n;
-    char *text; /* that they are in */
+    char *text; /* heap */
 };
 
-/* environment_parent: as an environment tells; nothing where there is no memory. */
+/* environment_parent: read RLOCK_TOKEN and RLOCK_OUTER_TOKENS. Without memory: no tokens. */
 struct parent environment_parent(char *const *inherited);
 void parent_fini(struct parent *parent);
 
-/* Does an environment say that we are under a lock on that key already? */
+/* Does the environment claim that rlock was started under a lock on a key? */
 enum parent_says {
     PARENT_SAYS_NO,
-    PARENT_SAYS_YES,  /* RLOCK_KEY names it, and there is a token */
-    PARENT_SAYS_TOKEN /* there is a token, and nothing says of which keys */
+    PARENT_SAYS_YES,  /* there is a token, and RLOCK_KEY has the key */
+    PARENT_SAYS_TOKEN /* there is a token, but no RLOCK_KEY */
 };
 enum parent_says environment_says(char *const *inherited, const char *key);
 
 /*
- * environment_hide: what holds a password is moved out of sight: everybody of
- * the same user may read the environment that a process was started with. All
- * who ask for a variable find it as before. environment_forget: it is cleared
- * there, too; which variables held a password is still to be seen.
+ * environment_hide: other processes of the user can read /proc/PID/environ, which shows the memory
+ * where the kernel put the environment. So each variable that holds a password is copied to the
+ * heap, and overwritten with asterisks in its old place. getenv(3) finds the copies.
+ *
+ * environment_forget: overwrite the copies, too. The names of the variables stay.
  */
 void environment_hide(char **inherited);
 void environment_forget(char *const *inherited);
 
 /*
- * environment_plain: what is not the lock's, and holds no password, for a process
- * that is to have neither. Heap, of borrowed strings; NULL: no memory.
+ * environment_plain: the environment without rlock's own variables (RLOCK_TOKEN, ...) and without
+ * passwords, for helper processes. Heap array of borrowed strings; NULL: no memory.
  */
 char **environment_plain(char *const *inherited);
 
-/* The command's environment: an array of ours, of strings of ours and borrowed ones. */
+/* The environment of the command. */
 struct environment {
-    char **all; /* NULL at the end */
-    char *ours[16];
+    char **all;     /* heap array for execve(2), with a NULL at the end */
+    char *ours[16]; /* heap: the strings in `all` that are not borrowed from `inherited` */
     int n_ours;
     size_t n; /* of `all` */
     char *const *inherited;
 };
 
 /*
- * environment_make: `inherited`, which is borrowed, with the lock's keys (RLOCK_KEY,
- * each in a line of its own) and, unless `keeps_secrets`, without what holds a
- * password; CREDENTIALS_STRIPPED then names what was taken out. False: no memory.
+ * environment_make: `inherited` (borrowed) with RLOCK_KEY, which has each key on a line of its own.
+ * Unless `keeps_secrets`, variables that hold a password are left out, and CREDENTIALS_STRIPPED
+ * has their names. False: no memory.
  */
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
                       bool keeps_secrets);
 
 /*
- * environment_grant: add what is known with the grant (RLOCK_TOKEN, RLOCK_FENCE,
- * RLOCK_TTL_MS, RLOCK_SLOT). False: no memory.
+ * environment_grant: add the variables that are known only with the grant: RLOCK_TOKEN,
+ * RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT and the tokens of the outer locks. False: no memory.
  */
 bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
                        bool has_slot);

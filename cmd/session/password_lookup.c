@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * password_lookup: a process that looks a password up: in a file, or by a command.
+ * password_lookup: a helper process that reads the password from a file or a command's output.
  *
- * Why a process of its own: the password of each new connection is looked up
- * again, and the renewer, a thread, makes new connections. To open a file on a
- * network file system that hangs can't be cut short in a thread, and nothing
- * may fork beside one. So the helper is forked before there is a thread; what
- * hangs is the helper, while the program waits for it in its one poll. It ends
- * when the last process that can ask it has closed its end.
+ * Why a process: the password is looked up again for each new connection, and the renewer, which
+ * is a thread, makes connections. A thread can't interrupt open(2) on a network file system that
+ * hangs, and rlock must not fork while it has a thread. So the helper is forked before there are
+ * threads. If the file hangs, only the helper hangs, and the thread waits for it with poll(2) and
+ * a deadline. The helper ends when the last process with the other end of its socket closes it.
  */
 #include "session/password_lookup.h"
 
@@ -29,54 +28,55 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DETACH INT64_C(-1) /* instead of a time */
-#define BETWEEN_MS 1000    /* commands begin no more often, but for one */
-#define LOOK_AGAIN_MS 20   /* where the kernel has no pidfd_open (before 5.3) */
-#define STOP_WITHIN_MS 200 /* one that hangs in a file is killed */
+#define DETACH INT64_C(-1) /* a request: close stderr; other requests are a deadline */
+#define BETWEEN_MS 1000    /* on average, a command is started once in so long */
+#define LOOK_AGAIN_MS 20   /* for the end of the command, without pidfd_open (before Linux 5.3) */
+#define STOP_WITHIN_MS 200 /* a helper that has not ended by then, as its file hangs, is killed */
 #define FOUND '+'          /* the first byte of an answer: the password follows */
-#define NOT_FOUND '-'      /* why not follows */
+#define NOT_FOUND '-'      /* or the reason why there is none */
 #define ANSWER_BYTES (RLOCK_PASSWORD_MAX + 2)
 
-struct helping {
+/* The state of the helper process. */
+struct helper {
     const struct password_place *place;
     char *const *envp;
     int fd;
-    int64_t next_ms; /* when a command may be begun, but for one that may be at once */
+    int64_t next_ms; /* the budget of BETWEEN_MS is used up until then; one command may be ahead */
     char answer[ANSWER_BYTES];
 };
 
-static void find_nothing(struct helping *h, const char *why)
+static void answer_reason(struct helper *h, const char *why)
 {
     snprintf(h->answer, sizeof h->answer, "%c%s%s%.150s: %.200s", NOT_FOUND, h->place->name,
              h->place->file != NULL ? " " : "", h->place->file != NULL ? h->place->file : "", why);
 }
 
-static void find(struct helping *h, const char *line)
+static void answer_password(struct helper *h, const char *line)
 {
     if (*line == '\0')
-        find_nothing(h, "its first line is empty");
+        answer_reason(h, "its first line is empty");
     else if (strlen(line) > RLOCK_PASSWORD_MAX)
-        find_nothing(h, "its first line is longer than a password may be");
+        answer_reason(h, "its first line is longer than a password may be");
     else
         snprintf(h->answer, sizeof h->answer, "%c%s", FOUND, line);
 }
 
-static void read_file(struct helping *h)
+static void read_file(struct helper *h)
 {
     const char *why;
     char *line = config_first_line(h->place->file, &why);
 
     if (line == NULL)
-        find_nothing(h, why);
+        answer_reason(h, why);
     else
-        find(h, line);
+        answer_password(h, line);
     config_forget(line);
 }
 
 /* ---- a command ---- */
 
-/* Without a terminal, in a session of its own: so it can be killed with what it has started. */
-static _Noreturn void become_command(const struct helping *h, int out, pid_t helper)
+/* setsid(2): without a terminal, and with a process group that can be killed as a whole. */
+static _Noreturn void become_command(const struct helper *h, int out, pid_t helper)
 {
     char *const argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)h->place->command, NULL};
 
@@ -87,7 +87,7 @@ static _Noreturn void become_command(const struct helping *h, int out, pid_t hel
     _exit(127);
 }
 
-/* More of what it prints: of that the first line counts. False: there is no more. */
+/* Read more of the output, of which only the first line counts. False: there is no more. */
 static bool take_output(int out, char line[ANSWER_BYTES], size_t *used, bool *is_whole)
 {
     char bytes[1024];
@@ -111,16 +111,17 @@ static int ms_until(int64_t at_ms)
 }
 
 /*
- * Until it has ended, which is what counts: what it leaves behind may keep its
- * output open. False: it was killed, as time was over or nobody is there to ask.
+ * Wait until the command has ended. The end of its output is not enough to wait for, as a process
+ * that it leaves behind may keep it open. False: the command was killed, at the deadline or because
+ * the program that asked has ended.
  */
-static bool await_command(const struct helping *h, pid_t command, int out, int64_t deadline_ms,
+static bool await_command(const struct helper *h, pid_t command, int out, int64_t deadline_ms,
                           char line[ANSWER_BYTES], int *status)
 {
     struct pollfd watch[] = {
         {.fd = (int)syscall(SYS_pidfd_open, command, 0), .events = POLLIN},
         {.fd = out, .events = POLLIN},
-        {.fd = h->fd, .events = POLLRDHUP}, /* its other end was closed */
+        {.fd = h->fd, .events = POLLRDHUP}, /* the program has closed its end */
     };
     bool has_pidfd = watch[0].fd >= 0;
     bool is_whole = false;
@@ -137,7 +138,7 @@ static bool await_command(const struct helping *h, pid_t command, int out, int64
     } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < deadline_ms);
     if (!has_ended) {
         kill(-command, SIGKILL);
-        kill(command, SIGKILL); /* it may not have a group of its own yet */
+        kill(command, SIGKILL); /* it may not have called setsid(2) yet */
         while (waitpid(command, status, 0) < 0 && errno == EINTR)
             continue;
     }
@@ -149,8 +150,8 @@ static bool await_command(const struct helping *h, pid_t command, int out, int64
     return has_ended;
 }
 
-/* A server that refuses each password must not make us start a command each moment. */
-static void wait_for_turn(struct helping *h)
+/* If a server refuses every password, rlock asks again and again: limit how often that runs. */
+static void wait_for_turn(struct helper *h)
 {
     struct pollfd gone = {.fd = h->fd, .events = POLLRDHUP};
     int64_t now = rlock_clock_ms();
@@ -161,7 +162,7 @@ static void wait_for_turn(struct helping *h)
     h->next_ms = (h->next_ms > now ? h->next_ms : now) + BETWEEN_MS;
 }
 
-static void run_command(struct helping *h, int64_t deadline_ms)
+static void run_command(struct helper *h, int64_t deadline_ms)
 {
     pid_t helper = getpid();
     char line[ANSWER_BYTES];
@@ -172,7 +173,7 @@ static void run_command(struct helping *h, int64_t deadline_ms)
 
     wait_for_turn(h);
     if (pipe2(out, O_CLOEXEC) != 0) {
-        find_nothing(h, strerror(errno));
+        answer_reason(h, strerror(errno));
         return;
     }
     fcntl(out[0], F_SETFL, O_NONBLOCK);
@@ -181,16 +182,16 @@ static void run_command(struct helping *h, int64_t deadline_ms)
         become_command(h, out[1], helper);
     close(out[1]);
     if (command < 0)
-        find_nothing(h, strerror(errno));
+        answer_reason(h, strerror(errno));
     else if (!await_command(h, command, out[0], deadline_ms, line, &status))
-        find_nothing(h, "it did not end within --connect-timeout, and was killed");
+        answer_reason(h, "it did not end within --connect-timeout, and was killed");
     else if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
         snprintf(why, sizeof why,
                  WIFSIGNALED(status) ? "signal %d ended it" : "it exited with status %d",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-        find_nothing(h, why);
+        answer_reason(h, why);
     } else {
-        find(h, line);
+        answer_password(h, line);
     }
     explicit_bzero(line, sizeof line);
     close(out[0]);
@@ -206,8 +207,8 @@ static void detach(void)
     close(null);
 }
 
-/* The signals are as they were before rlock blocked them, but those of the terminal don't come. */
-static void settle(struct helping *h)
+/* A session of its own: the terminal's signals go to the program, which ends the helper itself. */
+static void settle(struct helper *h)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct sigaction as_default = {.sa_handler = SIG_DFL};
@@ -223,7 +224,7 @@ static void settle(struct helping *h)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void help(struct helping *h)
+static _Noreturn void run_helper(struct helper *h)
 {
     int64_t deadline_ms;
 
@@ -248,7 +249,7 @@ static _Noreturn void help(struct helping *h)
 int password_helper_start(struct password_helper *helper, const struct password_place *place,
                           char *const envp[])
 {
-    struct helping h = {.place = place, .envp = envp};
+    struct helper h = {.place = place, .envp = envp};
     int pair[2];
     int failed;
 
@@ -258,7 +259,7 @@ int password_helper_start(struct password_helper *helper, const struct password_
     if (helper->pid == 0) {
         close(pair[0]);
         h.fd = pair[1];
-        help(&h);
+        run_helper(&h);
     }
     failed = helper->pid < 0 ? errno : 0;
     close(pair[1]);
@@ -340,7 +341,7 @@ void password_helper_stop(struct password_helper *helper)
         return;
     shutdown(helper->fd, SHUT_WR);
     while (poll(&ended, 1, STOP_WITHIN_MS) > 0 && recv(helper->fd, &(char){0}, 1, 0) > 0)
-        continue; /* an answer that nobody took */
+        continue; /* read an answer that nobody took */
     if (ended.revents == 0)
         kill(helper->pid, SIGKILL);
     while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)

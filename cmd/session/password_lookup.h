@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* password_lookup: a process that looks a password up: in a file, or by a command. */
+/* password_lookup: a helper process that reads the password from a file or a command's output. */
 #ifndef PASSWORD_LOOKUP_H
 #define PASSWORD_LOOKUP_H
 
 #include <rlock_admin.h>
 #include <sys/types.h>
 
-/* Where the password is, as the first line. Strings are borrowed during the start. */
+/* Where the password is: the first line of a file, or of what a command prints. All borrowed. */
 struct password_place {
     const char *name;    /* for messages: "password file" */
-    const char *file;    /* NULL: it is what `command` prints */
-    const char *command; /* for /bin/sh -c */
+    const char *file;    /* NULL: the command prints it */
+    const char *command; /* run by /bin/sh -c */
 };
 
 struct password_helper {
-    pid_t pid; /* 0: there is none */
-    int fd;    /* to it, and from it; close on exec */
+    pid_t pid; /* 0: not started */
+    int fd;    /* a socket for requests and answers; close on exec */
 };
 
 /*
- * password_helper_start: fork it. `envp` is the environment of its command,
- * borrowed. Before there are threads: see the .c. 0, or an errno.
+ * password_helper_start: fork the helper. To be called before there are threads. `envp` is the
+ * environment of the command, borrowed. Returns 0, or an errno.
  */
 int password_helper_start(struct password_helper *helper, const struct password_place *place,
                           char *const envp[]);
 
-/* password_helper_source: for struct rlock_config; none where there is no helper. */
+/* password_helper_source: the helper as a source for struct rlock_config; empty if not started. */
 struct rlock_password_source password_helper_source(struct password_helper *helper);
 
 /*
- * password_helper_detach: what the command says to its standard error is for nobody any more.
- * By the one process that goes on with it.
+ * password_helper_detach: let the helper, and with it the command, close rlock's stderr, as a
+ * process in the background uses the helper from now on.
  */
 void password_helper_detach(const struct password_helper *helper);
 
-/* password_helper_stop: end it, and its command. For its parent, unless another goes on with it. */
+/* password_helper_stop: end the helper and its command. To be called by its parent. */
 void password_helper_stop(struct password_helper *helper);
 
-/* password_helper_leave: another process goes on with it. */
+/* password_helper_leave: only close our end: a forked process goes on to use the helper. */
 void password_helper_leave(struct password_helper *helper);
 
 #endif

@@ -272,6 +272,6 @@ has_been_asked() {
 @test "the private server of local: is not blamed for keeping nothing" {
     unset RLOCK_URL
     run -0 --separate-stderr rlock doctor -u local:
-    assert_match "$output" 'good +persistence: none: it ends with the last'
+    assert_match "$output" 'good +persistence: none, and none is needed'
     refute_match "$output" '(^|\n)(unsafe|weak)'
 }
