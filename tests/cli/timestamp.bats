@@ -79,7 +79,7 @@ holder() { redis_cli get "$KEY"; }
     local over
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), expires in (60|61)'
+    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), expires in [56][0-9]'
     redis_cli set "$KEY" $(($(date +%s) + 1))
     run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
     for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do
@@ -129,8 +129,9 @@ holder() { redis_cli get "$KEY"; }
     run -0 --separate-stderr rlock -w 10 -k "$KEY" -- true
 }
 
-@test "10 rlocks and 10 older programs, 100 turns each: never two at once" {
-    local i turns=100
+# RLOCK_TEST_TURNS=100 for a longer look.
+@test "10 rlocks and 10 older programs, many turns each: never two at once" {
+    local i turns=${RLOCK_TEST_TURNS:-25}
     ! is_sanitized || turns=10
     for i in {1..10}; do
         start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" $turns '. "$DIR/critical"'
@@ -151,15 +152,13 @@ holder() { redis_cli get "$KEY"; }
     local i
     redis_cli set "$KEY" $(($(date +%s) + 1))
     for i in {1..10}; do
-        start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" 1 'echo >>"$DIR/in"; sleep 3'
-        start "rlock-$i" "$RLOCK" -w 4 -k "$KEY" -- bash -c 'echo >>"$DIR/in"; sleep 3'
+        start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" 1 'echo >>"$DIR/in"; sleep 60'
+        start "rlock-$i" "$RLOCK" -t 60 -w 30 -k "$KEY" -- bash -c 'echo >>"$DIR/in"; sleep 60'
     done
     eventually 10 test -s "$DIR/in"
-    clock_ms=$(now_ms)
-    two_seconds_later() { (($(now_ms) - clock_ms > 2000)); }
-    eventually 5 two_seconds_later
-    assert_eq "$(wc -l <"$DIR/in")" 1
+    never 2 second_one
 }
+second_one() { (($(wc -l <"$DIR/in") > 1)); }
 
 @test "nested: the inner rlock extends the outer one's lease, as it counts on it, in its unit" {
     local unit other before
