@@ -89,7 +89,8 @@ function is_allowed(type,   n, i, file) {
 
 function judge(chain, type) {
     if (type in owner && owner[type] != FILENAME && !is_allowed(type))
-        complain(chain " is written here, and struct " type " belongs to " owner[type])
+        complain(chain " is written here, and struct " type " belongs to " owner[type] \
+                 "; see " owners)
 }
 
 # Each chain of the line that an assignment, ++, -- or a function that fills memory writes to.
@@ -117,6 +118,7 @@ FNR == 1 {
 
 n_files_seen == 1 {
     sub(/#.*/, "")
+    owners = FILENAME
     if (NF == 1)
         complain($1 " has no file")
     if (NF > 0)
