@@ -456,8 +456,8 @@ static enum rlock_status tell_quorum(struct probe *probe, struct quorum *quorum,
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
-        probe->one.member = &quorum->member[i];
-        young_ms = members_young_ms(quorum, probe->one.member);
+        probe->one = members_alone(quorum, &quorum->member[i], probe->pollfds);
+        young_ms = members_uncounted_ms(quorum, probe->one.member);
         if (probe->one.member->state == RLOCK_OK && young_ms > 0) {
             young++;
             probe_tell(probe, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
@@ -482,13 +482,12 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
     size_t i;
 
     for (i = 0; st != RLOCK_STOPPED && i < quorum->n; i++) {
-        probe.one = members_alone(quorum, i, probe.watch);
-        probe.one.timing.reply_ms = PATIENCE_MS;
+        probe.one = members_alone(quorum, &quorum->member[i], probe.pollfds);
+        members_set_patience(&probe.one, quorum->connect_ms, PATIENCE_MS);
         probe.is_replica = false;
         st = examine(&probe);
         n_there += st == RLOCK_OK;
-        probe.one.member->state = st;
-        probe.one.member->err = probe.err;
+        member_set_outcome(probe.one.member, st, &probe.err);
         if (st >= RLOCK_E_USAGE && quorum->n > 1)
             tell_absent(&probe);
     }

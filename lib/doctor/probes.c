@@ -34,7 +34,7 @@ void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, 
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && conn_is_ready(&probe->one.member->primary->conn) &&
+           (st == RLOCK_E_REFUSED && member_is_let_in(probe->one.member) &&
             probe->err.reason != RLOCK_REASON_LOGIN);
 }
 

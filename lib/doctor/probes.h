@@ -11,7 +11,7 @@ struct probe {
     const char *key;
     struct rlock_deadline deadline;
     struct quorum one; /* a view of one member, so that it is asked alone */
-    struct pollfd watch[1 + MEMBER_WATCH_MAX];
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
     struct rlock_timing timing; /* that it is measured by */
     struct rlock_error err;     /* of what was asked last */
     bool is_replica;            /* as far as it tells */

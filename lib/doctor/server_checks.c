@@ -22,12 +22,12 @@
 static void tell_connection(struct probe *probe)
 {
     const struct member *member = probe->one.member;
-    const struct url *url = &member->primary->url;
+    const struct url *url = member_primary_url(member);
     bool is_near = url->kind == URL_UNIX || url->host == NULL ||
                    strncmp(url->host, "127.", 4) == 0 || strcmp(url->host, "::1") == 0 ||
                    strcmp(url->host, "localhost") == 0;
     const char *how = url->kind == URL_UNIX ? "a Unix socket" : "TCP without TLS";
-    const char *who = conn_has_password(&member->primary->conn) ? "a password" : "no password";
+    const char *who = member_has_password(member) ? "a password" : "no password";
 
     if (url->is_tls)
         how = "TLS, the server's name verified";
@@ -35,7 +35,7 @@ static void tell_connection(struct probe *probe)
         probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
                    "use rediss://: others on the way can read the password, and change locks",
                    "%s, %s", how, who);
-    else if (!is_near && !conn_has_password(&member->primary->conn))
+    else if (!is_near && !member_has_password(member))
         probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
                    "give the server a password: whoever reaches it can delete locks", "%s, %s", how,
                    who);
@@ -201,7 +201,7 @@ static enum rlock_status tell_persistence(struct probe *probe, const char *info)
     else if (has_aof > 0)
         probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, "set appendfsync to everysec or always",
                    "appendfsync no: a crash of its machine loses the locks of half a minute");
-    else if (*fsync != '\0' && *save == '\0' && probe->one.member->is_to_tell)
+    else if (*fsync != '\0' && *save == '\0' && probe->one.member->is_one_of_several)
         probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, more,
                    "none: restarted, it loses its locks, and counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')

@@ -76,25 +76,14 @@ static void hear(struct sentinels *heard, const struct resp_value *reply, const 
 /* One of them, as a server of its own. */
 static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *heard)
 {
-    const struct sentinel *sentinel = &probe->one.member->sentinel;
-    const struct url *url = &sentinel->url->sentinel[nth];
-    const struct url *home = &probe->one.member->primary->url;
+    const struct url *home = member_primary_url(probe->one.member);
     const struct resp_value *reply = NULL;
-    struct quorum one = probe->one;
-    struct request request;
     struct member member;
-    char text[sizeof url->shown + 16];
-    enum rlock_status st;
+    struct quorum one = members_alone(&probe->one, &member, probe->pollfds);
+    struct request request;
+    enum rlock_status st = member_open_one_sentinel(&member, probe->one.member, nth);
 
-    snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
-    st = member_open(&member, text, sentinel->password, sentinel->password_source, NULL);
-    if (st == RLOCK_OK && url->user != NULL &&
-        (member.primary->url.user = strdup(url->user)) == NULL)
-        st = RLOCK_E_MEMORY;
-    member.tls = probe->one.member->tls;
-    one.member = &member;
-    one.timing.reply_ms = SENTINEL_REPLY_MS;
-    one.connect_ms = SENTINEL_REPLY_MS;
+    members_set_patience(&one, SENTINEL_REPLY_MS, SENTINEL_REPLY_MS);
     request_begin(&request, "SENTINEL");
     request_add(&request, "MASTER");
     request_add(&request, probe->one.member->url.service);
@@ -103,7 +92,8 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *hear
     if (st == RLOCK_OK && resp_array_count(reply) > 0)
         hear(heard, reply, home);
     else if (heard->silent[0] == '\0')
-        snprintf(heard->silent, sizeof heard->silent, "%s", url->shown);
+        snprintf(heard->silent, sizeof heard->silent, "%s",
+                 probe->one.member->url.sentinel[nth].shown);
     member_close(&member);
 }
 

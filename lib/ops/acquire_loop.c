@@ -20,7 +20,6 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "ops/replicas.h"
-#include "quorum/broadcast.h"
 
 #include <stdio.h>
 
@@ -114,17 +113,6 @@ static void on_warning(void *context, const char *text)
 
 /* ---- what is worth another attempt ---- */
 
-static bool has_any_answered(const struct quorum *quorum)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].primary->conn.has_received ||
-            quorum->member[i].redirect->conn.has_received)
-            return true;
-    return false;
-}
-
 /*
  * May the next attempt end otherwise? RLOCK_E_CONFIG may pass only where it is the fault of a
  * member that has answered before: its certificate is being replaced, which takes a moment. That
@@ -134,27 +122,7 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING ||
-           (st == RLOCK_E_CONFIG && members_fault(quorum, NULL) == st && has_any_answered(quorum));
-}
-
-/*
- * Did every member that failed with `st` refuse only the password, and may the next lookup find
- * another, as while the password is being changed? A server that has never accepted a password is
- * not waited for.
- */
-static bool is_password_change(const struct quorum *quorum, enum rlock_status st)
-{
-    size_t i;
-    bool has_found = false;
-
-    for (i = 0; i < quorum->n; i++) {
-        if (quorum->member[i].state != st)
-            continue;
-        if (!member_may_relog(&quorum->member[i]))
-            return false;
-        has_found = true;
-    }
-    return has_found;
+           (st == RLOCK_E_CONFIG && members_fault(quorum, NULL) == st && quorum_has_heard(quorum));
 }
 
 /*
@@ -274,7 +242,8 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
 
     if (st == RLOCK_OK) {
         st = replicas_have(quorum, loop->deadline, err);
-        quorum->in_doubt = st != RLOCK_OK;
+        if (st != RLOCK_OK)
+            quorum_doubt(quorum);
     }
     if (st == RLOCK_E_REPLICAS && !loop->owner->is_single_attempt) {
         if (uses_queue(loop) && loop->owner->ticket == 0)
@@ -364,7 +333,7 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
 
         st = attempt(loop, grant, &block_ms, err);
         note_trouble(loop, st, err, began_ms);
-        if (!is_worth_waiting(quorum, st) && !is_password_change(quorum, st))
+        if (!is_worth_waiting(quorum, st) && !quorum_may_retry_password(quorum, st))
             return st;
         if (is_single && ends_single_attempt(loop, st))
             return st;
@@ -452,8 +421,8 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
         st = quorum_release(quorum, owner, deadline, err);
         if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_released)
             return RLOCK_OK;
-        may_be_released = may_be_released || broadcast_is_unanswered(quorum);
-    } while ((is_transient(quorum, st) || is_password_change(quorum, st)) &&
+        may_be_released = may_be_released || quorum_is_unanswered(quorum);
+    } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
     if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder is to start before we go on */

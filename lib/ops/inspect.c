@@ -15,7 +15,6 @@
 #include "lock/keys.h"
 #include "lock/scripts.h"
 #include "lock/view.h"
-#include "quorum/broadcast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +210,7 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
         begin(&request, SCRIPT_BREAK, &keys);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
-        if (st >= RLOCK_E_USAGE && broadcast_is_unanswered(quorum))
+        if (st >= RLOCK_E_USAGE && quorum_is_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
     keys_fini(&keys);
@@ -309,7 +308,7 @@ static enum rlock_status ask_kind(struct quorum *quorum, const struct request *r
     enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && conn_is_ready(&quorum->member[0].primary->conn))) {
+        (st == RLOCK_E_REFUSED && member_is_let_in(&quorum->member[0]))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -400,7 +399,7 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     if (st == RLOCK_OK && nodes != NULL)
         st = ask_for_endpoint(quorum, deadline, &endpoint, err);
     if (st == RLOCK_OK && nodes != NULL)
-        st = url_copy(&by, &quorum->member[0].primary->url, err);
+        st = url_copy(&by, member_primary_url(&quorum->member[0]), err);
     rest = nodes != NULL ? nodes : "";
     for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
         member_visit(&quorum->member[0], &primary);
@@ -418,18 +417,20 @@ enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err)
 {
-    struct pollfd watch[1 + MEMBER_WATCH_MAX];
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st;
     size_t listed = 0;
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
-        struct quorum one = members_alone(quorum, i, watch);
-        struct member *member = &quorum->member[i];
+        struct quorum one = members_alone(quorum, &quorum->member[i], pollfds);
 
-        member->state = list_member(&one, pattern, deadline, visitor, &member->err);
-        if (member->state == RLOCK_STOPPED)
+        st = list_member(&one, pattern, deadline, visitor, &fault);
+        if (st == RLOCK_STOPPED)
             return RLOCK_STOPPED;
-        listed += member->state == RLOCK_OK;
+        member_set_outcome(&quorum->member[i], st, &fault);
+        listed += st == RLOCK_OK;
     }
     return listed >= quorum->need ? members_check(quorum, err) : members_fault(quorum, err);
 }

@@ -68,7 +68,8 @@ static void *keep(void *arg)
     bool told = false;
 
     stop = (struct rlock_deadline){RLOCK_NEVER, renewer->stop[0]};
-    quorum_learn(renewer->quorum, stop); /* the first renewal may be too late to ask this server */
+    /* the first renewal may be too late to ask this server */
+    quorum_learn_topology(renewer->quorum, stop);
     next = deadline_at(stop, next_renewal(renewer));
     while (clock_sleep(next) != RLOCK_STOPPED) {
         struct rlock_error err = {.status = RLOCK_OK};

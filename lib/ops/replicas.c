@@ -32,7 +32,7 @@ static struct standing look_at_all(const struct quorum *quorum)
     for (i = 0; i < quorum->n; i++) {
         const struct member *member = &quorum->member[i];
 
-        if (member->state != RLOCK_OK || member->granted_by != member_connection(member))
+        if (member->state != RLOCK_OK || !member_is_on_grant_connection(member))
             continue;
         if (resp_is_int(member->reply) && resp_int(member->reply) >= quorum->replicas) {
             standing.n_good++;

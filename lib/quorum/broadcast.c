@@ -2,15 +2,14 @@
 /*
  * broadcast: one request to each member at the same time, until it is decided.
  *
- * In one thread, with one poll over all members, so that one that hangs never
- * delays the others and every deadline and every stop is seen in one place.
+ * One thread polls all members, so that a member that hangs never delays the others, and deadlines
+ * and the stop descriptor are looked at in one place.
  *
- * When it is decided, by a majority for or against, the others get about as
- * long again and are then left alone: what they were asked may still be what we
- * want. The next round asks them when they have answered, and the last one puts
- * its request behind theirs, so that it is executed after it. So a member that
- * hangs costs next to nothing as long as a majority answers, and one time-out if
- * not.
+ * A broadcast is decided by a majority for or against. Then the other members get LINGER to answer,
+ * and are left pending: what they were asked may still be what we want. The next broadcast asks
+ * such a member when it has answered; the last one (a release) sends its request behind the pending
+ * one, so that the server executes both in this order. So a member that hangs costs LINGER while a
+ * majority answers, and one time-out where none does.
  */
 #include "quorum/broadcast.h"
 
@@ -19,274 +18,131 @@
 
 #include <string.h>
 
-#define LINGER_PART 20 /* of the time for an answer, for the others when it is decided; and yet */
+/*
+ * LINGER: once decided, the other members get reply_ms / 20, or as long as the decision took if
+ * that is longer, within 20 to 100 ms. With a reply_ms of 2 s, the most there is, that is 100 ms.
+ */
+#define LINGER_PART 20
 #define LINGER_MIN_MS 20
 #define LINGER_MAX_MS 100
+
+/* How many yes decide. */
+enum enough { MAJORITY, ONE, ALL };
+
+/* What else differs by the purpose, a bit for each. */
+enum rule {
+    UNDO_ABANDONED = 1,     /* an undo is sent behind a request that is abandoned */
+    SUPERSEDES_PENDING = 2, /* the token's last request: sent also behind one that is pending */
+    NEEDS_MEMORY = 4,       /* a member that may have forgotten a lease says no yes */
+    NO_LINGER = 8,          /* the others aren't waited for once it is decided */
+    TELL_WHEN_SENT = 16     /* whoever watches is told that a grant may come */
+};
+
+static const struct {
+    requests_build *build; /* NULL: the request is given, or is MEMBER_TOPOLOGY */
+    reply_parse *read;     /* NULL: any reply is a yes */
+    enum enough enough;
+    unsigned rules;
+} purposes[] = {
+    [BROADCAST_ACQUIRE] = {requests_acquire, reply_parse_acquire, MAJORITY,
+                           UNDO_ABANDONED | NEEDS_MEMORY | TELL_WHEN_SENT},
+    [BROADCAST_CONFIRM] = {requests_confirm, reply_parse_confirm, MAJORITY,
+                           NEEDS_MEMORY | NO_LINGER},
+    [BROADCAST_UNDO] = {requests_undo, NULL, ONE, 0},
+    [BROADCAST_REQUEUE] = {requests_requeue, NULL, ONE, 0},
+    [BROADCAST_WAIT] = {requests_wait, NULL, ONE, 0},
+    [BROADCAST_RENEW] = {requests_renew, reply_parse_renew, MAJORITY, 0},
+    [BROADCAST_REPAIR] = {requests_acquire, reply_parse_acquire, ONE, UNDO_ABANDONED},
+    [BROADCAST_RELEASE] = {requests_release, reply_parse_release, MAJORITY, SUPERSEDES_PENDING},
+    [BROADCAST_LEAVE] = {requests_leave, reply_parse_release, MAJORITY, SUPERSEDES_PENDING},
+    [BROADCAST_REQUEST] = {NULL, NULL, MAJORITY, 0},
+    [BROADCAST_SLOW_REQUEST] = {NULL, NULL, ALL, 0},
+    [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, 0},
+};
+
+/* How far a member is with this broadcast. */
+enum turn {
+    SKIPPED,
+    WAITS_FOR_EARLIER, /* what is pending is the request of an earlier broadcast */
+    ASKED,
+    ASKED_TWICE /* this request was also sent behind an earlier one, whose reply is lost */
+};
+
+/* A broadcast under way. */
+struct run {
+    struct quorum *quorum;
+    const struct broadcast *broadcast;
+    struct rlock_deadline deadline;
+    enum turn turn[RLOCK_MEMBERS_MAX];
+    bool is_to_tell; /* TELL_WHEN_SENT, and it wasn't told yet */
+};
 
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
+static bool has_rule(const struct broadcast *broadcast, enum rule rule)
+{
+    return (purposes[broadcast->purpose].rules & rule) != 0;
+}
+
 static bool is_skipped(const struct broadcast *broadcast, size_t i)
 {
-    return (broadcast->skip >> i & 1) != 0;
+    return (broadcast->skipped >> i & 1) != 0;
 }
 
-static void ask_one(struct quorum *quorum, const struct broadcast *broadcast, size_t i,
-                    struct rlock_deadline deadline)
+static bool is_pending(const struct run *run, size_t i)
 {
-    struct rlock_deadline connect = deadline_in(deadline, quorum->connect_ms);
-    struct rlock_deadline answer = deadline_in(deadline, quorum->connect_ms + broadcast->reply_ms);
-    struct member_limits limits = {.connect_deadline_ms = connect.at_ms,
-                                   .block_ms = broadcast->block_ms,
-                                   .reply_ms = broadcast->reply_ms,
-                                   .may_learn_topology = !broadcast->supersedes_pending};
-    struct member *member = &quorum->member[i];
-    struct requests_params when = {.block_ms = broadcast->block_ms, .fence = broadcast->fence};
-    struct request request;
-
-    member->is_behind = false;
-    when.not_after_ms = member_server_ms(member, answer.at_ms);
-    if (!broadcast->looks && broadcast->request == NULL)
-        broadcast->ask(broadcast->owner, &request, &when);
-    if (broadcast->looks)
-        member_look(member, limits);
-    else
-        member_ask(member, broadcast->request != NULL ? broadcast->request : &request, limits);
-    if (member->state == RLOCK_PENDING)
-        member_step(member);
-}
-
-/* A member that hasn't answered an earlier broadcast. Returns whether it can be asked again. */
-static bool is_through(const struct broadcast *broadcast, struct member *member)
-{
-    struct request request;
-
-    member_step(member);
-    if (member->state != RLOCK_PENDING)
-        return true;
-    if (broadcast->supersedes_pending) {
-        broadcast->ask(broadcast->owner, &request, &(struct requests_params){.block_ms = 0});
-        request_use_eval(&request); /* as that of an undo */
-        member_abandon(member, &request);
-        member->is_repeated = true;
-        return true; /* and once more: a server that was stopped doesn't read on behind our end */
-    }
-    if (rlock_clock_ms() >= member_deadline_ms(member)) {
-        member_abandon(member, NULL);
-        return true;
-    }
-    member->is_behind = true;
-    return false;
-}
-
-static void begin(struct quorum *quorum, const struct broadcast *broadcast,
-                  struct rlock_deadline deadline)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
-
-        if (is_skipped(broadcast, i))
-            continue;
-        member->is_repeated = false;
-        if (member->state != RLOCK_PENDING || is_through(broadcast, member))
-            ask_one(quorum, broadcast, i, deadline);
-    }
-}
-
-static void give_up(const struct broadcast *broadcast, struct member *member)
-{
-    struct request undo;
-
-    if (broadcast->undo)
-        requests_undo(broadcast->owner, &undo, NULL);
-    member_abandon(member, broadcast->undo ? &undo : NULL);
-}
-
-/* Fill the poll set; returns the earliest time to look, or 0 when nothing is pending. */
-static int64_t watch_pending(struct quorum *quorum, const struct broadcast *broadcast,
-                             size_t *n_watched)
-{
-    int64_t wake = 0;
-    size_t i;
-
-    *n_watched = 1; /* the first is the stop descriptor */
-    for (i = 0; i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
-
-        if (member->state != RLOCK_PENDING || is_skipped(broadcast, i))
-            continue;
-        *n_watched += member_watch(member, &quorum->watch[*n_watched]);
-        if (wake == 0 || member_wake_ms(member) < wake)
-            wake = member_wake_ms(member);
-    }
-    return wake;
-}
-
-static void step_pending(struct quorum *quorum, const struct broadcast *broadcast, bool over,
-                         struct rlock_deadline deadline)
-{
-    int64_t now = rlock_clock_ms();
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
-
-        if (member->state != RLOCK_PENDING || is_skipped(broadcast, i))
-            continue;
-        member_step(member);
-        if (member->state != RLOCK_PENDING && member->is_behind && over)
-            member_discard(member); /* its grant of the first round is no noted fence */
-        else if (member->state != RLOCK_PENDING && member->is_behind)
-            ask_one(quorum, broadcast, i, deadline);
-        else if (member->state == RLOCK_PENDING && member->is_behind &&
-                 now >= member_deadline_ms(member))
-            member_abandon(member, NULL);
-        else if (member->state == RLOCK_PENDING && !member->is_behind &&
-                 (over || now >= member_deadline_ms(member)))
-            give_up(broadcast, member);
-    }
-}
-
-/* To a majority, as that can grant it. */
-static bool is_on_its_way(const struct quorum *quorum)
-{
-    size_t asked = 0;
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++)
-        asked += member_sent_ms(&quorum->member[i]) != 0;
-    return asked >= quorum->need;
-}
-
-static bool says_yes(const struct quorum *quorum, const struct broadcast *broadcast,
-                     const struct member *member)
-{
-    struct reply answer;
-
-    if (broadcast->needs_memory && members_young_ms(quorum, member) > 0)
-        return false;
-    if (broadcast->block_ms > 0)
-        return !resp_is_nil(member->reply);
-    if (broadcast->read == NULL)
-        return true;
-    return broadcast->read(member->reply, &answer, NULL) == RLOCK_OK &&
-           (answer.code == REPLY_OK || answer.code == REPLY_RESTORED);
-}
-
-/* Can the rest change anything yet? */
-static bool is_decided(const struct quorum *quorum, const struct broadcast *broadcast)
-{
-    size_t yes = 0;
-    size_t no = 0;
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
-
-        if (is_skipped(broadcast, i) || member->state == RLOCK_PENDING)
-            continue;
-        if (member->state == RLOCK_OK && says_yes(quorum, broadcast, member))
-            yes++;
-        else
-            no++;
-    }
-    return yes >= (broadcast->enough > 0 ? broadcast->enough : quorum->need) ||
-           no > quorum->n - quorum->need;
-}
-
-static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
-{
-    int64_t linger = broadcast->reply_ms / LINGER_PART;
-
-    if (broadcast->is_quick)
-        return 0;
-    if (broadcast->block_ms == 0 && took_ms > linger)
-        linger = took_ms;
-    if (linger < LINGER_MIN_MS)
-        return LINGER_MIN_MS;
-    return linger < LINGER_MAX_MS ? linger : LINGER_MAX_MS;
-}
-
-/* Who watches is told once that a grant may come, and asked when to be called again. */
-static int64_t tell_hooks(const struct quorum *quorum, bool *is_to_tell)
-{
-    const struct quorum_hooks *hooks = &quorum->hooks;
-
-    if (*is_to_tell && is_on_its_way(quorum)) {
-        if (hooks->on_sent != NULL)
-            hooks->on_sent(hooks->context);
-        *is_to_tell = false;
-    }
-    return hooks->on_wait != NULL ? hooks->on_wait(hooks->context) : RLOCK_NEVER;
-}
-
-enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
-                                struct rlock_deadline deadline)
-{
-    struct pollfd *stop = &quorum->watch[0];
-    int64_t began_ms = rlock_clock_ms();
-    int64_t linger_until = RLOCK_NEVER;
-    bool is_to_tell = broadcast->is_told;
-    size_t n_watched;
-    int64_t wake;
-    bool over;
-
-    stop->revents = 0;
-    begin(quorum, broadcast, deadline);
-    while ((wake = watch_pending(quorum, broadcast, &n_watched)) != 0) {
-        if (linger_until == RLOCK_NEVER && is_decided(quorum, broadcast))
-            linger_until = rlock_clock_ms() + linger_ms(broadcast, rlock_clock_ms() - began_ms);
-        if (rlock_clock_ms() >= linger_until)
-            break;
-        stop->fd = deadline.stop_fd;
-        stop->events = POLLIN;
-        stop->revents = 0;
-        wake = earlier(wake, linger_until);
-        wake = earlier(wake, tell_hooks(quorum, &is_to_tell));
-        poll(quorum->watch, n_watched, deadline_poll_ms(deadline_at(deadline, wake)));
-        over = stop->revents != 0 || deadline_has_passed(deadline);
-        step_pending(quorum, broadcast, over, deadline);
-        if (over)
-            break;
-    }
-    return stop->revents != 0 ? RLOCK_STOPPED : RLOCK_OK;
-}
-
-void broadcast_abandon(struct quorum *quorum, const struct broadcast *broadcast)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state == RLOCK_PENDING && !is_skipped(broadcast, i))
-            give_up(broadcast, &quorum->member[i]);
-}
-
-bool broadcast_is_unanswered(const struct quorum *quorum)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state != RLOCK_OK && member_sent_ms(&quorum->member[i]) != 0)
-            return true;
-    return false;
+    return run->turn[i] != SKIPPED && run->quorum->member[i].state == RLOCK_PENDING;
 }
 
 /* ---- votes ---- */
 
-/*
- * How the members answered a broadcast.
- *
- * Everything is read before anything is counted: an answer may tell of a lease
- * that is longer than ours, and so how long a member must have been up to count.
- * Only those count that granted the same: where an parent rlock holds the lock,
- * a member that has lost it grants it anew.
- */
+/* What a member answered to this broadcast; NULL: nothing yet, a fault, or nothing to be read. */
+static const struct reply *answer_of(const struct run *run, size_t i)
+{
+    const struct member *member = &run->quorum->member[i];
+    bool is_asked = run->turn[i] == ASKED || run->turn[i] == ASKED_TWICE;
 
-/* Are the same of the locks ours, and the others the same parent one's? */
+    if (!is_asked || purposes[run->broadcast->purpose].read == NULL)
+        return NULL;
+    return member->state == RLOCK_OK ? &member->answer : NULL;
+}
+
+/* A release that was sent twice: if the second found nothing, the first may well have done it. */
+static enum reply_code code_of(const struct run *run, size_t i)
+{
+    return run->turn[i] == ASKED_TWICE ? REPLY_OK : run->quorum->member[i].answer.code;
+}
+
+/* The answer of a member that granted, renewed or released; NULL: it did not. */
+static const struct reply *grant_of(const struct run *run, size_t i)
+{
+    const struct reply *answer = answer_of(run, i);
+
+    if (answer == NULL)
+        return NULL;
+    switch (code_of(run, i)) {
+    case REPLY_OK:
+    case REPLY_RESTORED:
+        return answer;
+    case REPLY_DONE:
+    case REPLY_HELD:
+    case REPLY_GONE:
+    case REPLY_LATE:
+    case REPLY_SUPERSEDED:
+    case REPLY_RELEASED:
+    case REPLY_OTHER_MODE:
+        break;
+    }
+    return NULL;
+}
+
+/*
+ * Did both grant the same of the locks to us, and the others to the same parent? A member that has
+ * lost the lock of a parent rlock grants it to us anew, and differs by that from the others.
+ */
 static bool is_alike(const struct reply *one, const struct reply *other)
 {
     size_t i;
@@ -297,24 +153,72 @@ static bool is_alike(const struct reply *one, const struct reply *other)
     return true;
 }
 
-static bool is_granted(const struct reply *answer)
+/* How many granted the same; where two answers have equally many, a common fence decides. */
+static size_t weigh_grant(const struct run *run, const struct reply *answer)
 {
-    return answer->code == REPLY_OK || answer->code == REPLY_RESTORED;
-}
-
-/* How many granted the same, and as far as these are equal, with the same fence. */
-static size_t count_alike(const struct quorum *quorum, const struct reply *answers, size_t nth)
-{
-    size_t alike = 0;
+    size_t weight = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        if (quorum->member[i].state != RLOCK_OK || !is_granted(&answers[i]) ||
-            !is_alike(&answers[i], &answers[nth]))
-            continue;
-        alike += RLOCK_MEMBERS_MAX + 1U + (answers[i].fence == answers[nth].fence ? 1U : 0U);
+    for (i = 0; i < run->quorum->n; i++) {
+        const struct reply *other = grant_of(run, i);
+
+        if (other != NULL && is_alike(other, answer))
+            weight += RLOCK_MEMBERS_MAX + 1U + (other->fence == answer->fence ? 1U : 0U);
     }
-    return alike;
+    return weight;
+}
+
+/* What most of the members granted. */
+static void find_grant(const struct run *run, struct votes *votes)
+{
+    size_t most = 0;
+    size_t i;
+
+    for (i = 0; i < run->quorum->n; i++) {
+        const struct reply *answer = grant_of(run, i);
+        size_t weight = answer != NULL ? weigh_grant(run, answer) : 0;
+
+        if (weight <= most)
+            continue;
+        most = weight;
+        votes->granted = answer;
+    }
+}
+
+static const struct reply *held_answer_of(const struct run *run, size_t i)
+{
+    const struct reply *answer = answer_of(run, i);
+
+    return answer != NULL && answer->code == REPLY_HELD ? answer : NULL;
+}
+
+/* Who is in our way on most of the members? */
+static void find_holder(const struct run *run, struct votes *votes)
+{
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < run->quorum->n; i++) {
+        const struct reply *answer = held_answer_of(run, i);
+        size_t same = 0;
+
+        for (j = 0; answer != NULL && j < run->quorum->n; j++) {
+            const struct reply *other = held_answer_of(run, j);
+
+            same += other != NULL && strcmp(other->holder_id, answer->holder_id) == 0;
+        }
+        if (same <= votes->n_same_holder)
+            continue;
+        votes->n_same_holder = same;
+        votes->held_by = answer;
+    }
+}
+
+/* A holder that asks other members than we do: neither of us keeps the other out. */
+static bool is_of_other_quorum(const struct run *run, const struct reply *answer)
+{
+    return (answer->code == REPLY_HELD || answer->code == REPLY_DONE) && answer->is_rlock &&
+           strcmp(answer->members_hash, run->quorum->members_hash) != 0;
 }
 
 static void add_grant(struct votes *votes, const struct member *member, const struct reply *answer)
@@ -327,158 +231,388 @@ static void add_grant(struct votes *votes, const struct member *member, const st
         votes->left_ms = answer->left_ms;
 }
 
-static void add(struct votes *votes, const struct member *member, const struct reply *answer)
+static void add_answer(struct votes *votes, const struct member *member, const struct reply *answer,
+                       enum reply_code code)
 {
-    switch (answer->code) {
+    switch (code) {
     case REPLY_RESTORED:
-        votes->restored++;
+        votes->n_restored++;
         add_grant(votes, member, answer);
         break;
     case REPLY_OK:
         add_grant(votes, member, answer);
         break;
     case REPLY_HELD:
-        votes->held++;
+        votes->n_held++;
         if (answer->ticket > votes->ticket)
             votes->ticket = answer->ticket;
         break;
     case REPLY_GONE:
-        votes->gone++;
+        votes->n_gone++;
         break;
     case REPLY_LATE:
-        votes->late++;
+        votes->n_late++;
         if (answer->fence > votes->fence)
             votes->fence = answer->fence;
         break;
     case REPLY_SUPERSEDED:
-        votes->superseded++;
+        votes->n_superseded++;
         break;
     case REPLY_RELEASED:
-        votes->released++;
+        votes->n_released++;
         break;
     case REPLY_DONE:
-        votes->done++;
-        votes->held_by = *answer;
+        votes->n_done++;
+        votes->held_by = answer;
         break;
     case REPLY_OTHER_MODE:
-        votes->other_mode++;
-        votes->held_by = *answer;
+        votes->n_other_mode++;
+        votes->held_by = answer;
         break;
     }
 }
 
-/* Who is in the way of us on most of the members? */
-static void find_owner(struct votes *votes, const struct quorum *quorum,
-                       const struct reply *answers)
+/* The vote of one member: granted and not counted, or counted. */
+static void add_vote(const struct run *run, size_t i, struct votes *votes)
 {
-    size_t same;
-    size_t i;
-    size_t j;
+    const struct member *member = &run->quorum->member[i];
+    const struct reply *answer = answer_of(run, i);
+    int64_t uncounted_ms =
+        has_rule(run->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(run->quorum, member) : 0;
 
-    for (i = 0; i < quorum->n; i++) {
-        if (quorum->member[i].state != RLOCK_OK || answers[i].code != REPLY_HELD)
-            continue;
-        for (same = 0, j = 0; j < quorum->n; j++)
-            same += quorum->member[j].state == RLOCK_OK && answers[j].code == REPLY_HELD &&
-                    strcmp(answers[j].holder_id, answers[i].holder_id) == 0;
-        if (same > votes->same_owner)
-            votes->held_by = answers[i];
-        if (same > votes->same_owner)
-            votes->same_owner = same;
+    if (answer == NULL)
+        return;
+    if (is_of_other_quorum(run, answer))
+        votes->other_quorum = answer;
+    if (code_of(run, i) == REPLY_GONE)
+        votes->gone_from |= 1U << i;
+    if (grant_of(run, i) == NULL) {
+        add_answer(votes, member, answer, code_of(run, i));
+        return;
+    }
+    votes->granted_by |= 1U << i;
+    if (!is_alike(answer, votes->granted)) {
+        votes->inconsistent |= 1U << i;
+    } else if (uncounted_ms > 0) {
+        votes->n_recently_restarted++;
+        if (uncounted_ms > votes->uncounted_ms)
+            votes->uncounted_ms = uncounted_ms;
+    } else {
+        add_answer(votes, member, answer, code_of(run, i));
     }
 }
 
-/* Who asks other servers than we do isn't kept out by us, nor we by it. */
-static void find_stranger(struct votes *votes, const struct quorum *quorum,
-                          const struct reply *answers)
+/* The longest lease that a holder told of: so long a restarted member may have forgotten one. */
+static void note_leases(const struct run *run)
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state == RLOCK_OK &&
-            (answers[i].code == REPLY_HELD || answers[i].code == REPLY_DONE) &&
-            answers[i].is_rlock && strcmp(answers[i].members_hash, quorum->members_hash) != 0)
-            votes->stranger = answers[i];
+    for (i = 0; i < run->quorum->n; i++)
+        if (answer_of(run, i) != NULL)
+            members_note_lease(run->quorum, answer_of(run, i)->holder_ttl_ms);
 }
 
-static void find_grant(struct votes *votes, const struct quorum *quorum,
-                       const struct reply *answers)
+/* Was a request answered as it is wanted, where its answer isn't read? */
+static bool is_replied(const struct run *run, const struct member *member)
 {
-    size_t most = 0;
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        size_t alike = count_alike(quorum, answers, i);
-
-        if (quorum->member[i].state != RLOCK_OK || !is_granted(&answers[i]) || alike <= most)
-            continue;
-        most = alike;
-        votes->granted = answers[i];
-    }
+    if (member->state != RLOCK_OK || purposes[run->broadcast->purpose].read != NULL)
+        return false;
+    return run->broadcast->block_ms == 0 ||
+           !resp_is_nil(member->reply); /* nil: none came in time */
 }
 
-static void read_all(struct quorum *quorum, reply_parse *read, struct reply *answers)
+static void count(const struct run *run, struct votes *votes)
 {
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
-
-        member->granted_by = 0;
-        if (member->state != RLOCK_OK || member->reply == NULL)
-            continue;
-        member->state = read(member->reply, &answers[i], &member->err);
-        if (member->state != RLOCK_OK) {
-            err_prefix(&member->err, member->url.shown);
-            continue;
-        }
-        if (read != reply_parse_release)
-            member_saw_clock(member, answers[i].server_ms);
-        else if (member->is_repeated)
-            answers[i].code = REPLY_OK; /* by the first of the two, as far as can be known */
-        if (answers[i].holder_ttl_ms > quorum->longest_ms)
-            quorum->longest_ms = answers[i].holder_ttl_ms;
-    }
-}
-
-enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, reply_parse *read,
-                              struct rlock_error *err)
-{
-    struct reply answers[RLOCK_MEMBERS_MAX];
-    enum rlock_status st = members_check(quorum, err);
+    size_t n_settled = 0;
     size_t i;
 
     *votes = (struct votes){.n_granted = 0};
-    for (i = 0; i < quorum->n; i++)
-        answers[i] = (struct reply){.code = REPLY_GONE};
-    read_all(quorum, read, answers);
-    find_grant(votes, quorum, answers);
-    find_owner(votes, quorum, answers);
-    find_stranger(votes, quorum, answers);
-    for (i = 0; i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
-        int64_t young_ms = members_young_ms(quorum, member);
-
-        if (member->state != RLOCK_OK)
+    note_leases(run);
+    find_grant(run, votes);
+    find_holder(run, votes);
+    for (i = 0; i < run->quorum->n; i++) {
+        add_vote(run, i, votes);
+        if (run->turn[i] == SKIPPED || is_pending(run, i))
             continue;
-        if (is_granted(&answers[i])) {
-            votes->granted_by |= 1U << i;
-            member->granted_by = member_connection(member);
-        }
-        votes->gone_from |= (answers[i].code == REPLY_GONE ? 1U : 0) << i;
-        if (is_granted(&answers[i]) && !is_alike(&answers[i], &votes->granted)) {
-            votes->inconsistent |= 1U << i;
-            continue;
-        }
-        if ((read == reply_parse_acquire || read == reply_parse_confirm) &&
-            answers[i].code == REPLY_OK && young_ms > 0) {
-            votes->young++;
-            votes->young_ms = young_ms > votes->young_ms ? young_ms : votes->young_ms;
-            continue;
-        }
-        add(votes, member, &answers[i]);
+        n_settled++;
+        votes->n_yes += is_replied(run, &run->quorum->member[i]);
     }
+    for (i = 0; i < run->quorum->n; i++)
+        votes->n_same_fence += grant_of(run, i) != NULL && grant_of(run, i)->fence == votes->fence;
+    votes->n_yes += votes->n_granted;
+    votes->n_no = n_settled - votes->n_yes;
+}
+
+/* Can the members that haven't answered change anything yet? */
+static bool is_decided(const struct run *run)
+{
+    const struct quorum *quorum = run->quorum;
+    struct votes votes;
+    size_t enough = quorum->need;
+
+    count(run, &votes);
+    switch (purposes[run->broadcast->purpose].enough) {
+    case MAJORITY:
+        break;
+    case ONE:
+        enough = 1;
+        break;
+    case ALL:
+        enough = quorum->n;
+        break;
+    }
+    return votes.n_yes >= enough || votes.n_no > quorum->n - quorum->need;
+}
+
+/* ---- requests ---- */
+
+static void ask(struct run *run, size_t i)
+{
+    const struct broadcast *broadcast = run->broadcast;
+    struct quorum *quorum = run->quorum;
+    struct member *member = &quorum->member[i];
+    int64_t connect_ms = quorum->connect_ms;
+    struct member_limits limits = {.connect_deadline_ms =
+                                       deadline_in(run->deadline, connect_ms).at_ms,
+                                   .block_ms = broadcast->block_ms,
+                                   .reply_ms = broadcast->reply_ms,
+                                   .may_learn_topology = !has_rule(broadcast, SUPERSEDES_PENDING)};
+    struct requests_params params = {.block_ms = broadcast->block_ms, .fence = broadcast->fence};
+    requests_build *build = purposes[broadcast->purpose].build;
+    struct request request;
+
+    params.not_after_ms = member_server_ms(
+        member, deadline_in(run->deadline, connect_ms + broadcast->reply_ms).at_ms);
+    if (build != NULL)
+        build(broadcast->owner, &request, &params);
+    if (broadcast->purpose == BROADCAST_TOPOLOGY)
+        member_ask_topology(member, limits);
+    else
+        member_ask(member, build != NULL ? &request : broadcast->request,
+                   purposes[broadcast->purpose].read, limits);
+    if (member->state == RLOCK_PENDING)
+        member_step(member);
+}
+
+/*
+ * A member that hasn't answered an earlier broadcast. The last request is sent behind that one, in
+ * case the server still reads this connection, and then by a new connection: a server that was
+ * stopped doesn't read on behind the end of a connection.
+ */
+static enum turn ask_after_earlier(struct run *run, struct member *member)
+{
+    struct request request;
+
+    member_step(member);
+    if (member->state != RLOCK_PENDING)
+        return ASKED;
+    if (has_rule(run->broadcast, SUPERSEDES_PENDING)) {
+        purposes[run->broadcast->purpose].build(run->broadcast->owner, &request,
+                                                &(struct requests_params){.block_ms = 0});
+        request_use_eval(&request); /* EVALSHA could be answered NOSCRIPT: nobody would read that */
+        member_abandon(member, &request);
+        return ASKED_TWICE;
+    }
+    if (rlock_clock_ms() < member_deadline_ms(member))
+        return WAITS_FOR_EARLIER;
+    member_abandon(member, NULL);
+    return ASKED;
+}
+
+static void ask_all(struct run *run)
+{
+    size_t i;
+
+    for (i = 0; i < run->quorum->n; i++) {
+        struct member *member = &run->quorum->member[i];
+
+        run->turn[i] = is_skipped(run->broadcast, i) ? SKIPPED : ASKED;
+        if (is_pending(run, i))
+            run->turn[i] = ask_after_earlier(run, member);
+        if (run->turn[i] == ASKED || run->turn[i] == ASKED_TWICE)
+            ask(run, i);
+    }
+}
+
+static void abandon(const struct broadcast *broadcast, struct member *member)
+{
+    struct request undo;
+
+    if (has_rule(broadcast, UNDO_ABANDONED))
+        requests_undo(broadcast->owner, &undo, NULL);
+    member_abandon(member, has_rule(broadcast, UNDO_ABANDONED) ? &undo : NULL);
+}
+
+/*
+ * The reply to an earlier broadcast came when there is no time left to ask anything. It must not
+ * count: a grant of the first round of an acquire, say, is no fence that was noted in the second.
+ */
+static void ignore_reply(struct member *member)
+{
+    struct rlock_error err;
+
+    err_set(&err, RLOCK_E_UNREACHABLE, 0,
+            "%s: it answered an earlier request too late to be asked again", member->url.shown);
+    member_set_outcome(member, err.status, &err);
+}
+
+static void step_earlier(struct run *run, size_t i, bool is_over)
+{
+    struct member *member = &run->quorum->member[i];
+
+    if (member->state == RLOCK_PENDING && rlock_clock_ms() >= member_deadline_ms(member)) {
+        member_abandon(member, NULL);
+    } else if (member->state != RLOCK_PENDING && is_over) {
+        ignore_reply(member);
+    } else if (member->state != RLOCK_PENDING) {
+        run->turn[i] = ASKED;
+        ask(run, i);
+    }
+}
+
+static void step_all(struct run *run, bool is_over)
+{
+    int64_t now = rlock_clock_ms();
+    size_t i;
+
+    for (i = 0; i < run->quorum->n; i++) {
+        struct member *member = &run->quorum->member[i];
+
+        if (!is_pending(run, i))
+            continue;
+        member_step(member);
+        if (run->turn[i] == WAITS_FOR_EARLIER)
+            step_earlier(run, i, is_over);
+        else if (member->state == RLOCK_PENDING && (is_over || now >= member_deadline_ms(member)))
+            abandon(run->broadcast, member);
+    }
+}
+
+/* ---- waiting ---- */
+
+/* Fill in all descriptors; returns when to look again at the latest, or 0: nothing is pending. */
+static int64_t fill_pollfds(const struct run *run, size_t *n_fds)
+{
+    const struct quorum *quorum = run->quorum;
+    struct pollfd *fds = quorum->pollfds;
+    int64_t wake_ms = 0;
+    size_t i;
+
+    fds[0] = (struct pollfd){.fd = run->deadline.stop_fd, .events = POLLIN};
+    *n_fds = 1;
+    for (i = 0; i < quorum->n; i++) {
+        const struct member *member = &quorum->member[i];
+
+        if (!is_pending(run, i))
+            continue;
+        *n_fds += member_fill_pollfds(member, &fds[*n_fds]);
+        if (wake_ms == 0 || member_wake_ms(member) < wake_ms)
+            wake_ms = member_wake_ms(member);
+    }
+    return wake_ms;
+}
+
+static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
+{
+    int64_t linger = broadcast->reply_ms / LINGER_PART;
+
+    if (has_rule(broadcast, NO_LINGER))
+        return 0;
+    if (broadcast->block_ms == 0 && took_ms > linger)
+        linger = took_ms;
+    if (linger < LINGER_MIN_MS)
+        return LINGER_MIN_MS;
+    return earlier(linger, LINGER_MAX_MS);
+}
+
+/* Were so many members sent the request that they can grant it? */
+static bool is_sent(const struct quorum *quorum)
+{
+    size_t sent = 0;
+    size_t i;
+
     for (i = 0; i < quorum->n; i++)
-        votes->same_fence += (votes->granted_by >> i & 1) != 0 && answers[i].fence == votes->fence;
-    return st;
+        sent += member_sent_ms(&quorum->member[i]) != 0;
+    return sent >= quorum->need;
+}
+
+/* Returns when the caller's hook wants to be called again. */
+static int64_t call_hooks(struct run *run)
+{
+    const struct quorum_hooks *hooks = &run->quorum->hooks;
+
+    if (run->is_to_tell && is_sent(run->quorum)) {
+        run->is_to_tell = false;
+        if (hooks->on_sent != NULL)
+            hooks->on_sent(hooks->context);
+    }
+    return hooks->on_wait != NULL ? hooks->on_wait(hooks->context) : RLOCK_NEVER;
+}
+
+/* Returns whether the stop descriptor became readable. */
+static bool wait_for_replies(struct run *run)
+{
+    struct pollfd *fds = run->quorum->pollfds;
+    int64_t began_ms = rlock_clock_ms();
+    int64_t linger_until_ms = RLOCK_NEVER;
+    int64_t wake_ms;
+    size_t n_fds;
+
+    while ((wake_ms = fill_pollfds(run, &n_fds)) != 0) {
+        bool is_over;
+
+        if (linger_until_ms == RLOCK_NEVER && is_decided(run))
+            linger_until_ms =
+                rlock_clock_ms() + linger_ms(run->broadcast, rlock_clock_ms() - began_ms);
+        if (rlock_clock_ms() >= linger_until_ms)
+            break;
+        wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(run));
+        poll(fds, n_fds, deadline_poll_ms(deadline_at(run->deadline, wake_ms)));
+        is_over = fds[0].revents != 0 || deadline_has_passed(run->deadline);
+        step_all(run, is_over);
+        if (is_over)
+            return fds[0].revents != 0;
+    }
+    return false;
+}
+
+enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
+                                struct rlock_deadline deadline, struct votes *votes,
+                                struct rlock_error *err)
+{
+    struct run run = {.quorum = quorum,
+                      .broadcast = broadcast,
+                      .deadline = deadline,
+                      .is_to_tell = has_rule(broadcast, TELL_WHEN_SENT)};
+    enum rlock_status st = RLOCK_OK;
+    bool is_stopped;
+
+    ask_all(&run);
+    is_stopped = wait_for_replies(&run);
+    if (votes != NULL)
+        st = members_check(quorum, err);
+    if (votes != NULL && st == RLOCK_OK)
+        count(&run, votes);
+    else if (votes != NULL)
+        *votes = (struct votes){.n_granted = 0};
+    return is_stopped ? RLOCK_STOPPED : st;
+}
+
+void broadcast_abandon_pending(struct quorum *quorum, const struct broadcast *broadcast)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state == RLOCK_PENDING && !is_skipped(broadcast, i))
+            abandon(broadcast, &quorum->member[i]);
+}
+
+bool broadcast_is_unanswered(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (quorum->member[i].state != RLOCK_OK && member_sent_ms(&quorum->member[i]) != 0)
+            return true;
+    return false;
 }

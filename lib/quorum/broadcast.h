@@ -1,71 +1,92 @@
 /* SPDX-License-Identifier: MIT */
-/* broadcast: one request to each member at the same time, until it is decided. */
+/*
+ * broadcast: one request to each member at the same time, until it is decided.
+ *
+ * A call fills a struct broadcast, runs it, and decides by the struct votes that it gets back.
+ */
 #ifndef BROADCAST_H
 #define BROADCAST_H
 
 #include "lock/requests.h"
 #include "quorum/members.h"
 
+/* What members are asked, and with it what is a yes, how many decide, and what is undone. */
+enum broadcast_purpose {
+    BROADCAST_ACQUIRE,
+    BROADCAST_CONFIRM, /* note a fence, where the token that was placed still is */
+    BROADCAST_UNDO,    /* remove what the last attempt placed */
+    BROADCAST_REQUEUE, /* the same, and stand in line again */
+    BROADCAST_WAIT,    /* block until woken: one member is enough */
+    BROADCAST_RENEW,
+    BROADCAST_REPAIR, /* place the token again where it is gone */
+    BROADCAST_RELEASE,
+    BROADCAST_LEAVE,        /* remove all that the token ever placed */
+    BROADCAST_REQUEST,      /* `request`, whatever it is */
+    BROADCAST_SLOW_REQUEST, /* the same, which each member may hold back: all are waited for */
+    BROADCAST_TOPOLOGY      /* the nodes of each member's Cluster: all are waited for */
+};
+
 struct broadcast {
-    const struct owner *owner;
-    requests_build *ask;
-    const struct request *request; /* what is asked where it isn't about the lease */
-    reply_parse *read;             /* how to tell a yes; NULL: any answer is one */
-    size_t enough;                 /* so many yes decide it; 0: a majority */
-    unsigned skip;                 /* a bit for each member that isn't asked */
-    uint64_t fence;                /* as in struct requests_params */
-    int64_t block_ms;              /* how long the server may wait with its answer */
-    int64_t reply_ms;              /* how long the answer may take beside that */
-    bool undo;                     /* a request given up is to be undone */
-    bool supersedes_pending; /* no request follows: send it even behind one that is under way */
-    bool looks;              /* instead of a request: which nodes does the member's Cluster have? */
-    bool needs_memory;       /* one that may have forgotten who has the lock says no yes */
-    bool is_quick;           /* the rest isn't worth a moment when it is decided */
-    bool is_told;            /* whoever watches is to know when it is on its way */
+    enum broadcast_purpose purpose;
+    const struct owner *owner;     /* borrowed; whose locks the request is about, if it is */
+    const struct request *request; /* borrowed; of BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
+    unsigned skipped;              /* a bit for each member that isn't asked */
+    uint64_t fence;                /* of BROADCAST_CONFIRM */
+    int64_t block_ms;              /* how long a server may hold back its reply; 0: it doesn't */
+    int64_t reply_ms;              /* how long a reply may take beside that */
 };
 
 /*
- * broadcast_run: RLOCK_OK or RLOCK_STOPPED; how it went is told by the members'
- * states. Those that weren't waited for are RLOCK_PENDING: what they were asked
- * may be executed yet, and the next round asks them when they have answered.
+ * What the members answered, taken together. Pointers are into members: until they are asked again.
  */
-enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
-                                struct rlock_deadline deadline);
-
-/* broadcast_abandon: give up on those that weren't waited for, with the undo that the round has. */
-void broadcast_abandon(struct quorum *quorum, const struct broadcast *broadcast);
-
-/* broadcast_is_unanswered: was a request of the last round sent to which no answer came? */
-bool broadcast_is_unanswered(const struct quorum *quorum);
-
 struct votes {
-    size_t n_granted;
-    size_t restored;
-    size_t held;
-    size_t gone;
-    size_t late;
-    size_t superseded;
-    size_t released;
-    size_t done;
-    size_t other_mode;
-    size_t young;          /* granted, by one that doesn't count yet */
-    size_t same_fence;     /* of those who granted: with the greatest */
-    size_t same_owner;     /* of those where somebody is in the way: who is in most of them */
-    unsigned granted_by;   /* a bit for each member that granted, counted or not */
-    unsigned inconsistent; /* likewise that granted something else than most: it doesn't count */
-    unsigned gone_from;    /* likewise where nobody has it */
-    int64_t sent_ms;       /* the earliest of those who granted */
-    uint64_t fence;        /* the greatest, of those who granted or came too late */
-    int64_t left_ms;       /* the least; 0: not told */
-    int64_t young_ms;      /* until the last of the young ones counts */
-    int64_t ticket;        /* the greatest */
-    struct reply granted;  /* of one of those who granted */
-    struct reply held_by;  /* of one of those where something is in the way */
-    struct reply stranger; /* of one of those where it is somebody who asks other servers */
+    size_t n_granted;  /* members that granted, renewed or released, and count */
+    size_t n_restored; /* of these: the lock had vanished, and is there again */
+    size_t n_held;     /* members that gave each of the other replies, see */
+    size_t n_gone;     /* enum reply_code */
+    size_t n_late;
+    size_t n_superseded;
+    size_t n_released;
+    size_t n_done;
+    size_t n_other_mode;
+    size_t n_yes;                /* n_granted, or members that replied, of a request without */
+    size_t n_no;                 /* members with another answer, or a fault */
+    size_t n_recently_restarted; /* granted, but may have forgotten a lease: don't count */
+    int64_t uncounted_ms;        /* for how long yet the last of these doesn't count */
+    unsigned granted_by;         /* a bit for each member that granted, counted or not */
+    unsigned inconsistent;       /* likewise: granted other locks than most, so don't count */
+    unsigned gone_from;          /* likewise: nobody holds the lock there */
+    int64_t sent_ms;             /* when the first of the requests that were granted was sent */
+    uint64_t fence;              /* the greatest, of members that granted or came too late */
+    size_t n_same_fence;         /* members that granted with that fence */
+    int64_t left_ms;             /* of a renewal: the shortest; 0: not told */
+    int64_t ticket;              /* of the waiting line: the greatest; 0: none */
+    size_t n_same_holder;        /* members where the lock is held by whom most name */
+    const struct reply *granted; /* of one that granted; NULL: there is none */
+    const struct reply *held_by; /* of one that names what is in the way; NULL */
+    const struct reply *other_quorum; /* of one whose holder asks other members; NULL */
 };
 
-/* votes_count: read all answers; what can't be read is a fault of its member. */
-enum rlock_status votes_count(struct votes *votes, struct quorum *quorum, reply_parse *read,
-                              struct rlock_error *err);
+/*
+ * broadcast_run: ask all members but those skipped, and wait until it is decided. Blocks until
+ * then, until `deadline`, or for reply_ms + block_ms after connections were made, and connect_ms
+ * for these.
+ *
+ *   votes  out, always filled; NULL: what was answered is seen by the members' states
+ *
+ * Returns  RLOCK_OK (decided or not), RLOCK_STOPPED, or RLOCK_E_CONFIG: two members are the same
+ *          server, and nobody has voted. Members that weren't waited for are still RLOCK_PENDING:
+ *          what they were asked may be executed yet. The next broadcast asks them when they have
+ *          answered, unless broadcast_abandon_pending() is called.
+ */
+enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
+                                struct rlock_deadline deadline, struct votes *votes,
+                                struct rlock_error *err);
+
+/* broadcast_abandon_pending: wait for no member any more. What an attempt left there is undone. */
+void broadcast_abandon_pending(struct quorum *quorum, const struct broadcast *broadcast);
+
+/* broadcast_is_unanswered: was a request of the last broadcast sent to which no answer came? */
+bool broadcast_is_unanswered(const struct quorum *quorum);
 
 #endif

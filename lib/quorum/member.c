@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * member: one vote: a server, what it was asked last, and what its clock says.
+ * member: one vote of a quorum: a server, the request it was sent, what it answered.
  *
- * A request that was not executed goes on by itself, where the server, its
- * Cluster or its Sentinels say, as often as the time for it allows. One that
- * may have been executed is never sent a second time from here: that is for
- * those above, who know what it means to ask again.
+ * A request that was not executed is sent again from here: to where a redirect, the nodes of a
+ * Cluster or the Sentinels say, as EVAL where the script isn't known, by a new connection where
+ * a password was changed. A request that may have been executed is never sent twice from here:
+ * only the caller knows what it means to ask again.
  */
 #include "quorum/member.h"
 
@@ -18,74 +18,113 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_MAX_MS (INT64_C(1) << 53)
-#define CLOCK_SLACK_MS 100 /* for a server clock that runs ahead a little between two answers */
-#define HOPS_MAX 8
-#define REST_LOW_MS 10
-#define REST_HIGH_MS 50
-#define TRY_MS 500  /* for a server that may be the wrong one to be connected */
-#define TRIES_MAX 6 /* each time it gets twice as long */
-#define LOOK_AFTER_MS 1000
-#define FRESH_MS 1000  /* so long Sentinels needn't be asked again */
-#define CONFIRM_MS 200 /* to answer, while there is somebody to ask without them */
-#define CONFIRM_PART 4 /* of the time for the answer, at the most */
-#define LATE_PART 4    /* of the same: so much of it may be missing, and it was late */
+#define CLOCK_MAX_MS (INT64_C(1) << 53) /* what a server says beyond it is no time */
+#define CLOCK_SLACK_MS 100              /* server clocks may jump ahead by so much unnoticed */
+#define REDIRECT_LIMIT 8   /* in a row; then we back off, and so many more are followed */
+#define BACK_OFF_LOW_MS 10 /* a random pause between these two: back-off with jitter */
+#define BACK_OFF_HIGH_MS 50
+#define TRY_MS 500 /* for a server that Sentinels named to be connected; doubled by each failure */
+#define FAILURES_MAX 6
+#define LEARN_AFTER_MS 1000 /* whoever needs a server for less has no use for its Cluster's nodes */
+#define LOCATED_FOR_MS 1000 /* for so long what the Sentinels said is relied on */
+#define SENTINELS_MAX_MS 200 /* for their reply where the primary that we know still answers, */
+#define SENTINELS_PART 4     /* and at most this part of the time for a reply */
+#define LATE_PART 4 /* abandoned with less than this part of reply_ms left: the server was late */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static bool has_sentinels(const struct member *member)
 {
     return member->url.kind == URL_SENTINEL;
 }
 
-/* ---- where ---- */
+static bool is_connected(const struct endpoint *endpoint)
+{
+    return conn_is_ready(&endpoint->conn);
+}
 
-/* Another server at a place. Takes `url`. */
-static void settle_at(struct member *member, struct endpoint *endpoint, struct url *url)
+/* ---- which server ---- */
+
+/* The endpoint stands for another server from now on. Takes `url`. */
+static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
     conn_fini(&endpoint->conn);
     url_fini(&endpoint->url);
     endpoint->url = *url;
     *url = (struct url){.host = NULL};
     conn_init(&endpoint->conn, &endpoint->url, member->password);
-    endpoint->nth = ++member->n_endpoints;
-    endpoint->conn.must_be_primary = has_sentinels(member);
-    endpoint->conn.tls = member->tls;
-    endpoint->conn.reply_bytes = member->reply_bytes;
+    endpoint->id = ++member->route.last_id;
 }
 
-/* Home is there from now on. Takes `url`. */
-static void move_home(struct member *member, struct url *url)
+/* The primary is there from now on. Takes `url`. */
+static void set_primary(struct member *member, struct url *url)
 {
-    struct endpoint *left = member->primary;
+    struct member_route *route = &member->route;
+    struct endpoint *former = route->primary;
 
-    conn_abandon(&left->conn, NULL);
-    if (!url_is_same(&member->redirect->url, url))
-        settle_at(member, member->redirect, url);
+    conn_abandon(&former->conn, NULL);
+    if (!url_is_same(&route->redirect->url, url))
+        set_endpoint(member, route->redirect, url);
     url_fini(url);
-    member->primary = member->redirect;
-    member->redirect = left;
-    member->knows_clock = false; /* it is another one */
-    member->has_looked = false;  /* and may know of newer nodes */
-    member->n_moves++;
+    route->primary = route->redirect;
+    route->redirect = former;
+    route->knows_topology = false; /* this server may know of newer nodes */
+    member->server.knows_clock = false;
 }
+
+/* The primary fails, or is none: the next request goes to another server, if one is known. */
+static void turn_to_another(struct member *member)
+{
+    struct member_route *route = &member->route;
+    struct url other;
+
+    if (has_sentinels(member)) {
+        route->n_failures += route->n_failures < FAILURES_MAX;
+        conn_abandon(&route->primary->conn, NULL);
+        sentinel_redirect(&route->sentinel, &route->primary->url);
+    } else if (route->current == route->primary && cluster_is_known(&route->cluster) &&
+               cluster_locate(&route->cluster, &route->current->url, &other, NULL) == RLOCK_OK) {
+        set_primary(member, &other);
+    }
+}
+
+/*
+ * A replica grants no locks. The address, be it a name or a proxy's, may lead to the new primary
+ * by now, but the old connection never will: so it is closed.
+ */
+static void leave_replica(struct member *member)
+{
+    struct conn *conn = &member->route.current->conn;
+
+    conn_abandon(conn, NULL);
+    connector_avoid(&conn->connector);
+    member->server.knows_clock = false; /* the next connection may be to another server */
+}
+
+/* ---- from open to close ---- */
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
                               struct password_source *password_source, struct rlock_error *err)
 {
+    struct member_route *route = &member->route;
     enum rlock_status st;
 
     *member = (struct member){
         .state = RLOCK_OK, .password = password, .password_source = password_source};
-    member->primary = member->at = &member->endpoint[0];
-    member->redirect = &member->endpoint[1];
-    conn_init(&member->primary->conn, &member->primary->url, NULL);
-    conn_init(&member->redirect->conn, &member->redirect->url, NULL);
-    cluster_open(&member->cluster, &member->url);
+    route->primary = route->current = &route->endpoint[0];
+    route->redirect = &route->endpoint[1];
+    conn_init(&route->primary->conn, &route->primary->url, NULL);
+    conn_init(&route->redirect->conn, &route->redirect->url, NULL);
+    cluster_open(&route->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
-        st = sentinel_open(&member->sentinel, &member->url, err);
+        st = sentinel_open(&route->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
-        st = url_copy(&member->primary->url, &member->url, err);
-    conn_init(&member->primary->conn, &member->primary->url, password);
+        st = url_copy(&route->primary->url, &member->url, err);
+    conn_init(&route->primary->conn, &route->primary->url, password);
     return st;
 }
 
@@ -107,26 +146,54 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
         if (user != NULL && (url->user = strdup(user)) == NULL)
             return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
-    sentinel_set_password(&member->sentinel, password, password_source);
+    sentinel_set_password(&member->route.sentinel, password, password_source);
     return RLOCK_OK;
+}
+
+enum rlock_status member_open_one_sentinel(struct member *member, const struct member *of,
+                                           size_t nth)
+{
+    const struct sentinel *sentinel = &of->route.sentinel;
+    const struct url *url = &of->url.sentinel[nth];
+    char text[sizeof url->shown + 16];
+    enum rlock_status st;
+
+    snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
+    st = member_open(member, text, sentinel->password, sentinel->password_source, NULL);
+    if (st == RLOCK_OK && url->user != NULL &&
+        (member->route.primary->url.user = strdup(url->user)) == NULL)
+        st = RLOCK_E_MEMORY;
+    member->tls = of->tls;
+    return st;
+}
+
+void member_set_tls(struct member *member, struct tls_context *tls)
+{
+    member->tls = tls;
+}
+
+void member_join(struct member *member, size_t n_members, size_t reply_bytes)
+{
+    member->is_one_of_several = n_members > 1;
+    member->reply_bytes = reply_bytes;
 }
 
 void member_visit(struct member *member, struct url *url)
 {
-    cluster_close(&member->cluster);
-    if (url_is_same(&member->primary->url, url))
+    cluster_close(&member->route.cluster);
+    if (url_is_same(&member->route.primary->url, url))
         url_fini(url);
     else
-        move_home(member, url);
+        set_primary(member, url);
 }
 
-static void forget_request(struct member *member)
+static void free_request(struct member_request *request)
 {
-    if (member->request != NULL)
-        explicit_bzero(member->request, member->request_bytes); /* tokens stand in it */
-    free(member->request);
-    member->request = NULL;
-    member->request_bytes = 0;
+    if (request->bytes != NULL)
+        explicit_bzero(request->bytes, request->n_bytes); /* it contains tokens */
+    free(request->bytes);
+    request->bytes = NULL;
+    request->n_bytes = 0;
 }
 
 static void clear(char *password)
@@ -137,169 +204,179 @@ static void clear(char *password)
 
 void member_forget_password(struct member *member)
 {
+    struct member_route *route = &member->route;
     size_t i;
 
     clear(member->url.password);
     for (i = 0; i < 2; i++) {
-        clear(member->endpoint[i].url.password);
-        conn_clear_password(&member->endpoint[i].conn);
+        clear(route->endpoint[i].url.password);
+        conn_clear_password(&route->endpoint[i].conn);
     }
-    for (i = 0; i < member->cluster.n; i++)
-        clear(member->cluster.node[i].password);
+    for (i = 0; i < route->cluster.n; i++)
+        clear(route->cluster.node[i].password);
     if (has_sentinels(member)) {
-        clear(member->sentinel.wrong.password);
-        clear(member->sentinel.named.password);
-        sentinel_clear_password(&member->sentinel);
+        clear(route->sentinel.wrong.password);
+        clear(route->sentinel.named.password);
+        sentinel_clear_password(&route->sentinel);
     }
 }
 
 void member_close(struct member *member)
 {
+    struct member_route *route = &member->route;
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        conn_fini(&member->endpoint[i].conn);
-        url_fini(&member->endpoint[i].url);
+        conn_fini(&route->endpoint[i].conn);
+        url_fini(&route->endpoint[i].url);
     }
     if (has_sentinels(member))
-        sentinel_close(&member->sentinel);
-    cluster_close(&member->cluster);
-    forget_request(member);
+        sentinel_close(&route->sentinel);
+    cluster_close(&route->cluster);
+    free_request(&member->request);
     url_fini(&member->url);
 }
 
-/* Home doesn't answer, or isn't what it should be: the next request goes elsewhere. */
-static void turn_away(struct member *member)
+/* ---- to a server ---- */
+
+bool member_lacks_topology(const struct member *member)
 {
-    struct url other;
-
-    if (has_sentinels(member)) {
-        member->n_tries += member->n_tries < TRIES_MAX;
-        conn_abandon(&member->primary->conn, NULL);
-        sentinel_redirect(&member->sentinel, &member->primary->url);
-    } else if (member->at == member->primary && cluster_is_known(&member->cluster) &&
-               cluster_locate(&member->cluster, &member->at->url, &other, NULL) == RLOCK_OK) {
-        move_home(member, &other);
-    }
-}
-
-/* ---- the answers ---- */
-
-bool member_may_look(const struct member *member)
-{
-    return !member->has_looked && !has_sentinels(member);
+    return !member->route.knows_topology && !has_sentinels(member);
 }
 
 /*
- * Is it time to ask for the nodes of a Cluster? Only who may have to find it
- * again needs them: one that is about to ask again, and this isn't over soon. A
- * server that is none is asked once.
+ * Is CLUSTER NODES to go before the request? Not when a command of half a second needs the server
+ * once or twice: only whoever will ask again may have to find the lock when this node is dead. A
+ * server that is no Cluster is asked once. INFO of a new connection goes first.
  */
-static bool is_to_look(const struct member *member)
+static bool is_time_for_topology(const struct member *member)
 {
-    return member->limits.may_learn_topology && member_may_look(member) &&
-           (!member->is_to_tell || conn_is_ready(&member->primary->conn)) &&
-           (cluster_is_known(&member->cluster) || member->limits.block_ms >= LOOK_AFTER_MS ||
-            rlock_clock_ms() >= member->first_ms + LOOK_AFTER_MS);
+    const struct member_route *route = &member->route;
+    const struct member_limits *limits = &member->request.limits;
+
+    return limits->may_learn_topology && member_lacks_topology(member) &&
+           (!member->is_one_of_several || is_connected(route->primary)) &&
+           (cluster_is_known(&route->cluster) || limits->block_ms >= LEARN_AFTER_MS ||
+            rlock_clock_ms() >= route->first_ms + LEARN_AFTER_MS);
 }
 
+/* Send the request to a server, by a new connection if none stands. */
 static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint,
                                 enum conn_preamble preamble)
 {
-    int64_t deadline = member->limits.connect_deadline_ms;
-    int64_t soon = rlock_clock_ms() + ((int64_t)TRY_MS << member->n_tries);
+    struct member_request *request = &member->request;
+    struct conn *conn = &endpoint->conn;
+    int64_t deadline = request->limits.connect_deadline_ms;
+    int64_t try_deadline = rlock_clock_ms() + ((int64_t)TRY_MS << member->route.n_failures);
 
     member->reply = NULL;
-    member->phase = MEMBER_ASKING;
-    member->at = endpoint;
-    endpoint->conn.tls = member->tls;
-    endpoint->conn.password_source = member->password_source;
-    endpoint->conn.reply_bytes = member->reply_bytes;
-    endpoint->conn.wants_server_info = member->is_to_tell;
-    member->try_ms = has_sentinels(member) && soon < deadline ? soon : deadline;
-    if (member->is_looking || (preamble == CONN_NO_PREAMBLE && is_to_look(member))) {
+    member->route.current = endpoint;
+    request->phase = MEMBER_EXCHANGING;
+    request->try_deadline_ms = has_sentinels(member) ? earlier(try_deadline, deadline) : deadline;
+    conn->tls = member->tls;
+    conn->password_source = member->password_source;
+    conn->reply_bytes = member->reply_bytes;
+    conn->wants_server_info = member->is_one_of_several;
+    conn->must_be_primary = has_sentinels(member);
+    if (request->task == MEMBER_TOPOLOGY ||
+        (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member))) {
         preamble = CONN_CLUSTER_NODES;
-        member->has_looked = true;
+        member->route.knows_topology = true;
     }
-    return conn_start_request(&endpoint->conn, preamble, member->request, member->request_bytes,
-                              deadline, &member->err);
+    return conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
+                              &member->err);
 }
 
-/* Nothing was executed: ask again in a moment, if there is time. */
-static enum rlock_status rest(struct member *member, enum rlock_status st)
+/*
+ * The request was not executed: wait a moment, to send it once more, if there is time. Whoever
+ * wants to be woken (block_ms) hears of the fault at once, and looks at the lock again.
+ */
+static enum rlock_status back_off(struct member *member, enum rlock_status st)
 {
-    member->again_ms = rlock_clock_ms() + random_between(REST_LOW_MS, REST_HIGH_MS);
-    if (member->limits.block_ms > 0 || member->again_ms >= member->limits.connect_deadline_ms)
+    struct member_request *request = &member->request;
+
+    request->retry_at_ms = rlock_clock_ms() + random_between(BACK_OFF_LOW_MS, BACK_OFF_HIGH_MS);
+    if (request->limits.block_ms > 0 || request->retry_at_ms >= request->limits.connect_deadline_ms)
         return st;
-    err_prefix(&member->err, member->at->url.shown);
-    member->phase = MEMBER_RESTING;
+    err_prefix(&member->err, member->route.current->url.shown);
+    request->phase = MEMBER_BACKING_OFF;
     return RLOCK_PENDING;
 }
 
-/* Go where a Cluster sends us. Who would wait there asks first what has become of the lock. */
-static enum rlock_status follow(struct member *member, enum error_reply kind, struct url *to,
-                                enum rlock_status st)
-{
-    bool is_wait = member->limits.block_ms > 0;
+/* ---- an error reply ---- */
 
-    if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !member->has_looked) {
-        url_fini(to); /* its certificate may be for a name: ask for that, and for the way again */
-        member->has_looked = true;
-        return ask_at(member, member->at, CONN_CLUSTER_NODES);
+/* Go where the node of a Cluster sends us. Takes `to`. */
+static enum rlock_status follow_redirect(struct member *member, enum error_reply kind,
+                                         struct url *to, enum rlock_status st)
+{
+    struct member_route *route = &member->route;
+    struct member_request *request = &member->request;
+
+    if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology) {
+        /* its certificate may be for a name: CLUSTER NODES tells that, and then we ask again */
+        url_fini(to);
+        route->knows_topology = true;
+        return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
     if (kind == ERROR_REPLY_MOVED)
-        move_home(member, to);
-    else if (!url_is_same(&member->redirect->url, to))
-        settle_at(member, member->redirect, to);
+        set_primary(member, to);
+    else if (!url_is_same(&route->redirect->url, to))
+        set_endpoint(member, route->redirect, to);
     url_fini(to);
-    if (++member->n_hops > HOPS_MAX) {
-        member->n_hops = 0;
-        return rest(member, st);
+    if (++request->n_redirects > REDIRECT_LIMIT) {
+        request->n_redirects = 0;
+        return back_off(member, st);
     }
-    if (kind == ERROR_REPLY_MOVED && is_wait)
-        return st;
-    return ask_at(member, kind == ERROR_REPLY_MOVED ? member->primary : member->redirect,
-                  kind == ERROR_REPLY_ASK ? CONN_ASKING : CONN_NO_PREAMBLE);
+    if (kind == ERROR_REPLY_MOVED && request->limits.block_ms > 0)
+        return st; /* the lock has moved: the waiter looks at it there before it waits there */
+    if (kind == ERROR_REPLY_MOVED)
+        return ask_at(member, route->primary, CONN_NO_PREAMBLE);
+    return ask_at(member, route->redirect, CONN_ASKING);
 }
 
-/* This server doesn't know the script by its SHA1, or its user may not name it so. */
-static enum rlock_status spell_out(struct member *member)
+/*
+ * This server doesn't know the script by its SHA1, or its user may not name it so: send the text.
+ */
+static enum rlock_status use_eval(struct member *member)
 {
-    enum conn_preamble preamble = member->at->conn.preamble;
-    const char *script = member->script;
+    struct member_request *request = &member->request;
+    struct endpoint *current = member->route.current;
+    bool is_asking = current->conn.preamble == CONN_ASKING;
+    const char *script = request->script;
     enum rlock_status st;
 
-    member->script = NULL;
-    st = request_encoded_use_eval(script, &member->request, &member->request_bytes, &member->err);
-    return st != RLOCK_OK
-               ? st
-               : ask_at(member, member->at, preamble == CONN_ASKING ? preamble : CONN_NO_PREAMBLE);
+    request->script = NULL;
+    st = request_encoded_use_eval(script, &request->bytes, &request->n_bytes, &member->err);
+    return st != RLOCK_OK ? st
+                          : ask_at(member, current, is_asking ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
-/* ---- a password that was refused ---- */
-
-static bool has_source(const struct member *member)
+/* Was a password refused that was looked up, so that another lookup may find another one? */
+static bool is_password_replaceable(const struct member *member)
 {
+    const struct member_route *route = &member->route;
+
     if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
-        return password_source_is_set(member->sentinel.password_source);
-    return member->err.reason == RLOCK_REASON_LOGIN && member->at->conn.password == NULL &&
+        return password_source_is_set(route->sentinel.password_source);
+    return member->err.reason == RLOCK_REASON_LOGIN && route->current->conn.password == NULL &&
            password_source_is_set(member->password_source);
 }
 
-bool member_may_relog(const struct member *member)
+bool member_may_retry_password(const struct member *member)
 {
-    return member->state > RLOCK_PENDING && member->has_answered && has_source(member);
+    return member->state > RLOCK_PENDING && member->server.has_answered &&
+           is_password_replaceable(member);
 }
 
-/* It may have been changed since it was looked up: once more, by a new connection. */
-static bool is_to_relog(struct member *member, enum rlock_status st)
+/* The password may have been changed since it was looked up: once it is looked up again. */
+static bool is_to_retry_password(struct member *member, enum rlock_status st)
 {
-    bool expects_preamble_reply = !member->has_relogged;
+    bool is_first = !member->request.has_retried_password;
 
-    if (st != RLOCK_E_REFUSED || !has_source(member))
+    if (st != RLOCK_E_REFUSED || !is_password_replaceable(member))
         return false;
-    member->has_relogged = true;
-    return expects_preamble_reply;
+    member->request.has_retried_password = true;
+    return is_first;
 }
 
 static bool is_redirect(enum error_reply kind)
@@ -307,10 +384,12 @@ static bool is_redirect(enum error_reply kind)
     return kind == ERROR_REPLY_MOVED || kind == ERROR_REPLY_ASK;
 }
 
-/* An error reply. RLOCK_PENDING: the request is sent again, here or elsewhere. */
-static enum rlock_status refused(struct member *member)
+/*
+ * RLOCK_PENDING: the request was sent once more, or will be; else the fault that the reply means.
+ */
+static enum rlock_status handle_error_reply(struct member *member)
 {
-    struct conn *conn = &member->at->conn;
+    struct conn *conn = &member->route.current->conn;
     const char *reply = resp_error(member->reply);
     enum error_reply kind;
     enum rlock_status st = error_reply_read(reply, conn_password(conn), &kind, &member->err);
@@ -319,11 +398,11 @@ static enum rlock_status refused(struct member *member)
     enum rlock_status redirected;
 
     if (kind != ERROR_REPLY_PARTLY_EXECUTED)
-        member->sent_ms = 0; /* nothing of the request was executed */
-    if (kind == ERROR_REPLY_NOSCRIPT && member->script != NULL)
-        return spell_out(member);
+        member->request.sent_ms = 0; /* nothing of the request was executed */
+    if (kind == ERROR_REPLY_NOSCRIPT && member->request.script != NULL)
+        return use_eval(member);
     if (is_redirect(kind)) {
-        redirected = cluster_redirect(&member->cluster, reply, &member->at->url, &to, &member->err);
+        redirected = cluster_redirect(&member->route.cluster, reply, conn->url, &to, &member->err);
         if (redirected != RLOCK_OK)
             return redirected;
     }
@@ -331,10 +410,12 @@ static enum rlock_status refused(struct member *member)
         err_suffix(&member->err, "no password was given for this user");
     if (!conn_is_ready(conn) || is_login)
         conn_abandon(conn, NULL);
-    if (is_to_relog(member, st) || kind == ERROR_REPLY_TRY_AGAIN)
-        return rest(member, st);
-    return is_redirect(kind) ? follow(member, kind, &to, st) : st;
+    if (is_to_retry_password(member, st) || kind == ERROR_REPLY_TRY_AGAIN)
+        return back_off(member, st);
+    return is_redirect(kind) ? follow_redirect(member, kind, &to, st) : st;
 }
+
+/* ---- how a request ends ---- */
 
 static bool is_demoted(const struct member *member, enum rlock_status st)
 {
@@ -344,171 +425,219 @@ static bool is_demoted(const struct member *member, enum rlock_status st)
 /* Do Sentinels, or other nodes of a Cluster, know a way out of this fault? */
 static bool is_elsewhere(const struct member *member, enum rlock_status st)
 {
-    if (has_sentinels(member) && is_demoted(member, st))
-        return true;
-    return (has_sentinels(member) || cluster_is_known(&member->cluster)) &&
-           (st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL);
+    bool is_gone = st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
+
+    if (has_sentinels(member))
+        return is_gone || is_demoted(member, st);
+    return is_gone && cluster_is_known(&member->route.cluster);
 }
 
-/*
- * A replica takes no locks. The address may lead to the new primary by now, be it a name or a
- * proxy's: but only a new connection does, and so the old one is given up.
- */
-static void leave_demoted(struct member *member)
-{
-    conn_abandon(&member->at->conn, NULL);
-    connector_avoid(&member->at->conn.connector);
-    member->n_moves++; /* the next connection may be to a server with another clock */
-}
-
-static void see(struct member *member, struct conn *conn)
-{
-    if (conn->preamble == CONN_CLUSTER_NODES)
-        cluster_see(&member->cluster, conn->preamble_reply, conn->url);
-    else
-        identity_read(&member->identity, conn->preamble_reply);
-    free(conn->preamble_reply);
-    conn->preamble_reply = NULL;
-}
-
-/* Is it a password that could not be looked up? Then the server has no part in it. */
-static bool is_ours(const struct member *member, enum rlock_status st)
+/* Could the password not be looked up? Then the fault isn't the server's. */
+static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 {
     return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
 }
 
-/* A server that is no Cluster, or doesn't tell whom it is with, has answered as well. */
-static bool has_seen(const struct member *member)
+/* What the server told before it answered. */
+static void read_preamble_reply(struct member *member, struct conn *conn)
 {
-    return member->is_looking && conn_is_ready(&member->at->conn);
+    if (conn->preamble == CONN_CLUSTER_NODES)
+        cluster_see(&member->route.cluster, conn->preamble_reply, conn->url);
+    else
+        identity_read(&member->server.identity, conn->preamble_reply);
+    free(conn->preamble_reply);
+    conn->preamble_reply = NULL;
 }
 
+static uint64_t connection_id(const struct member *member)
+{
+    const struct endpoint *current = member->route.current;
+
+    return (uint64_t)current->id << 32 | current->conn.n_connections;
+}
+
+/* The server read its clock after the request was sent: so it is ahead by this, or by less. */
+static void note_clock(struct member *member, int64_t server_ms)
+{
+    if (server_ms == 0)
+        return; /* it wasn't told */
+    member->server.knows_clock = server_ms > 0 && server_ms < CLOCK_MAX_MS;
+    if (member->server.knows_clock)
+        member->server.ahead_ms = server_ms - member->request.sent_ms;
+}
+
+/* A server that answers, but not as it should, is no reason to ask another. */
+static void read_answer(struct member *member)
+{
+    const struct reply *answer = &member->answer;
+
+    member->state = member->request.read(member->reply, &member->answer, &member->err);
+    if (member->state != RLOCK_OK) {
+        err_prefix(&member->err, member->url.shown);
+        return;
+    }
+    note_clock(member, answer->server_ms);
+    if (answer->code == REPLY_OK || answer->code == REPLY_RESTORED)
+        member->server.grant_connection = connection_id(member);
+}
+
+/*
+ * The server doesn't answer as it should. Its clock may be why (a not-after that was taken from
+ * it), or may be another server's by now. A wait that is cut off (block_ms) shows nothing of that.
+ */
+static enum rlock_status handle_fault(struct member *member, enum rlock_status st)
+{
+    if (member->request.limits.block_ms == 0)
+        member->server.knows_clock = false;
+    if (is_demoted(member, st))
+        leave_replica(member);
+    if (is_elsewhere(member, st)) {
+        turn_to_another(member);
+        if (member->request.sent_ms == 0)
+            st = back_off(member, st);
+    }
+    if (st > RLOCK_PENDING && !is_lookup_fault(member, st))
+        err_prefix(&member->err, member->route.current->url.shown);
+    return st;
+}
+
+/* Take what a step of the connection has come to: RLOCK_OK (a reply), RLOCK_PENDING or a fault. */
 static void settle(struct member *member, enum rlock_status st)
 {
-    member->sent_ms = member->at->conn.sent_ms;
-    if (member->at->conn.preamble_reply != NULL)
-        see(member, &member->at->conn);
-    if (st == RLOCK_OK && resp_error(member->reply) != NULL && !has_seen(member))
-        st = refused(member);
+    struct conn *conn = &member->route.current->conn;
+    /* a server that is no Cluster, or may not tell its nodes, has answered as well */
+    bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
+
+    member->request.sent_ms = conn->sent_ms;
+    if (conn->preamble_reply != NULL)
+        read_preamble_reply(member, conn);
+    if (st == RLOCK_OK && resp_error(member->reply) != NULL && !is_topology)
+        st = handle_error_reply(member);
     else if (st == RLOCK_OK)
-        member->n_tries = 0;
-    member->has_answered = member->has_answered || st == RLOCK_OK;
-    if (st > RLOCK_PENDING) {
-        /* our estimate of its clock may be what made the server refuse, or it is another by now */
-        member->knows_clock = false;
-        if (is_demoted(member, st))
-            leave_demoted(member);
-        if (is_elsewhere(member, st)) {
-            turn_away(member);
-            st = member->sent_ms == 0 ? rest(member, st) : st;
-        }
-    }
-    if (st > RLOCK_PENDING && !is_ours(member, st))
-        err_prefix(&member->err, member->at->url.shown);
+        member->route.n_failures = 0;
+    if (st == RLOCK_OK)
+        member->server.has_answered = true;
+    if (st > RLOCK_PENDING)
+        st = handle_fault(member, st);
     member->state = st;
+    if (st == RLOCK_OK && member->request.read != NULL)
+        read_answer(member);
 }
 
 /* ---- a request ---- */
 
-/* Sentinels are asked also while their primary answers: it may be one that was given up. */
+/*
+ * Sentinels are asked also while the primary that we know answers: they may have given it up. Then
+ * they get little time, as that primary can be asked without them.
+ */
 static void start(struct member *member)
 {
+    const struct member_limits *limits = &member->request.limits;
+    struct member_route *route = &member->route;
     int64_t now = rlock_clock_ms();
-    int64_t deadline = member->limits.connect_deadline_ms;
-    bool stands = conn_is_ready(&member->primary->conn);
-    int64_t confirm = member->limits.reply_ms / CONFIRM_PART;
+    int64_t deadline = limits->connect_deadline_ms;
+    bool has_primary = is_connected(route->primary);
 
-    if (!has_sentinels(member) || (stands && now < member->located_ms + FRESH_MS) ||
-        (stands && member->limits.block_ms > 0)) {
-        settle(member, ask_at(member, member->primary, CONN_NO_PREAMBLE));
+    if (!has_sentinels(member) ||
+        (has_primary && (now < route->located_ms + LOCATED_FOR_MS || limits->block_ms > 0))) {
+        settle(member, ask_at(member, route->primary, CONN_NO_PREAMBLE));
         return;
     }
-    if (stands && now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS) < deadline)
-        deadline = now + (confirm < CONFIRM_MS ? confirm : CONFIRM_MS);
-    member->phase = MEMBER_LOCATING;
+    if (has_primary)
+        deadline =
+            earlier(deadline, now + earlier(limits->reply_ms / SENTINELS_PART, SENTINELS_MAX_MS));
+    member->request.phase = MEMBER_LOCATING;
     member->state = RLOCK_PENDING;
-    member->sentinel.tls = member->tls;
-    sentinel_ask(&member->sentinel, deadline);
+    route->sentinel.tls = member->tls;
+    sentinel_ask(&route->sentinel, deadline);
 }
 
-static void begin(struct member *member, struct member_limits limits)
+static void begin(struct member *member, enum member_task task, reply_parse *read,
+                  struct member_limits limits)
 {
+    free_request(&member->request);
+    member->request = (struct member_request){.task = task, .read = read, .limits = limits};
     member->reply = NULL;
-    member->limits = limits;
-    member->n_hops = 0;
-    member->has_relogged = false;
-    member->is_looking = false;
-    if (member->first_ms == 0)
-        member->first_ms = rlock_clock_ms();
-    member->at = member->primary;
-    member->sent_ms = member->at->conn.sent_ms = 0;
-    forget_request(member);
-    member->script = NULL;
+    member->route.current = member->route.primary;
+    if (member->route.first_ms == 0)
+        member->route.first_ms = rlock_clock_ms();
+    if (read != NULL)
+        member->server.grant_connection = 0;
 }
 
-void member_look(struct member *member, struct member_limits limits)
+void member_ask_topology(struct member *member, struct member_limits limits)
 {
-    begin(member, limits);
-    member->is_looking = true;
+    begin(member, MEMBER_TOPOLOGY, NULL, limits);
     start(member);
 }
 
-void member_ask(struct member *member, const struct request *request, struct member_limits limits)
+void member_ask(struct member *member, const struct request *request, reply_parse *read,
+                struct member_limits limits)
 {
-    enum rlock_status st;
-
-    begin(member, limits);
-    member->script = request->script;
-    st = request_encode(request, &member->request, &member->request_bytes, &member->err);
-    if (st == RLOCK_OK)
+    begin(member, MEMBER_REQUEST, read, limits);
+    member->request.script = request->script;
+    member->state =
+        request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
+    if (member->state == RLOCK_OK)
         start(member);
-    else
-        settle(member, st);
 }
 
+/* The Sentinels have answered, or have not in time: then the primary that we know is asked. */
 static void step_locating(struct member *member)
 {
+    struct member_route *route = &member->route;
+    struct member_request *request = &member->request;
     struct url to = {.host = NULL};
-    enum rlock_status st = sentinel_locate(&member->sentinel, &to, &member->err);
+    enum rlock_status st = sentinel_locate(&route->sentinel, &to, &member->err);
+    bool is_usable = st == RLOCK_OK || is_connected(route->primary);
 
     if (st == RLOCK_PENDING)
         return;
-    if (st == RLOCK_OK || conn_is_ready(&member->primary->conn))
-        member->located_ms = rlock_clock_ms();
-    if (st == RLOCK_OK && !url_is_same(&member->primary->url, &to))
-        move_home(member, &to);
+    if (is_usable)
+        route->located_ms = rlock_clock_ms();
+    if (st == RLOCK_OK && !url_is_same(&route->primary->url, &to))
+        set_primary(member, &to);
     url_fini(&to);
-    if (st == RLOCK_OK || conn_is_ready(&member->primary->conn)) {
-        settle(member, ask_at(member, member->primary, CONN_NO_PREAMBLE));
+    if (is_usable) {
+        settle(member, ask_at(member, route->primary, CONN_NO_PREAMBLE));
         return;
     }
     err_prefix(&member->err, member->url.shown);
-    member->again_ms = rlock_clock_ms() + random_between(REST_LOW_MS, REST_HIGH_MS);
-    if (is_to_relog(member, st) && member->again_ms < member->limits.connect_deadline_ms)
-        member->phase = MEMBER_RESTING;
+    request->retry_at_ms = rlock_clock_ms() + random_between(BACK_OFF_LOW_MS, BACK_OFF_HIGH_MS);
+    if (is_to_retry_password(member, st) &&
+        request->retry_at_ms < request->limits.connect_deadline_ms)
+        request->phase = MEMBER_BACKING_OFF;
     else
         member->state = st;
 }
 
+/* Does the server that Sentinels named take so long to connect that others must be asked? */
+static bool is_try_over(const struct member *member)
+{
+    const struct member_request *request = &member->request;
+
+    return member->state == RLOCK_PENDING && request->phase == MEMBER_EXCHANGING &&
+           request->sent_ms == 0 && rlock_clock_ms() >= request->try_deadline_ms &&
+           request->try_deadline_ms < request->limits.connect_deadline_ms;
+}
+
 void member_step(struct member *member)
 {
-    struct conn *conn = &member->at->conn;
+    struct conn *conn = &member->route.current->conn;
 
-    switch (member->phase) {
+    switch (member->request.phase) {
     case MEMBER_LOCATING:
         step_locating(member);
         break;
-    case MEMBER_RESTING:
-        if (rlock_clock_ms() >= member->again_ms)
+    case MEMBER_BACKING_OFF:
+        if (rlock_clock_ms() >= member->request.retry_at_ms)
             start(member);
         break;
-    case MEMBER_ASKING:
+    case MEMBER_EXCHANGING:
         settle(member, conn_step(conn, &member->reply, &member->err));
-        if (member->state == RLOCK_PENDING && member->phase == MEMBER_ASKING &&
-            member->sent_ms == 0 && rlock_clock_ms() >= member->try_ms &&
-            member->try_ms < member->limits.connect_deadline_ms) {
+        if (is_try_over(member)) {
             err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "no answer in time");
-            conn_abandon(&member->at->conn, NULL);
+            conn_abandon(&member->route.current->conn, NULL);
             settle(member, RLOCK_E_UNREACHABLE);
         }
         break;
@@ -517,104 +646,125 @@ void member_step(struct member *member)
 
 void member_abandon(struct member *member, const struct request *undo)
 {
-    /* or does whoever asks have no more time, or no more interest? */
-    bool is_late =
-        rlock_clock_ms() >= member_deadline_ms(member) - member->limits.reply_ms / LATE_PART;
+    struct conn *conn = &member->route.current->conn;
+    /* or has the caller no more time, or no more interest? That isn't the server's fault */
+    bool is_late = rlock_clock_ms() >=
+                   member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
 
-    switch (member->phase) {
+    switch (member->request.phase) {
     case MEMBER_LOCATING:
-        sentinel_stop(&member->sentinel);
+        sentinel_stop(&member->route.sentinel);
         member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
                                 "%s: no Sentinel answered in time", member->url.shown);
         return;
-    case MEMBER_RESTING: /* why it rests is why it failed */
+    case MEMBER_BACKING_OFF: /* the fault that it backs off from is the one to tell */
         member->state = member->err.status;
         return;
-    case MEMBER_ASKING:
+    case MEMBER_EXCHANGING:
         break;
     }
-    err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(&member->at->conn));
-    err_prefix(&member->err, member->at->url.shown);
-    member->sent_ms = member->at->conn.sent_ms;
-    conn_abandon(&member->at->conn, undo);
-    member->knows_clock = false;
-    member->state = RLOCK_E_UNREACHABLE;
+    member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(conn));
+    err_prefix(&member->err, member->route.current->url.shown);
+    member->request.sent_ms = conn->sent_ms;
+    conn_abandon(conn, undo);
+    if (member->request.limits.block_ms == 0)
+        member->server.knows_clock = false;
     if (is_late)
-        turn_away(member);
+        turn_to_another(member);
 }
 
-void member_discard(struct member *member)
+void member_set_outcome(struct member *member, enum rlock_status state,
+                        const struct rlock_error *err)
 {
-    member->state =
-        err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
-                "%s: it answered an earlier request too late to be asked again", member->url.shown);
+    member->state = state;
+    if (state >= RLOCK_E_USAGE)
+        member->err = *err;
 }
 
-/* ---- time ---- */
+/* ---- what is known ---- */
 
-size_t member_watch(const struct member *member, struct pollfd *watch)
+const struct url *member_primary_url(const struct member *member)
 {
-    switch (member->phase) {
-    case MEMBER_LOCATING:
-        return sentinel_watch(&member->sentinel, watch);
-    case MEMBER_RESTING:
-        return 0;
-    case MEMBER_ASKING:
-        break;
-    }
-    watch->fd = conn_fd(&member->at->conn);
-    watch->events = conn_events(&member->at->conn);
-    return 1;
+    return &member->route.primary->url;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+bool member_has_heard(const struct member *member)
 {
-    return a < b ? a : b;
+    return member->route.primary->conn.has_received || member->route.redirect->conn.has_received;
 }
 
-int64_t member_wake_ms(const struct member *member)
+bool member_is_let_in(const struct member *member)
 {
-    int64_t deadline = member_deadline_ms(member);
-
-    switch (member->phase) {
-    case MEMBER_LOCATING:
-        return earlier(deadline, sentinel_wake_ms(&member->sentinel));
-    case MEMBER_RESTING:
-        return earlier(deadline, member->again_ms);
-    case MEMBER_ASKING:
-        break;
-    }
-    if (member->sent_ms == 0)
-        deadline = earlier(deadline, member->try_ms);
-    return earlier(deadline, conn_wake_ms(&member->at->conn));
+    return is_connected(member->route.primary);
 }
 
-int64_t member_deadline_ms(const struct member *member)
+bool member_has_password(const struct member *member)
 {
-    if (member->phase != MEMBER_ASKING || member->sent_ms == 0)
-        return member->limits.connect_deadline_ms;
-    return member->sent_ms + member->limits.block_ms + member->limits.reply_ms;
+    return conn_has_password(&member->route.primary->conn);
 }
 
 int64_t member_sent_ms(const struct member *member)
 {
-    return member->sent_ms;
+    return member->request.sent_ms;
 }
 
-uint64_t member_connection(const struct member *member)
+bool member_has_granted(const struct member *member)
 {
-    return (uint64_t)member->at->nth << 32 | member->at->conn.n_connections;
+    return member->server.grant_connection != 0;
 }
 
-void member_saw_clock(struct member *member, int64_t server_ms)
+bool member_is_on_grant_connection(const struct member *member)
 {
-    /* what is no time of this age is no time to reckon with */
-    member->knows_clock = server_ms > 0 && server_ms < CLOCK_MAX_MS;
-    if (member->knows_clock)
-        member->ahead_ms = server_ms - member->sent_ms;
+    return member->server.grant_connection == connection_id(member);
 }
 
 int64_t member_server_ms(const struct member *member, int64_t local_ms)
 {
-    return member->knows_clock ? local_ms + member->ahead_ms + CLOCK_SLACK_MS : 0;
+    return member->server.knows_clock ? local_ms + member->server.ahead_ms + CLOCK_SLACK_MS : 0;
+}
+
+/* ---- what a pending request waits for ---- */
+
+size_t member_fill_pollfds(const struct member *member, struct pollfd *fds)
+{
+    const struct conn *conn = &member->route.current->conn;
+
+    switch (member->request.phase) {
+    case MEMBER_LOCATING:
+        return sentinel_watch(&member->route.sentinel, fds);
+    case MEMBER_BACKING_OFF:
+        return 0;
+    case MEMBER_EXCHANGING:
+        break;
+    }
+    fds->fd = conn_fd(conn);
+    fds->events = conn_events(conn);
+    return 1;
+}
+
+int64_t member_wake_ms(const struct member *member)
+{
+    const struct member_request *request = &member->request;
+    int64_t deadline = member_deadline_ms(member);
+
+    switch (request->phase) {
+    case MEMBER_LOCATING:
+        return earlier(deadline, sentinel_wake_ms(&member->route.sentinel));
+    case MEMBER_BACKING_OFF:
+        return earlier(deadline, request->retry_at_ms);
+    case MEMBER_EXCHANGING:
+        break;
+    }
+    if (request->sent_ms == 0)
+        deadline = earlier(deadline, request->try_deadline_ms);
+    return earlier(deadline, conn_wake_ms(&member->route.current->conn));
+}
+
+int64_t member_deadline_ms(const struct member *member)
+{
+    const struct member_request *request = &member->request;
+
+    if (request->phase != MEMBER_EXCHANGING || request->sent_ms == 0)
+        return request->limits.connect_deadline_ms;
+    return request->sent_ms + request->limits.block_ms + request->limits.reply_ms;
 }

@@ -2,12 +2,13 @@
 /*
  * members: the members of a quorum, who they are, and which of them count.
  *
- * A majority proves something only where its members are different servers that
- * remember what they granted, and where all who want a lock ask the same ones.
- * So each member is asked, before the first request on each connection and in
- * the same packet, who it is and since when it runs; and what the list of all is
- * known by stands beside each lock. A list of one has nobody to be confused with,
- * and its server is asked for nothing more.
+ * A majority proves something only where the members are different servers that remember what they
+ * granted, and where all owners of a lock ask the same members. So:
+ * - INFO, in the packet of the first request on each connection, asks each member who it is and
+ *   since when it runs (a single server isn't asked);
+ * - a member that was restarted after a lease began may have forgotten it: it doesn't count until
+ *   the longest lease that is known of would have ended;
+ * - a hash of all addresses stands beside each lock, so that owners see who asks other members.
  *
  * Source: "Distributed Locks with Redis", crash recovery by delayed restart.
  */
@@ -21,15 +22,15 @@
 #include <string.h>
 
 #define REPLY_BYTES (64 * 1024)
-#define REPLY_BYTES_LONG (1024 * 1024) /* to who only looks, and may see the longest keys */
+#define REPLY_BYTES_LONG (1024 * 1024) /* without keys of its own: a handle that lists any keys */
 #define DRIFT_PART 100                 /* 1 %, as timing.c allows for */
-#define LOOKUP_SPARE 10 /* of the time for a connection, the part that is left to say why not */
+#define LOOKUP_SPARE 10 /* part of connect_ms that is left to tell why a password wasn't found */
 #define FNV_START UINT32_C(2166136261)
 #define FNV_PRIME UINT32_C(16777619)
 
-/* What TLS needs is loaded only where it is wanted. */
-static enum rlock_status secure(struct quorum *quorum, const struct rlock_config *config,
-                                struct member *member, struct rlock_error *err)
+/* Load OpenSSL only where a member is rediss://, as that takes a millisecond of each start. */
+static enum rlock_status prepare_tls(struct quorum *quorum, const struct rlock_config *config,
+                                     struct member *member, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
 
@@ -37,7 +38,7 @@ static enum rlock_status secure(struct quorum *quorum, const struct rlock_config
         return RLOCK_OK;
     if (quorum->tls == NULL)
         st = tls_context_new(&quorum->tls, config, err);
-    member->tls = quorum->tls;
+    member_set_tls(member, quorum->tls);
     return st;
 }
 
@@ -67,7 +68,7 @@ static int by_text(const void *one, const void *other)
 }
 
 /* FNV-1a over the addresses, in an order that doesn't depend on how they were given. */
-static void fingerprint(struct quorum *quorum)
+static void hash_members(struct quorum *quorum)
 {
     char text[RLOCK_MEMBERS_MAX][sizeof quorum->member->url.shown + 16];
     const char *sorted[RLOCK_MEMBERS_MAX];
@@ -98,7 +99,7 @@ enum rlock_status members_open(struct quorum *quorum, const struct rlock_config 
     *quorum = (struct quorum){.timing = config->timing,
                               .connect_ms = config->connect_ms,
                               .replicas = config->replicas,
-                              .longest_ms = config->timing.ttl_ms};
+                              .longest_lease_ms = config->timing.ttl_ms};
     password_source_init(&quorum->password_source, config->password_source, lookup_ms);
     password_source_init(&quorum->sentinel_password_source, config->sentinel_password_source,
                          lookup_ms);
@@ -106,8 +107,8 @@ enum rlock_status members_open(struct quorum *quorum, const struct rlock_config 
     if (st != RLOCK_OK)
         return st;
     quorum->member = calloc(config->n_urls, sizeof *quorum->member);
-    quorum->watch = calloc(config->n_urls * MEMBER_WATCH_MAX + 1, sizeof *quorum->watch);
-    if (quorum->member == NULL || quorum->watch == NULL)
+    quorum->pollfds = calloc(config->n_urls * MEMBER_POLLFDS_MAX + 1, sizeof *quorum->pollfds);
+    if (quorum->member == NULL || quorum->pollfds == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     quorum->need = config->n_urls / 2 + 1;
     quorum->reply_bytes = config->n_keys > 0 ? REPLY_BYTES : REPLY_BYTES_LONG;
@@ -120,11 +121,10 @@ enum rlock_status members_open(struct quorum *quorum, const struct rlock_config 
             st = member_open_sentinels(member, config->sentinel_user, config->sentinel_password,
                                        &quorum->sentinel_password_source, err);
         if (st == RLOCK_OK)
-            st = secure(quorum, config, member, err);
-        member->reply_bytes = quorum->reply_bytes;
-        member->is_to_tell = config->n_urls > 1;
+            st = prepare_tls(quorum, config, member, err);
+        member_join(member, config->n_urls, quorum->reply_bytes);
     }
-    fingerprint(quorum);
+    hash_members(quorum);
     return st;
 }
 
@@ -138,55 +138,80 @@ void members_close(struct quorum *quorum)
     password_source_fini(&quorum->sentinel_password_source);
     tls_context_free(quorum->tls);
     free(quorum->member);
-    free(quorum->watch);
+    free(quorum->pollfds);
+}
+
+/* RLOCK_OK or RLOCK_E_CONFIG: is this the same server as one of the members before it? */
+static enum rlock_status check_distinct(const struct quorum *quorum, size_t nth,
+                                        struct rlock_error *err)
+{
+    const struct member *member = &quorum->member[nth];
+    size_t i;
+
+    for (i = 0; i < nth; i++)
+        if (strcmp(quorum->member[i].server.identity.run_id, member->server.identity.run_id) == 0)
+            return err_set(err, RLOCK_E_CONFIG, 0,
+                           "%.100s and %.100s are the same server: it can't count twice",
+                           quorum->member[i].url.shown, member->url.shown);
+    return RLOCK_OK;
 }
 
 enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err)
 {
+    enum rlock_status st = RLOCK_OK;
+    struct rlock_error silent;
     size_t i;
-    size_t j;
 
-    for (i = 0; i < quorum->n; i++) {
+    for (i = 0; st == RLOCK_OK && i < quorum->n; i++) {
         struct member *member = &quorum->member[i];
 
-        if (!member->is_to_tell || member->state != RLOCK_OK)
+        if (!member->is_one_of_several || member->state != RLOCK_OK)
             continue;
-        if (member->identity.run_id[0] == '\0') {
-            member->state = err_set(&member->err, RLOCK_E_REFUSED, 0,
-                                    "it doesn't tell which server it is: allow the user INFO");
-            err_prefix(&member->err, member->url.shown);
+        if (member->server.identity.run_id[0] != '\0') {
+            st = check_distinct(quorum, i, err);
             continue;
         }
-        for (j = 0; j < i; j++)
-            if (strcmp(quorum->member[j].identity.run_id, member->identity.run_id) == 0)
-                return err_set(err, RLOCK_E_CONFIG, 0,
-                               "%.100s and %.100s are the same server: it can't count twice",
-                               quorum->member[j].url.shown, member->url.shown);
+        err_set(&silent, RLOCK_E_REFUSED, 0,
+                "it doesn't tell which server it is: allow the user INFO");
+        err_prefix(&silent, member->url.shown);
+        member_set_outcome(member, silent.status, &silent);
     }
-    return RLOCK_OK;
+    return st;
 }
 
-struct quorum members_alone(const struct quorum *quorum, size_t nth,
-                            struct pollfd watch[1 + MEMBER_WATCH_MAX])
+struct quorum members_alone(const struct quorum *quorum, struct member *member,
+                            struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX])
 {
     struct quorum one = *quorum;
 
-    one.member = &quorum->member[nth];
-    one.watch = watch;
+    one.member = member;
+    one.pollfds = pollfds;
     one.n = one.need = 1;
     return one;
 }
 
-int64_t members_young_ms(const struct quorum *quorum, const struct member *member)
+void members_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms)
 {
-    int64_t forgets_ms = quorum->longest_ms + quorum->longest_ms / DRIFT_PART;
-    int64_t age_ms = rlock_clock_ms() - member->identity.born_ms;
-
-    return member->is_to_tell && age_ms < forgets_ms ? forgets_ms - age_ms : 0;
+    quorum->connect_ms = connect_ms;
+    quorum->timing.reply_ms = reply_ms;
 }
 
-/* How many members say what this one says: that it is so, and not only that it can't be reached. */
-static size_t count_like(const struct quorum *quorum, enum rlock_status st)
+void members_note_lease(struct quorum *quorum, int64_t ttl_ms)
+{
+    if (ttl_ms > quorum->longest_lease_ms)
+        quorum->longest_lease_ms = ttl_ms;
+}
+
+int64_t members_uncounted_ms(const struct quorum *quorum, const struct member *member)
+{
+    int64_t longest_ms = quorum->longest_lease_ms + quorum->longest_lease_ms / DRIFT_PART;
+    int64_t age_ms = rlock_clock_ms() - member->server.identity.born_ms;
+
+    return member->is_one_of_several && age_ms < longest_ms ? longest_ms - age_ms : 0;
+}
+
+/* How many members ended in this state. */
+static size_t count_state(const struct quorum *quorum, enum rlock_status st)
 {
     size_t like = 0;
     size_t i;
@@ -198,7 +223,7 @@ static size_t count_like(const struct quorum *quorum, enum rlock_status st)
 
 enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error *err)
 {
-    size_t answered = count_like(quorum, RLOCK_OK);
+    size_t answered = count_state(quorum, RLOCK_OK);
     const struct member *first = NULL;
     struct rlock_error summary;
     size_t i;
@@ -208,13 +233,13 @@ enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error 
 
         if (member->state < RLOCK_E_USAGE)
             continue;
-        if (first == NULL || count_like(quorum, member->state) > count_like(quorum, first->state))
+        if (first == NULL || count_state(quorum, member->state) > count_state(quorum, first->state))
             first = member;
     }
     if (first == NULL)
         return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted");
     summary = first->err;
-    if (count_like(quorum, first->state) <= quorum->n - quorum->need)
+    if (count_state(quorum, first->state) <= quorum->n - quorum->need)
         summary.status = RLOCK_E_NO_QUORUM;
     if (quorum->n > 1) /* of one there is nothing to sum up */
         snprintf(summary.text, sizeof summary.text,

@@ -20,51 +20,62 @@ struct quorum_hooks {
     void *context;
 };
 
+/* The members that decide together; a single server is a quorum of one. */
 struct quorum {
     struct tls_context *tls;                /* NULL: no member is rediss:// */
     struct password_source password_source; /* of all members that have no password of their own */
     struct password_source sentinel_password_source; /* of all Sentinels */
     struct member *member;
-    struct pollfd *watch; /* the stop descriptor, and what each member waits for */
     size_t n;
-    size_t need; /* a majority; of one it is one */
+    size_t need;            /* a majority of them */
+    struct pollfd *pollfds; /* room for the stop descriptor and what each member waits for */
     struct rlock_timing timing;
-    int64_t connect_ms;
-    size_t reply_bytes;      /* the longest reply */
-    int64_t replicas;        /* of a member, that must have what it granted; 0: none */
-    bool in_doubt;           /* an acquire may have been executed though no answer came */
-    bool recently_restarted; /* enough members would grant it, but too few of them count yet */
-    bool is_passed_on;       /* what was released last: a waiter has its turn */
+    int64_t connect_ms;                    /* longest time for a connection to be made */
+    size_t reply_bytes;                    /* the longest reply that is accepted */
+    int64_t replicas;                      /* of each member, that must have a grant; 0: none */
+    int64_t longest_lease_ms;              /* that is known of, ours or another owner's */
+    char members_hash[MEMBERS_HASH_BYTES]; /* of all addresses; "": there is one member */
     struct quorum_hooks hooks;
-    int64_t longest_ms; /* the longest lease that is known of, ours or another's */
-    char members_hash[MEMBERS_HASH_BYTES]; /* of the list of members; "": there is one */
+    bool in_doubt;           /* an acquire may have been executed though no answer says so */
+    bool recently_restarted; /* a majority would grant the lock, but too few of these count yet */
+    bool is_passed_on;       /* of the last release: a waiter has its turn */
 };
 
+/*
+ * members_open: parse the addresses; no connection is made. After a failure, too, members_close()
+ * is to be called.
+ */
 enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,
                                struct rlock_error *err);
 void members_close(struct quorum *quorum);
 
 /*
- * members_check: what the members told of themselves. RLOCK_OK, RLOCK_E_CONFIG
- * (two of them are the same server); one that tells nothing has a fault from
- * then on.
+ * members_check: compare what the members told of themselves. RLOCK_OK, or RLOCK_E_CONFIG: two of
+ * them are the same server. A member that answered but doesn't tell who it is has a fault from then
+ * on.
  */
 enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err);
 
-/*
- * members_young_ms: for how long yet a member may have forgotten a lease that
- * has not ended, because it was started so lately; 0: it counts.
- */
-int64_t members_young_ms(const struct quorum *quorum, const struct member *member);
+/* members_note_lease: somebody holds a lease of this length. */
+void members_note_lease(struct quorum *quorum, int64_t ttl_ms);
 
 /*
- * members_alone: one of the members as a quorum of its own, to be asked alone.
- * It borrows everything, `watch` as well.
+ * members_uncounted_ms: for how many ms yet what this member grants doesn't count: it was restarted
+ * so recently that it may have forgotten a lease that has not ended. 0: it counts.
  */
-struct quorum members_alone(const struct quorum *quorum, size_t nth,
-                            struct pollfd watch[1 + MEMBER_WATCH_MAX]);
+int64_t members_uncounted_ms(const struct quorum *quorum, const struct member *member);
 
-/* members_fault: too few members answered as it is needed: which, why, and how many did. */
+/*
+ * members_alone: a member as a quorum of its own, to be asked alone, and else like `quorum`.
+ * Borrows all three; not to be closed.
+ */
+struct quorum members_alone(const struct quorum *quorum, struct member *member,
+                            struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
+
+/* members_set_patience: how long a connection and a reply may take from now on. */
+void members_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms);
+
+/* members_fault: too few members answered as is needed: which, why, and how many did. */
 enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error *err);
 
 #endif

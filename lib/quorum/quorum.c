@@ -2,25 +2,25 @@
 /*
  * quorum: one operation on all members, decided by majority.
  *
- * A grant takes two rounds. The first places our token, and each member that
- * lets it gives it a number; the greatest of them is the fence. The second
- * notes the fence with each member that still has the token there and no
- * greater one. Where all have the same number already there is nothing to note:
- * so it is with one member. What was placed and doesn't come to a majority is
- * taken back from all of them.
+ * A grant takes two rounds:
+ * 1. Acquire: each member where the lock is free places our token, and draws a number that is
+ *    greater than all before it. If a majority did, the greatest of these numbers is the fence.
+ * 2. Confirm: each member that still has the token there, and has seen no greater number, notes the
+ *    fence. If a majority did, the lock is granted.
+ * Where all members drew the same number there is nothing to note: so it is with a single server.
+ * A token that doesn't come to a majority is removed again from all members (undo).
  *
- * In line a waiter has a place only to be woken by. No turn is kept for it: the
- * members would each keep it for themselves, and one that reaches too few of
- * them would hold up all others. Whoever finds a majority free has the lock.
+ * A waiter of a quorum stands in line only to be woken. No turn is kept for it: each member would
+ * keep it for another waiter, and one that is first on too few members would hold up all others.
+ * Whoever finds a majority free has the lock.
  *
- * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first
- * broadcast; of one member it is the single-instance algorithm.
+ * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first round, which on a
+ * single server is the single-instance algorithm. tests/model/fence.pml models both rounds.
  */
 #include "quorum/quorum.h"
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/random.h"
 #include "lock/timing.h"
 #include "quorum/broadcast.h"
 
@@ -29,9 +29,9 @@
 
 #define ACQUIRE_REPLY_MAX_MS 2000
 #define CONFIRM_TRIES 5 /* where others are granted it at the same time, as by shared locks */
-#define REPAIR_SPARE 4  /* of a lease, the part that must be left to put it back anywhere */
+#define REPAIR_PART 4   /* of the TTL: so long a repair may take, while the lease lasts anyhow */
 
-static bool is_reached(const struct votes *votes, const struct quorum *quorum)
+static bool is_granted(const struct votes *votes, const struct quorum *quorum)
 {
     return votes->n_granted >= quorum->need;
 }
@@ -41,6 +41,18 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
     return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
 }
 
+/*
+ * When the lease ends that a majority has granted or renewed. This is the only place that counts
+ * it: on the member that was asked first the TTL began first, and not before its request was sent.
+ */
+static int64_t lease_end(const struct quorum *quorum, const struct votes *votes, int64_t ttl_ms)
+{
+    struct rlock_timing timing = quorum->timing;
+
+    timing.ttl_ms = ttl_ms;
+    return timing_end(&timing, votes->sent_ms);
+}
+
 void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
 {
     quorum->hooks = hooks;
@@ -48,142 +60,168 @@ void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
 
 /* ---- acquire ---- */
 
+/* RLOCK_OK, or RLOCK_PENDING: we were stopped meanwhile, and too little of the lease is left. */
 static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
-                                    const struct votes *votes, int64_t reply_ms,
-                                    struct rlock_grant *grant)
+                                    const struct reply *granted, const struct votes *votes,
+                                    uint64_t fence, struct rlock_grant *grant)
 {
-    owner_take_grant(owner, &votes->granted, votes->fence);
+    int64_t reply_ms = acquire_reply_ms(&quorum->timing);
+
+    owner_take_grant(owner, granted, fence);
     timing_shorten(&quorum->timing, owner_granted_ttl_ms(owner));
     *grant = (struct rlock_grant){.sent_ms = votes->sent_ms,
-                                  .expires_ms = timing_end(&quorum->timing, votes->sent_ms),
-                                  .fence = votes->fence,
+                                  .expires_ms = lease_end(quorum, votes, quorum->timing.ttl_ms),
+                                  .fence = fence,
                                   .slot = owner->slot,
                                   .is_parent = !owner_has_own_lock(owner),
                                   .has_parent = owner_has_parent_lock(owner),
                                   .parent_keys = owner_parent_keys(owner),
                                   .timing = quorum->timing};
     memcpy(grant->token, owner_held_token(owner), sizeof grant->token);
-    /* were we stopped meanwhile? Then too little of the lease is left: ask again */
     return rlock_clock_ms() > votes->sent_ms + reply_ms ? RLOCK_PENDING : RLOCK_OK;
 }
 
-/* The second one. RLOCK_OK, RLOCK_STOPPED or RLOCK_PENDING: what was granted is not to be had. */
+/*
+ * The second round: note the fence with a majority. A member that has seen a greater one refuses
+ * it; then the fence is raised to that, and all are asked again. Both rounds together have the
+ * time of one reply, from the first request on.
+ *
+ * RLOCK_OK (`*fence` is noted), RLOCK_STOPPED, a fault, or RLOCK_PENDING: it isn't to be had.
+ */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
-                                 struct votes *votes, struct rlock_deadline deadline)
+                                 const struct votes *votes, uint64_t *fence,
+                                 struct rlock_deadline deadline, struct rlock_error *err)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = requests_confirm,
-                                  .read = reply_parse_confirm,
-                                  .needs_memory = true,
-                                  .is_quick = true};
-    struct votes noted;
+    int64_t end_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing);
+    struct votes confirmed;
     enum rlock_status st;
     int tries;
 
-    if (votes->same_fence == quorum->n || !owner_has_own_lock(owner))
+    if (votes->n_same_fence == quorum->n || !owner_has_own_lock(owner))
         return RLOCK_OK;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
-        broadcast.fence = votes->fence;
-        broadcast.reply_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing) - rlock_clock_ms();
+        struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM,
+                                      .owner = owner,
+                                      .fence = *fence,
+                                      .reply_ms = end_ms - rlock_clock_ms()};
+
         if (broadcast.reply_ms <= 0)
             return RLOCK_PENDING;
-        st = broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms));
-        if (st != RLOCK_OK)
+        st = broadcast_run(quorum, &broadcast, deadline_at(deadline, end_ms), &confirmed, err);
+        if (st != RLOCK_OK || is_granted(&confirmed, quorum))
             return st;
-        st = votes_count(&noted, quorum, reply_parse_confirm, NULL);
-        if (st != RLOCK_OK || is_reached(&noted, quorum))
-            return st;
-        if (noted.late == 0)
+        if (confirmed.n_late == 0)
             return RLOCK_PENDING;
-        votes->fence = noted.fence; /* that is the greatest of those it would have to pass */
+        *fence = confirmed.fence; /* the greatest of those that refused */
     }
     return RLOCK_PENDING;
 }
 
-static void undo(struct quorum *quorum, const struct owner *owner, unsigned granted_by,
-                 requests_build *ask)
+/*
+ * Remove from some members what the last attempt placed there. That wakes no waiter: owners who got
+ * a minority each would wake one another without end.
+ */
+static void undo(struct quorum *quorum, const struct owner *owner, unsigned members,
+                 enum broadcast_purpose purpose)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = ask,
-                                  .enough = 1,
-                                  .skip = ~granted_by,
+    struct rlock_deadline never = {RLOCK_NEVER, -1};
+    struct broadcast broadcast = {.purpose = purpose,
+                                  .owner = owner,
+                                  .skipped = ~members,
                                   .reply_ms = quorum->timing.reply_ms};
 
-    if (granted_by != 0)
-        broadcast_run(quorum, &broadcast,
-                      deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, broadcast.reply_ms));
+    if (members != 0)
+        (void)!broadcast_run(quorum, &broadcast, deadline_in(never, broadcast.reply_ms), NULL,
+                             NULL);
 }
 
-/* What a minority granted. Nobody hears of it, and those who lose here don't wake each other. */
-static void take_back(struct quorum *quorum, const struct owner *owner, const struct broadcast *of,
-                      unsigned granted_by)
-{
-    broadcast_abandon(quorum, of);
-    undo(quorum, owner, granted_by, requests_undo);
-}
-
-/* Too few members remember for long enough who has it. */
-static enum rlock_status too_young(struct quorum *quorum, const struct votes *votes,
-                                   struct rlock_obstacle *obstacle, struct rlock_error *err)
+/* A majority would grant it, but too many of these may have forgotten who holds it. */
+static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct votes *votes,
+                                            struct rlock_obstacle *obstacle,
+                                            struct rlock_error *err)
 {
     quorum->recently_restarted = true;
-    *obstacle = (struct rlock_obstacle){.left_ms = votes->young_ms, .seen_ms = rlock_clock_ms()};
+    *obstacle =
+        (struct rlock_obstacle){.left_ms = votes->uncounted_ms, .seen_ms = rlock_clock_ms()};
     snprintf(obstacle->holder, sizeof obstacle->holder,
              "%zu of %zu servers that were restarted, and may have forgotten who holds it",
-             votes->young, quorum->n);
+             votes->n_recently_restarted, quorum->n);
     return err_set(err, RLOCK_E_NO_QUORUM, 0,
                    "%zu of %zu members were restarted, and may have forgotten who holds it: they "
                    "count again in %lld.%01d s",
-                   votes->young, quorum->n, (long long)(votes->young_ms / 1000),
-                   (int)(votes->young_ms % 1000 / 100));
+                   votes->n_recently_restarted, quorum->n, (long long)(votes->uncounted_ms / 1000),
+                   (int)(votes->uncounted_ms % 1000 / 100));
 }
 
-/* How the members are to be understood where no majority granted. */
-static enum rlock_status understand(struct quorum *quorum, struct owner *owner,
-                                    const struct votes *votes, struct rlock_obstacle *obstacle,
-                                    int64_t *block_ms, struct rlock_error *err)
+/* What the members' answers come to where no majority granted. */
+static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
+                                     const struct votes *votes, struct rlock_obstacle *obstacle,
+                                     int64_t *block_ms, struct rlock_error *err)
 {
-    size_t unknown = quorum->n - votes->n_granted - votes->held - votes->young - votes->late;
+    size_t n_willing = votes->n_granted + votes->n_recently_restarted;
+    size_t n_unknown = quorum->n - n_willing - votes->n_held - votes->n_late;
 
-    if (votes->superseded > 0)
+    if (votes->n_superseded > 0)
         return RLOCK_SUPERSEDED;
-    if (votes->other_mode > 0)
+    if (votes->n_other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
-    if (owner->only_parents && votes->gone > quorum->n - quorum->need)
+    if (owner->only_parents && votes->n_gone > quorum->n - quorum->need)
         return RLOCK_GONE;
-    if (votes->done > 0) {
-        *obstacle = votes->held_by.obstacle;
+    if (votes->n_done > 0) {
+        *obstacle = votes->held_by->obstacle;
         return RLOCK_DONE;
     }
-    if (votes->held > 0 && votes->ticket > owner->ticket)
+    if (votes->n_held > 0 && votes->ticket > owner->ticket)
         owner_set_ticket(owner, votes->ticket);
-    if (votes->held > 0 && votes->same_owner + unknown >= quorum->need) {
-        *obstacle = votes->held_by.obstacle;
+    if (votes->n_held > 0 && votes->n_same_holder + n_unknown >= quorum->need) {
+        *obstacle = votes->held_by->obstacle;
         obstacle->seen_ms = rlock_clock_ms();
-        *block_ms = votes->held_by.block_ms;
+        *block_ms = votes->held_by->block_ms;
         return RLOCK_BUSY;
     }
-    if (votes->n_granted + votes->young >= quorum->need)
-        return too_young(quorum, votes, obstacle, err);
-    /* others want it as well, and nobody has it */
-    return votes->late + votes->held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+    if (n_willing >= quorum->need)
+        return wait_for_restarted(quorum, votes, obstacle, err);
+    /* where each of several owners got a few members nobody holds it: ask again */
+    return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
 }
 
-static void warn_of(const struct quorum *quorum, const struct reply *stranger)
+static void warn_of_other_quorum(const struct quorum *quorum, const struct reply *holder)
 {
-    const char *theirs = stranger->members_hash[0] != '\0' ? stranger->members_hash : "one server";
-    const char *ours = quorum->members_hash[0] != '\0' ? quorum->members_hash : "one server";
     const struct quorum_hooks *hooks = &quorum->hooks;
+    const char *ours = quorum->members_hash[0] != '\0' ? quorum->members_hash : "one server";
     char text[512];
 
-    if (!stranger->is_rlock || hooks->on_warning == NULL)
+    if (holder == NULL || hooks->on_warning == NULL)
         return;
     snprintf(text, sizeof text,
              "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
              "us apart",
-             stranger->obstacle.holder, theirs, ours);
+             holder->obstacle.holder,
+             holder->members_hash[0] != '\0' ? holder->members_hash : "one server", ours);
     hooks->on_warning(hooks->context, text);
+}
+
+/* A majority let us place the token: note the fence, and take the grant, or undo all of it. */
+static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
+                                  const struct votes *votes, const struct broadcast *broadcast,
+                                  struct rlock_deadline deadline, struct rlock_grant *grant,
+                                  struct rlock_error *err)
+{
+    struct reply granted = *votes->granted; /* the next round overwrites the member's */
+    uint64_t fence = votes->fence;
+    enum rlock_status st;
+
+    owner_take_grant(owner, &granted, fence);
+    st = confirm(quorum, owner, votes, &fence, deadline, err);
+    if (st == RLOCK_PENDING) {
+        broadcast_abandon_pending(quorum, broadcast);
+        undo(quorum, owner, votes->granted_by, BROADCAST_UNDO);
+    }
+    if (st != RLOCK_OK)
+        return st;
+    undo(quorum, owner, votes->inconsistent, BROADCAST_UNDO);
+    return take_grant(quorum, owner, &granted, votes, fence, grant);
 }
 
 enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
@@ -191,39 +229,34 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = requests_acquire,
-                                  .read = reply_parse_acquire,
-                                  .reply_ms = acquire_reply_ms(&quorum->timing),
-                                  .undo = true,
-                                  .needs_memory = true,
-                                  .is_told = true};
-    enum rlock_status stopped;
+    struct broadcast broadcast = {.purpose = BROADCAST_ACQUIRE,
+                                  .owner = owner,
+                                  .reply_ms = acquire_reply_ms(&quorum->timing)};
     enum rlock_status st;
     struct votes votes;
 
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
-    stopped = broadcast_run(quorum, &broadcast, deadline);
-    st = votes_count(&votes, quorum, reply_parse_acquire, err);
-    warn_of(quorum, &votes.stranger);
-    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(quorum) || st != RLOCK_OK;
-    if (st == RLOCK_OK && is_reached(&votes, quorum)) {
-        owner_take_grant(owner, &votes.granted, votes.fence);
-        st = stopped == RLOCK_OK ? confirm(quorum, owner, &votes, deadline) : stopped;
-        if (st == RLOCK_PENDING)
-            take_back(quorum, owner, &broadcast, votes.granted_by);
-        if (st == RLOCK_OK)
-            undo(quorum, owner, votes.inconsistent, requests_undo);
-        if (st == RLOCK_OK)
-            st = take_grant(quorum, owner, &votes, broadcast.reply_ms, grant);
+    st = broadcast_run(quorum, &broadcast, deadline, &votes, err);
+    warn_of_other_quorum(quorum, votes.other_quorum);
+    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(quorum) ||
+                       st == RLOCK_E_CONFIG || (st == RLOCK_STOPPED && votes.granted_by != 0);
+    if (st != RLOCK_OK)
+        return st;
+    if (is_granted(&votes, quorum)) {
+        st = complete(quorum, owner, &votes, &broadcast, deadline, grant, err);
         quorum->in_doubt = st != RLOCK_OK;
         return st;
     }
-    if (stopped != RLOCK_OK || st != RLOCK_OK)
-        return stopped != RLOCK_OK ? stopped : st;
-    take_back(quorum, owner, &broadcast, votes.granted_by);
-    return understand(quorum, owner, &votes, obstacle, block_ms, err);
+    broadcast_abandon_pending(quorum, &broadcast);
+    st = not_granted(quorum, owner, &votes, obstacle, block_ms, err);
+    undo(quorum, owner, votes.granted_by, BROADCAST_UNDO);
+    return st;
+}
+
+void quorum_doubt(struct quorum *quorum)
+{
+    quorum->in_doubt = true;
 }
 
 void quorum_requeue(struct quorum *quorum, const struct owner *owner)
@@ -232,54 +265,23 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner)
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        granted_by |= (quorum->member[i].granted_by != 0 ? 1U : 0U) << i;
-    undo(quorum, owner, granted_by, owner->ticket > 0 ? requests_requeue : requests_undo);
+        granted_by |= (member_has_granted(&quorum->member[i]) ? 1U : 0U) << i;
+    undo(quorum, owner, granted_by, owner->ticket > 0 ? BROADCAST_REQUEUE : BROADCAST_UNDO);
 }
 
 /* ---- in line ---- */
 
-/* Whose clock is known, and that it is the same server's as before. */
-struct clocks {
-    bool is_known[RLOCK_MEMBERS_MAX];
-    int n_moves[RLOCK_MEMBERS_MAX];
-};
-
-static void note_clocks(struct clocks *clocks, const struct quorum *quorum)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++) {
-        clocks->is_known[i] = quorum->member[i].knows_clock;
-        clocks->n_moves[i] = quorum->member[i].n_moves;
-    }
-}
-
-/* The next attempt must not come late only because this wait was cut off. */
-static void keep_clocks(const struct clocks *clocks, struct quorum *quorum)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->n; i++)
-        quorum->member[i].knows_clock =
-            clocks->is_known[i] && quorum->member[i].n_moves == clocks->n_moves[i];
-}
-
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = requests_wait,
-                                  .enough = 1,
+    struct broadcast broadcast = {.purpose = BROADCAST_WAIT,
+                                  .owner = owner,
                                   .block_ms = owner_block_ms(owner, *block_ms),
                                   .reply_ms = acquire_reply_ms(&quorum->timing)};
-    struct clocks before;
-    enum rlock_status st;
+    enum rlock_status st = broadcast_run(quorum, &broadcast, deadline, NULL, NULL);
     size_t i;
 
-    note_clocks(&before, quorum);
-    st = broadcast_run(quorum, &broadcast, deadline);
-    broadcast_abandon(quorum, &broadcast);
-    keep_clocks(&before, quorum);
+    broadcast_abandon_pending(quorum, &broadcast);
     if (st == RLOCK_STOPPED)
         return st;
     for (i = 0; i < quorum->n; i++)
@@ -297,43 +299,42 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
 /* ---- renew ---- */
 
 /*
- * Put our token back where it is gone while the majority has it, so that the
- * next member that fails doesn't end the lease: by an attempt like any other, as
- * long as the lease certainly lasts. After the grant that does its fence no harm.
+ * Place the token again where it is gone while a majority has it, so that the next member that
+ * fails doesn't end the lease. It is an acquire like any other, so it needs the member's clock:
+ * without a not-after it might be executed when the lease is over. As the lease was granted
+ * already, that the member draws another number for it does the fence no harm.
  */
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
 {
     struct owner again = owner_for_repair(owner);
-    struct broadcast broadcast = {.owner = &again,
-                                  .ask = requests_acquire,
-                                  .read = reply_parse_acquire,
-                                  .enough = 1,
-                                  .skip = ~gone_from,
-                                  .reply_ms = quorum->timing.reply_ms,
-                                  .undo = true};
+    struct broadcast broadcast = {.purpose = BROADCAST_REPAIR,
+                                  .owner = &again,
+                                  .skipped = ~gone_from,
+                                  .reply_ms = quorum->timing.reply_ms};
     size_t i;
 
     if (gone_from == 0 || owner->is_adopted || owner_has_parent_lock(owner))
         return;
     for (i = 0; i < quorum->n; i++)
-        if (!quorum->member[i].knows_clock)
-            broadcast.skip |= 1U << i;
-    broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_SPARE));
-    broadcast_abandon(quorum, &broadcast);
+        if (member_server_ms(&quorum->member[i], rlock_clock_ms()) == 0)
+            broadcast.skipped |= 1U << i;
+    (void)!broadcast_run(quorum, &broadcast,
+                         deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_PART), NULL, NULL);
+    broadcast_abandon_pending(quorum, &broadcast);
 }
 
 static enum rlock_status not_renewed(const struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
-    size_t most = quorum->n - quorum->need;
+    size_t most = quorum->n - quorum->need; /* so many members may lack it, and a majority has it */
 
-    if (votes->released > most)
+    if (votes->n_released > most)
         return err_set(err, RLOCK_RELEASED, 0, "it was released");
-    if (votes->held + votes->gone + votes->released <= most)
-        return votes->late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
-    if (votes->held > 0)
-        return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by.obstacle.holder);
+    if (votes->n_held + votes->n_gone + votes->n_released <= most)
+        return votes->n_late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+    if (votes->n_held > 0)
+        return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by->obstacle.holder);
     return err_set(err, RLOCK_GONE, 0, "it is gone from the server");
 }
 
@@ -341,116 +342,148 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = requests_renew,
-                                  .read = reply_parse_renew,
-                                  .reply_ms = quorum->timing.reply_ms};
-    enum rlock_status stopped =
-        broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
-    struct rlock_timing timing = quorum->timing;
+    struct broadcast broadcast = {
+        .purpose = BROADCAST_RENEW, .owner = owner, .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
-    enum rlock_status st = votes_count(&votes, quorum, reply_parse_renew, err);
+    enum rlock_status st = broadcast_run(
+        quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
 
-    if (st != RLOCK_OK)
-        return st;
-    if (is_reached(&votes, quorum)) {
-        if (owner->is_adopted && votes.left_ms > 0)
-            timing.ttl_ms = votes.left_ms;
-        *expires_ms = timing_end(&timing, votes.sent_ms);
-        *restored = votes.restored > 0;
-        if (stopped == RLOCK_OK)
+    if (is_granted(&votes, quorum)) {
+        bool is_told = owner->is_adopted && votes.left_ms > 0;
+
+        *expires_ms = lease_end(quorum, &votes, is_told ? votes.left_ms : quorum->timing.ttl_ms);
+        *restored = votes.n_restored > 0;
+        if (st == RLOCK_OK)
             repair(quorum, owner, votes.gone_from, deadline);
         return RLOCK_OK;
     }
-    return stopped == RLOCK_STOPPED ? stopped : not_renewed(quorum, &votes, err);
+    return st != RLOCK_OK ? st : not_renewed(quorum, &votes, err);
 }
 
-void quorum_learn(struct quorum *quorum, struct rlock_deadline deadline)
+void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline)
 {
     struct broadcast broadcast = {
-        .looks = true, .enough = quorum->n, .reply_ms = quorum->timing.reply_ms, .skip = ~0U};
+        .purpose = BROADCAST_TOPOLOGY, .reply_ms = quorum->timing.reply_ms, .skipped = ~0U};
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
-        if (member_may_look(&quorum->member[i]))
-            broadcast.skip &= ~(1U << i);
-    if (broadcast.skip == ~0U)
+        if (member_lacks_topology(&quorum->member[i]))
+            broadcast.skipped &= ~(1U << i);
+    if (broadcast.skipped == ~0U)
         return;
-    (void)!broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms));
-    broadcast_abandon(quorum, &broadcast);
+    (void)!broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms), NULL, NULL);
+    broadcast_abandon_pending(quorum, &broadcast);
 }
 
 /* ---- release ---- */
 
 static enum rlock_status give_back(struct quorum *quorum, const struct owner *owner,
-                                   requests_build *ask, struct rlock_deadline deadline,
+                                   enum broadcast_purpose purpose, struct rlock_deadline deadline,
                                    struct rlock_error *err)
 {
-    struct broadcast broadcast = {.owner = owner,
-                                  .ask = ask,
-                                  .read = reply_parse_release,
-                                  .reply_ms = quorum->timing.reply_ms,
-                                  .supersedes_pending = true};
-    enum rlock_status stopped =
-        broadcast_run(quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms));
+    struct broadcast broadcast = {
+        .purpose = purpose, .owner = owner, .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
-    enum rlock_status st = votes_count(&votes, quorum, reply_parse_release, err);
+    enum rlock_status st = broadcast_run(
+        quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
+    size_t n_without = votes.n_held + votes.n_gone;
 
-    quorum->is_passed_on = st == RLOCK_OK && votes.granted.is_passed_on;
-    if (st != RLOCK_OK || is_reached(&votes, quorum))
+    quorum->is_passed_on = votes.granted != NULL && votes.granted->is_passed_on;
+    if (is_granted(&votes, quorum))
+        return RLOCK_OK;
+    if (st != RLOCK_OK)
         return st;
-    if (stopped == RLOCK_STOPPED)
-        return stopped;
-    if (votes.n_granted + votes.held + votes.gone < quorum->need)
+    if (votes.n_granted + n_without < quorum->need)
         return members_fault(quorum, err);
-    if (votes.held + votes.gone <= quorum->n - quorum->need)
+    if (n_without <= quorum->n - quorum->need)
         return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
-    return votes.held > 0 ? RLOCK_LOST : RLOCK_GONE;
+    return votes.n_held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, owner, requests_release, deadline, err);
+    return give_back(quorum, owner, BROADCAST_RELEASE, deadline, err);
 }
 
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, owner, requests_leave, deadline, err);
+    return give_back(quorum, owner, BROADCAST_LEAVE, deadline, err);
 }
 
-/* ---- anything else ---- */
+bool quorum_is_unanswered(const struct quorum *quorum)
+{
+    return broadcast_is_unanswered(quorum);
+}
+
+bool quorum_has_heard(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++)
+        if (member_has_heard(&quorum->member[i]))
+            return true;
+    return false;
+}
+
+bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st)
+{
+    bool may = false;
+    size_t i;
+
+    for (i = 0; i < quorum->n; i++) {
+        if (quorum->member[i].state != st)
+            continue;
+        if (!member_may_retry_password(&quorum->member[i]))
+            return false;
+        may = true;
+    }
+    return may;
+}
+
+/* ---- any other request ---- */
+
+static enum rlock_status ask(struct quorum *quorum, const struct broadcast *broadcast,
+                             struct rlock_deadline deadline, const struct resp_value **reply,
+                             struct rlock_error *err)
+{
+    struct votes votes;
+    enum rlock_status st = broadcast_run(quorum, broadcast, deadline, &votes, err);
+    size_t n_answered = 0;
+    size_t i;
+
+    if (st == RLOCK_STOPPED)
+        return st;
+    for (i = quorum->n; i > 0; i--) {
+        if (quorum->member[i - 1].state != RLOCK_OK)
+            continue;
+        *reply = quorum->member[i - 1].reply;
+        n_answered++;
+    }
+    if (st == RLOCK_OK && n_answered < quorum->need)
+        st = members_fault(quorum, err);
+    return st;
+}
 
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
                              struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err)
 {
-    return quorum_ask_slowly(quorum, request, 0, deadline, reply, err);
+    struct broadcast broadcast = {
+        .purpose = BROADCAST_REQUEST, .request = request, .reply_ms = quorum->timing.reply_ms};
+
+    return ask(quorum, &broadcast, deadline, reply, err);
 }
 
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,
                                     const struct resp_value **reply, struct rlock_error *err)
 {
-    struct broadcast broadcast = {.request = request,
-                                  .enough = block_ms > 0 ? quorum->n : 0,
+    struct broadcast broadcast = {.purpose = BROADCAST_SLOW_REQUEST,
+                                  .request = request,
                                   .block_ms = block_ms,
                                   .reply_ms = quorum->timing.reply_ms};
-    enum rlock_status st = broadcast_run(quorum, &broadcast, deadline);
-    size_t answered = 0;
-    size_t i;
 
-    if (st == RLOCK_STOPPED)
-        return st;
-    st = members_check(quorum, err);
-    for (i = quorum->n; i > 0; i--) {
-        if (quorum->member[i - 1].state != RLOCK_OK)
-            continue;
-        *reply = quorum->member[i - 1].reply;
-        answered++;
-    }
-    if (st == RLOCK_OK && answered < quorum->need)
-        st = members_fault(quorum, err);
-    return st;
+    return ask(quorum, &broadcast, deadline, reply, err);
 }

@@ -7,12 +7,24 @@
 #define SECRET "s3cret"
 #define REPLY_MS 100
 
+/* What a reader of replies makes of each: the server's time. */
+static int64_t told_ms;
+
+static enum rlock_status read_time(const struct resp_value *reply, struct reply *answer,
+                                   struct rlock_error *err)
+{
+    (void)reply;
+    (void)err;
+    *answer = (struct reply){.code = REPLY_HELD, .server_ms = told_ms};
+    return RLOCK_OK;
+}
+
 static void ask_and(struct member *member, const char *word, bool may_learn_topology)
 {
     struct request request = {.n = 0};
 
     request_add(&request, word);
-    member_ask(member, &request,
+    member_ask(member, &request, read_time,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
                                       .may_learn_topology = may_learn_topology});
@@ -27,9 +39,9 @@ static void ask(struct member *member, const char *word)
 static void step(struct member *member, int patience_ms)
 {
     while (member->state == RLOCK_PENDING) {
-        struct pollfd look[MEMBER_WATCH_MAX];
+        struct pollfd look[MEMBER_POLLFDS_MAX];
 
-        if (poll(look, member_watch(member, look), patience_ms) == 0)
+        if (poll(look, member_fill_pollfds(member, look), patience_ms) == 0)
             break;
         member_step(member);
     }
@@ -108,17 +120,23 @@ static void test_demoted(void)
 
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
+    told_ms = 1700000000000;
+    ask(&member, "TIME");
+    step(&member, A_WHILE_MS);
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member_server_ms(&member, 0) != 0, "a server of which the time is known");
     ask(&member, "PING");
     step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n"), "a connection stays");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"),
+       "a connection stays");
     for (i = 0; i < sizeof says / sizeof says[0]; i++) {
-        int n_moves = member.n_moves;
-
         peer_say(fd, says[i]);
         step(&member, PATIENCE_MS);
         is_int(member.state, RLOCK_E_SERVER, "of a server that is no primary it doesn't");
         is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY, "that is why");
-        ok(peer_hears_the_end(fd) && member.n_moves > n_moves, "it is given up");
+        ok(peer_hears_the_end(fd) && member_server_ms(&member, 0) == 0,
+           "it is closed, and what time it is at the next server isn't known");
         close(fd);
         ask(&member, "PING");
         fd = peer_accept();
@@ -150,7 +168,7 @@ static void test_late(void)
 
     fd = asked(&member, peer_address, "pw");
     is_int(member_sent_ms(&member), 0, "one that doesn't let us in is asked nothing");
-    is_int(member_deadline_ms(&member), member.limits.connect_deadline_ms,
+    is_int(member_deadline_ms(&member), member.request.limits.connect_deadline_ms,
            "and has as long as a call has");
     finish(&member, fd);
 }
@@ -205,7 +223,7 @@ static void test_password(void)
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
                strstr(member.err.text, SECRET) == NULL,
            "a server can't make us tell the password");
-        ok(conn_fd(&member.primary->conn) < 0,
+        ok(conn_fd(&member.route.primary->conn) < 0,
            "and one that didn't take it is not talked to any more");
         finish(&member, fd);
     }
@@ -247,13 +265,20 @@ static void test_password_in_part(void)
 static void test_clock(void)
 {
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
-    int64_t sent = member_sent_ms(&member);
+    int64_t sent;
+    int fd;
 
+    told_ms = 0;
+    fd = asked(&member, peer_address, NULL);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    is_int(member_server_ms(&member, sent), 0, "what time it is there isn't known at first");
-    member_saw_clock(&member, 1700000000000);
+    is_int(member_server_ms(&member, 1), 0, "what time it is there isn't known at first");
+    told_ms = 1700000000000;
+    ask(&member, "PING");
+    step(&member, A_WHILE_MS);
+    sent = member_sent_ms(&member);
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
     ok(member_server_ms(&member, sent) >= 1700000000000 &&
            member_server_ms(&member, sent) <= 1700000001000,
        "then it is, and rather late than early");
@@ -329,7 +354,7 @@ static void test_look(void)
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, ON, ":1\r\n");
-    member.first_ms -= 10000; /* so long ago */
+    member.route.first_ms -= 10000; /* so long ago */
     ask(&member, "LAST");
     step(&member, A_WHILE_MS);
     ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "who asks for the last time doesn't look around");
@@ -351,7 +376,7 @@ static void test_look(void)
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, NODES ON,
                        "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
-    is_int((int64_t)member.cluster.n, 1, "what it shows is known from then on");
+    is_int((int64_t)member.route.cluster.n, 1, "what it shows is known from then on");
     may_learn_topology(&member, fd, ON, ":1\r\n");
     ask(&member, "LAST");
     step(&member, A_WHILE_MS);
@@ -365,7 +390,7 @@ static void test_look(void)
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, NODES ON,
                        "-ERR no\r\n:1\r\n"); /* who is asked anew may know more */
-    is_int((int64_t)member.cluster.n, 1 + 1, "what was known stays, as nothing else is told");
+    is_int((int64_t)member.route.cluster.n, 1 + 1, "what was known stays, as nothing else is told");
     finish(&member, fd);
 }
 
@@ -380,7 +405,7 @@ static void test_moved_without_end(void)
     if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a Cluster"))
         return;
     request_add(&request, "PING");
-    member_ask(&member, &request,
+    member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 300,
                                       .reply_ms = REPLY_MS});
     while (member.state == RLOCK_PENDING && rlock_clock_ms() < member_deadline_ms(&member)) {
@@ -394,7 +419,7 @@ static void test_moved_without_end(void)
             redirect(fd, "MOVED"); /* it is read when there is something to be answered */
         }
         step(&member, 1);
-        if (member.phase == MEMBER_RESTING)
+        if (member.request.phase == MEMBER_BACKING_OFF)
             member_step(&member);
     }
     if (member.state == RLOCK_PENDING)
@@ -460,7 +485,7 @@ static void test_try_again(void)
     step(&member, A_WHILE_MS);
     ok(member.state == RLOCK_PENDING && member_wake_ms(&member) < rlock_clock_ms() + 1000,
        "TRYAGAIN: in a moment");
-    while (member.phase == MEMBER_RESTING && rlock_clock_ms() < end)
+    while (member.request.phase == MEMBER_BACKING_OFF && rlock_clock_ms() < end)
         member_step(&member);
     step(&member, A_WHILE_MS);
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "again on the same connection");
@@ -482,9 +507,13 @@ static void test_absurd_clock(void)
     size_t i;
 
     for (i = 0; i < sizeof times / sizeof times[0]; i++) {
-        member_saw_clock(&member, times[i]);
+        told_ms = times[i];
+        peer_say(fd, ":1\r\n");
+        step(&member, PATIENCE_MS);
+        ok(member.state == RLOCK_OK, "a server may say any time");
         (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
-        ok(member.state == RLOCK_PENDING, "a server may say any time");
+        ask(&member, "PING");
+        step(&member, A_WHILE_MS);
     }
     finish(&member, fd);
 }

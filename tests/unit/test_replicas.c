@@ -56,7 +56,7 @@ static void wait_for(size_t i)
         quorum_acquire(&quorum, &owner, deadline, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
-        conn_abandon(&quorum.member[0].primary->conn, NULL);
+        conn_abandon(&quorum.member[0].route.primary->conn, NULL);
     good = good && replicas_have(&quorum, deadline, &err) == rows[i].st;
     okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
         (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",

@@ -206,7 +206,7 @@ static void test_never_plain(void)
     if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "a member"))
         return;
     request_add(&request, "PING");
-    member_ask(&member, &request,
+    member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = PATIENCE_MS});
     fd = peer_accept();
