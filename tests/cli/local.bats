@@ -632,7 +632,7 @@ in_ns() {
         status=0; as 54321 "$R" -k key -- true || status=$?
         [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'
     assert_status 0
-    assert_match "$output" '/mnt/home/.local/state/rlock: .*; RLOCK_LOCAL_DIR names another'
+    assert_match "$output" '/mnt/home/.local/state/rlock: .*; set RLOCK_LOCAL_DIR to use another'
 }
 
 @test "what earlier boots and other machines left in a home is removed after a month" {
