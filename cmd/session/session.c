@@ -94,8 +94,7 @@ static void unreached(void *context)
 
     if (session->hooks != NULL && session->hooks->unreached != NULL)
         session->hooks->unreached(session->hooks->context);
-    if (session->local.users_fd >= 0)
-        local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
+    local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
 }
 
 /* ---- the handle ---- */
