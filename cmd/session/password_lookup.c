@@ -11,6 +11,7 @@
 #include "session/password_lookup.h"
 
 #include "options/config.h"
+#include "process/child.h"
 #include "process/dumpable.h"
 #include "process/fds.h"
 
@@ -250,25 +251,13 @@ int password_helper_start(struct password_helper *helper, const struct password_
                           char *const envp[])
 {
     struct helper h = {.place = place, .envp = envp};
-    int pair[2];
-    int failed;
+    pid_t pid = child_fork(&h.fd);
+    int failed = errno;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return errno;
-    helper->pid = fork();
-    if (helper->pid == 0) {
-        close(pair[0]);
-        h.fd = pair[1];
+    if (pid == 0)
         run_helper(&h);
-    }
-    failed = helper->pid < 0 ? errno : 0;
-    close(pair[1]);
-    helper->fd = pair[0];
-    if (failed) {
-        close(pair[0]);
-        *helper = (struct password_helper){.pid = 0, .fd = -1};
-    }
-    return failed;
+    *helper = (struct password_helper){.pid = pid > 0 ? pid : 0, .fd = h.fd};
+    return pid < 0 ? failed : 0;
 }
 
 /* ---- the program's side ---- */

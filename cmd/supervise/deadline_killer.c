@@ -11,6 +11,7 @@
  */
 #include "supervise/deadline_killer.h"
 
+#include "process/child.h"
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/guard.h"
@@ -229,26 +230,16 @@ int deadline_killer_start(struct deadline_killer *killer, const struct bound_pro
 {
     struct killer child = {
         .bound = *bound, .deadlines = deadlines, .starter = getpid(), .report = report};
-    int pair[2];
-    int failed;
+    int fd;
+    pid_t pid = child_fork(&fd);
+    int failed = errno;
 
-    *killer = (struct deadline_killer){.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return errno;
-    killer->pid = fork();
-    failed = killer->pid < 0 ? errno : 0;
-    if (killer->pid == 0) {
-        close(pair[0]);
-        child.starter_fd = pair[1];
+    if (pid == 0) {
+        child.starter_fd = fd;
         be_killer(&child, keep_fd);
     }
-    close(pair[1]);
-    killer->fd = pair[0];
-    if (failed == 0)
-        return 0;
-    close(killer->fd);
-    *killer = (struct deadline_killer){.fd = -1};
-    return failed;
+    *killer = (struct deadline_killer){.pid = pid > 0 ? pid : 0, .fd = fd};
+    return pid < 0 ? failed : 0;
 }
 
 static bool tell(const struct deadline_killer *killer, struct killer_message message)

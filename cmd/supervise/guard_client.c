@@ -8,6 +8,8 @@
  */
 #include "supervise/guard_client.h"
 
+#include "process/child.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,14 +24,14 @@
 #define KILL_AGAIN_MS 5
 #define HEAR_AGAIN_MS 5
 #define FATE_TRIES 20
-#define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
-#define KILL_FAST_MS 2000    /* what lives after so long of KILL can't be ended, or not yet */
+#define AGAIN_REFUSED_MS 100 /* while a process refuses KILL: it may still start others */
+#define KILL_FAST_MS 2000    /* without a pause; what survives for longer takes its time */
 
 /*
- * Whoever called exec on us may have left us children of its own: none of ours to end. They are not
- * reaped, so that their numbers stay theirs.
+ * The program that called exec on rlock may have left children, which are none of the command's:
+ * they are spared, and not reaped, so that no other process gets their pids.
  */
-static int note_others(struct guard_client *guard)
+static int note_inherited_children(struct guard_client *guard)
 {
     siginfo_t any;
 
@@ -51,37 +53,30 @@ static int note_others(struct guard_client *guard)
 
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan)
 {
-    int pair[2];
+    int fd;
     int failed;
 
     if (guard->pid != 0)
         return 0;
-    failed = note_others(guard);
+    failed = note_inherited_children(guard);
     if (failed)
         return failed;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return errno;
-    guard->tree.cgroup = plan->cgroup;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->is_gone = false;
-    guard->pid = fork();
-    if (guard->pid == 0) {
-        close(pair[0]);
-        guard_run(plan, &guard->tree, pair[1]);
-    }
+    guard->tree.cgroup = plan->cgroup;
+    guard->pid = child_fork(&fd);
+    if (guard->pid == 0)
+        guard_run(plan, &guard->tree, fd);
     failed = guard->pid < 0 ? errno : 0;
-    close(pair[1]);
-    guard->fd = pair[0];
-    if (failed) {
+    guard->fd = fd;
+    if (failed)
         guard->pid = 0;
-        close(pair[0]);
-    }
     if (guard->tree.root == 0)
         proctree_set_root(&guard->tree, getpid());
     return failed;
 }
 
-/* How the guard ended, which stays to be reaped. False: it hasn't. */
+/* How the guard ended; it is not reaped. False: it has not ended. */
 static bool has_ended(const struct guard_client *guard, siginfo_t *how)
 {
     how->si_pid = 0;
@@ -89,13 +84,15 @@ static bool has_ended(const struct guard_client *guard, siginfo_t *how)
            how->si_pid != 0;
 }
 
-/* A socket that fails once is no sign of the guard's death. */
+/* One error of the socket is no sign that the guard is dead: its end is asked of the kernel. */
 static int hear(const struct guard_client *guard, struct guard_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
     siginfo_t how;
 
-    /* A guard that ends with a word of ours unread resets the pair: told once, before its news. */
+    /*
+     * A guard that ended before it read all of ours: ECONNRESET comes once, before its last news.
+     */
     if (n < 0 && errno == ECONNRESET)
         n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
     if (n == (ssize_t)sizeof *news)
@@ -128,7 +125,7 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
     siginfo_t how;
     int tries = 0;
 
-    /* a process closes its descriptors a moment before it has ended */
+    /* the kernel closes a dying process's descriptors a moment before it can be waited for */
     while (!has_ended(guard, &how) && guard->is_gone && tries++ < FATE_TRIES)
         poll(NULL, 0, HEAR_AGAIN_MS);
     if (how.si_pid == 0)
@@ -143,42 +140,44 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
                  strsignal(how.si_status));
 }
 
-/* A guard that doesn't read can't be told: then it doesn't agree, either. */
-static bool say(const struct guard_client *guard, struct guard_word word)
+/*
+ * False: the socket is full, as the guard doesn't read. Then it doesn't agree to anything, either.
+ */
+static bool send_word(const struct guard_client *guard, struct guard_word word)
 {
     return send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
-/* One that was killed while it waited is replaced. */
+/* A guard that was killed while it waited for the start is replaced. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_word *word)
 {
     int failed = guard_client_prepare(guard, plan);
 
-    if (failed || say(guard, *word))
+    if (failed || send_word(guard, *word))
         return failed;
     guard_client_reap(guard);
     failed = guard_client_prepare(guard, plan);
-    if (!failed && !say(guard, *word))
+    if (!failed && !send_word(guard, *word))
         failed = errno;
     return failed;
 }
 
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
 {
-    say(guard, (struct guard_word){.order = GUARD_EXTEND, .lease = lease});
+    send_word(guard, (struct guard_word){.order = GUARD_EXTEND, .lease = lease});
 }
 
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
 {
-    say(guard, (struct guard_word){.order = GUARD_SIGNAL,
-                                   .signal = number,
-                                   .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
+    send_word(guard, (struct guard_word){.order = GUARD_SIGNAL,
+                                         .signal = number,
+                                         .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 {
-    say(guard, (struct guard_word){.order = GUARD_END, .lease = {.kill_ms = kill_ms}});
+    send_word(guard, (struct guard_word){.order = GUARD_END, .lease = {.kill_ms = kill_ms}});
 }
 
 void guard_client_dismiss(struct guard_client *guard)
@@ -193,7 +192,7 @@ void guard_client_reap(struct guard_client *guard)
     if (guard->pid == 0)
         return;
     guard_client_dismiss(guard);
-    kill(guard->pid, SIGKILL); /* nobody but this function and note_end() reaps it */
+    kill(guard->pid, SIGKILL); /* its pid is its own: only we and note_end() reap it */
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     guard->pid = 0;
@@ -205,7 +204,7 @@ static void note_end(pid_t pid, int status, void *context)
 
     (void)status;
     if (pid == guard->pid)
-        guard->pid = 0; /* the number may be another's from now on */
+        guard->pid = 0; /* from now on the pid may be another process's */
 }
 
 static int64_t at_once_ms(int64_t fast_ms)
@@ -220,10 +219,11 @@ void guard_client_replace(struct guard_client *guard, guard_client_survives *sur
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
-    kill(guard->pid, SIGKILL); /* not reaped yet; where there is no /proc it is all we know */
+    kill(guard->pid, SIGKILL); /* its pid: it was not reaped; without /proc the tree is unknown */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        proctree_spare_children(&guard->tree, false); /* before they leave anything to us */
+        /* now, before the processes that end leave us their children */
+        proctree_spare_children(&guard->tree, false);
     while (proctree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
         bool is_slow = rlock_clock_ms() >= fast_ms;
 

@@ -5,52 +5,57 @@
 
 #include "supervise/guard.h"
 
+/* Written by guard_client.c only. */
 struct guard_client {
-    pid_t pid;            /* 0: none, or it was reaped */
-    int fd;               /* readable when there is news */
+    pid_t pid;            /* 0: there is no guard, or it was reaped */
+    int fd;               /* readable when the guard has news */
     bool is_gone;         /* the guard can't be heard any more */
-    struct proctree tree; /* of this process, to be ended where the guard can't */
+    struct proctree tree; /* all below this process, to be ended here if the guard fails */
 };
 
 /*
- * guard_client_prepare: fork it, if there is none, to wait for its start: that takes
- * as long as all else between a grant and the command, and so is done before
- * the grant where there is time. The plan is borrowed. 0, or an errno.
+ * guard_client_prepare: fork the guard, if there is none; it waits to be told to start the command.
+ * The fork takes as long as all else between a grant and the command, so it is done before the
+ * grant where there is time for it. The plan is borrowed. 0, or an errno.
  */
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan);
 
-/* guard_client_start: it starts the command, as a GUARD_START says. 0, or an errno. */
+/* guard_client_start: the guard starts the command, as a GUARD_START says. 0, or an errno. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_word *word);
 
 /*
- * guard_client_hear: the next news. 1: there is; 0: not now; -1: the guard is gone without a word.
+ * guard_client_hear: the guard's next news. 1: `news` is filled; 0: there is none now; -1: the
+ * guard has ended without a last word.
  */
 int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 
 /*
- * guard_client_fate: what is known of a guard that fails, as words behind "the guard": how it was
- * ended, or in which state it is silent.
+ * guard_client_fate: what is known of a guard that failed, as words to follow "the guard": how it
+ * ended, or that it is stopped or silent. Blocks for at most 0.1 s.
  */
 void guard_client_fate(const struct guard_client *guard, char *text, size_t room);
 
-/* guard_client_extend: the lease has a new end; the guard answers GUARD_AGREES. */
+/*
+ * guard_client_extend: the lease has new deadlines; the guard answers GUARD_AGREES or GUARD_PAUSED.
+ */
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease);
 
 /*
- * guard_client_signal: for the command; one from the terminal only if it was not there to get it.
+ * guard_client_signal: pass a signal on to the command. One that the terminal sent to the whole job
+ * is passed only if it came before the command was part of the job.
  */
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal);
 
 /* guard_client_end: TERM to the tree now, KILL at `kill_ms`. */
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms);
 
-/*
- * guard_client_dismiss: after its last word: let it go, if it wasn't yet. guard_client_reap: be
- * sure that it has gone, if there is one, also where somebody has stopped it, or
- * where it isn't needed after all.
- */
+/* guard_client_dismiss: let the guard end, after its last word. It is not waited for. */
 void guard_client_dismiss(struct guard_client *guard);
+
+/*
+ * guard_client_reap: end the guard, if there is one, even if it is stopped, and wait for its end.
+ */
 void guard_client_reap(struct guard_client *guard);
 
 /*

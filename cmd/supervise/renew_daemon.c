@@ -2,21 +2,26 @@
 /*
  * renew_daemon: a process that stays behind, and renews a lease until another process ends.
  *
- * The program that was granted the lease forks it, tells the token to whoever
- * asked for it, and leaves the lease to it with one word. Without that word
- * nobody knows the token: the lease is given back.
+ * `rlock acquire --bind-pid` leaves its lease to it in these steps:
  *
- * It hears of the end of the process, of what the renewals say, and of the
- * deadline killer, which ends the process in time where this one is dead or stopped. A
- * lease that was released by its token from elsewhere is no lost one: the
- * release left word of it on the server, and the renewal finds that.
+ * 1. The program is granted the lease, and forks the daemon.
+ * 2. The daemon detaches itself, starts its deadline killer, and says that it is ready.
+ * 3. The program prints the token.
+ * 4. The program tells the daemon to begin. If the program ends without that word, nobody may have
+ *    read the token: the daemon gives the lease back.
+ *
+ * The deadline killer ends the bound process in time where the daemon is killed or stopped. A lease
+ * that somebody released by its token is not lost: the release left a note on the server, and the
+ * next renewal finds that.
  */
 #include "supervise/renew_daemon.h"
 
+#include "process/child.h"
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/deadline_killer.h"
 #include "supervise/guard.h"
+#include "supervise/renewals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,285 +33,291 @@
 #include <unistd.h>
 
 #define LOOK_AGAIN_MS 20
-#define RELEASE_MS 10000 /* the longest a release is tried: nobody waits for it */
+#define RELEASE_MS 10000 /* a release is tried for so long: nobody waits for it */
 
-/* From the program to the renew daemon; the other way it is an errno. */
-enum renew_daemon_word { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
+/*
+ * From the program to the daemon. The other way goes one int: 0, or why the daemon failed to start.
+ */
+enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
+
+/* Where the lease is, as the daemon knows it. */
+enum lease_state {
+    LEASE_RENEWED,    /* and the bound process runs */
+    LEASE_NOT_NEEDED, /* the bound process has ended */
+    LEASE_RELEASED,   /* by its token, from elsewhere */
+    LEASE_LOST,       /* or can't be shown to be ours any more */
+    LEASE_SERVER_GONE /* lost with the private server: there is nothing to give it back to */
+};
 
 struct renewing {
     const struct session *session;
     struct local *local; /* of that session */
     const struct rlock_grant *grant;
-    struct report report;
     const struct renew_daemon_log *log;
+    struct report report;
     struct bound_process bound;
     struct deadline_killer killer;
-    int events; /* of the renewals; -1: there are none */
+    struct renewals renewals;
     int timer;
-    int64_t expires_ms;      /* of the lease */
-    int64_t killer_again_ms; /* when to start a deadline killer again, after its fork failed */
-    bool kills;
-    bool is_over;
-    bool is_lost;
-    bool is_released;
-    bool is_bereft;    /* the private server has ended, with all of its locks */
-    char trouble[256]; /* why the last renewal failed; "": it didn't */
+    int64_t expires_ms;      /* the lease's end, as the last confirmed renewal has it */
+    int64_t killer_again_ms; /* when to start the next deadline killer, if there is none */
+    bool ends_bound;         /* when the lease is lost; not with --on-lost ignore */
+    enum lease_state lease;
 };
 
-static void say(const struct renewing *a, enum report_level level, const char *what,
-                const char *why)
+static struct deadlines deadlines_of(const struct renewing *r)
 {
-    report_say(&a->report, level, (struct message){.what = what, .why = why});
+    int64_t kill_ms = r->expires_ms - r->grant->timing.kill_margin_ms;
+
+    return (struct deadlines){.term_ms = kill_ms - r->grant->timing.grace_ms, .kill_ms = kill_ms};
 }
 
-static struct deadlines times_of(const struct renewing *a)
+static bool is_due(const struct renewing *r)
 {
-    int64_t kill_ms = a->expires_ms - a->grant->timing.kill_margin_ms;
-
-    return (struct deadlines){.term_ms = kill_ms - a->grant->timing.grace_ms, .kill_ms = kill_ms};
+    return r->ends_bound && rlock_clock_ms() >= deadlines_of(r).term_ms;
 }
 
 /* ---- the end of the lease ---- */
 
-/* When it ends that is to end now. Why is said by us. */
-static struct deadlines times_of_end(const struct renewing *a)
+/* TERM now, and KILL after the grace period, but not later than the lease wants it. */
+static struct deadlines deadlines_from_now(const struct renewing *r)
 {
-    struct deadlines times = times_of(a);
+    struct deadlines deadlines = deadlines_of(r);
 
-    times.term_ms = rlock_clock_ms();
-    if (times.term_ms + a->grant->timing.grace_ms < times.kill_ms)
-        times.kill_ms = times.term_ms + a->grant->timing.grace_ms;
-    return times;
+    deadlines.term_ms = rlock_clock_ms();
+    if (deadlines.term_ms + r->grant->timing.grace_ms < deadlines.kill_ms)
+        deadlines.kill_ms = deadlines.term_ms + r->grant->timing.grace_ms;
+    return deadlines;
 }
 
-static void say_lost(const struct renewing *a, const char *why)
+static void say_lost(const struct renewing *r, const char *why)
 {
     char name[32];
     char hint[160];
 
-    proctree_name(a->bound.pid, name);
-    if (a->kills && name[0] != '\0')
+    proctree_name(r->bound.pid, name);
+    if (r->ends_bound && name[0] != '\0')
         snprintf(hint, sizeof hint, "process %d (%s) and all below it are being ended",
-                 (int)a->bound.pid, name);
-    else if (a->kills)
-        snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)a->bound.pid);
+                 (int)r->bound.pid, name);
+    else if (r->ends_bound)
+        snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)r->bound.pid);
     else
-        snprintf(hint, sizeof hint, "process %d goes on (--on-lost ignore)", (int)a->bound.pid);
-    report_say(&a->report, REPORT_FAILURE,
+        snprintf(hint, sizeof hint, "process %d goes on (--on-lost ignore)", (int)r->bound.pid);
+    report_say(&r->report, REPORT_FAILURE,
                (struct message){.what = "lost", .why = why, .hint = hint});
 }
 
-/* If the killer is killed meanwhile, descendants of a process that it has ended are known here. */
-static void wait_for_killer(struct renewing *a, int64_t until_ms)
+/*
+ * If the killer is killed meanwhile, the descendants of a process that it has ended are known here.
+ */
+static void wait_for_killer(struct renewing *r, int64_t deadline_ms)
 {
-    struct pollfd ended = {.fd = a->killer.fd, .events = POLLIN};
+    struct pollfd ended = {.fd = r->killer.fd, .events = POLLIN};
 
     do
-        bound_process_note(&a->bound, 0);
-    while (rlock_clock_ms() < until_ms && poll(&ended, 1, LOOK_AGAIN_MS) == 0);
+        bound_process_note(&r->bound, 0);
+    while (rlock_clock_ms() < deadline_ms && poll(&ended, 1, LOOK_AGAIN_MS) == 0);
 }
 
 /*
- * The deadline killer ends what is bound; where that doesn't, we do. What takes its time, such as a
- * log that nobody empties, comes after that was begun.
+ * The deadline killer ends the bound process; if the killer is gone, or doesn't, this process does.
+ * The end begins before anything is said: a message may have to wait for whoever reads the log.
  */
-static void lose(struct renewing *a, const char *why)
+static void lose(struct renewing *r, const char *why)
 {
-    struct deadlines times = times_of_end(a);
+    struct deadlines deadlines = deadlines_from_now(r);
     pid_t refused = 0;
     bool is_ending;
 
-    if (a->kills)
-        bound_process_note(&a->bound, 0); /* before the killer begins */
-    is_ending = a->kills && deadline_killer_end_bound(&a->killer, times);
-    a->is_lost = true;
-    a->is_over = true;
-    if (is_ending || !a->kills)
-        say_lost(a, why);
+    if (r->ends_bound)
+        bound_process_note(&r->bound, 0); /* before the killer begins */
+    is_ending = r->ends_bound && deadline_killer_end_bound(&r->killer, deadlines);
+    r->lease = LEASE_LOST;
+    if (is_ending || !r->ends_bound)
+        say_lost(r, why);
     if (is_ending)
-        wait_for_killer(a, times.kill_ms + a->grant->timing.kill_margin_ms / 2);
-    if (a->kills)
-        refused = bound_process_end(&a->bound, times.kill_ms, 0);
-    if (a->kills && !is_ending)
-        say_lost(a, why);
+        wait_for_killer(r, deadlines.kill_ms + r->grant->timing.kill_margin_ms / 2);
+    if (r->ends_bound)
+        refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
+    if (r->ends_bound && !is_ending)
+        say_lost(r, why);
     if (refused != 0 && !is_ending) /* else the deadline killer tells it */
-        guard_say_refused(&a->report, refused, "it runs on without the lock");
+        guard_say_refused(&r->report, refused, "it runs on without the lock");
 }
 
-static void lose_by_time(struct renewing *a)
+static void lose_by_time(struct renewing *r)
 {
     char why[320];
 
-    snprintf(why, sizeof why, "no renewal was confirmed in time%s%s",
-             a->trouble[0] != '\0' ? ": " : "", a->trouble);
-    lose(a, why);
+    renewals_missing(&r->renewals, "", why, sizeof why);
+    lose(r, why);
 }
 
-static void give_back(struct renewing *a)
+static void give_back(struct renewing *r)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
 
-    rlock_unkeep(a->session->lock);
-    if (a->expires_ms < deadline.at_ms)
-        deadline.at_ms = a->expires_ms;
-    if (a->is_lost)
-        deadline.at_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
-    if (!a->is_released && !a->is_bereft)
-        (void)!rlock_release(a->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
+    renewals_stop(&r->renewals);
+    if (r->lease == LEASE_RELEASED || r->lease == LEASE_SERVER_GONE)
+        return;
+    if (r->expires_ms < deadline.at_ms)
+        deadline.at_ms = r->expires_ms;
+    if (r->lease == LEASE_LOST)
+        deadline.at_ms = rlock_clock_ms() + r->grant->timing.reply_ms;
+    (void)!rlock_release(r->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
 }
 
-/* ---- while it lasts ---- */
+/* ---- the deadline killer ---- */
 
-static void keep(struct renewing *a)
+static int start_killer(struct renewing *r)
 {
-    if (a->events < 0 && rlock_keep(a->session->lock, &a->events, NULL) != RLOCK_OK)
-        a->events = -1;
+    return r->ends_bound ? deadline_killer_start(&r->killer, &r->bound, deadlines_of(r),
+                                                 r->session->local.users_fd, &r->report)
+                         : 0;
 }
 
-static void take_events(struct renewing *a)
+static bool needs_killer(const struct renewing *r)
+{
+    return r->ends_bound && r->killer.fd < 0;
+}
+
+/*
+ * The killer was killed, or the last attempt to start one failed. The renewer is stopped meanwhile,
+ * as no process may be forked beside its thread.
+ */
+static void replace_killer(struct renewing *r)
+{
+    r->killer_again_ms = rlock_clock_ms() + r->grant->timing.reply_ms;
+    deadline_killer_stop(&r->killer);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    if (bound_process_has_ended(&r->bound))
+        return;
+    renewals_stop(&r->renewals);
+    start_killer(r);
+}
+
+/* ---- while the lease is renewed ---- */
+
+static void take_events(struct renewing *r)
 {
     struct rlock_event event;
 
-    while (!a->is_over && read(a->events, &event, sizeof event) == (ssize_t)sizeof event)
+    while (r->lease == LEASE_RENEWED && renewals_next(&r->renewals, &event)) {
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
-            a->expires_ms = event.expires_ms;
-            deadline_killer_set(&a->killer, times_of(a));
-            if (event.kind == RLOCK_KEPT_RESTORED)
-                say(a, REPORT_NOTICE, "restored",
-                    "the key had vanished and was put back: it was granted to no other rlock "
-                    "since");
-            else
-                say(a, a->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
-            a->trouble[0] = '\0';
+            r->expires_ms = event.expires_ms;
+            deadline_killer_set(&r->killer, deadlines_of(r));
             break;
         case RLOCK_KEPT_RELEASED:
-            a->is_released = true;
-            a->is_over = true;
-            say(a, REPORT_STEP, "released", "by its token, from elsewhere");
+            r->lease = LEASE_RELEASED;
+            report_say(&r->report, REPORT_STEP,
+                       (struct message){.what = "released", .why = "by its token, from elsewhere"});
             break;
         case RLOCK_KEPT_LOST:
-            lose(a, event.text);
+            lose(r, event.text);
             break;
         case RLOCK_KEPT_TROUBLE:
-            snprintf(a->trouble, sizeof a->trouble, "%s", event.text);
-            say(a, REPORT_NOTICE, "renewal-failed", event.text);
             break;
         }
+        renewals_say(&r->renewals, &event);
+    }
 }
 
-/* As it is with a command: what is to end us is meant for that for which we are there. */
-static void take_signals(const struct renewing *a)
+/*
+ * Whoever wants to end the daemon means the work that it renews for, so that work gets the signal.
+ */
+static void take_signals(const struct renewing *r)
 {
     struct signal_seen seen;
 
-    while (signals_take(&a->session->signals, &seen))
+    while (signals_take(&r->session->signals, &seen))
         if (seen.action == SIGNAL_ENDS)
-            bound_process_signal(&a->bound, seen.number);
-}
-
-static int start_killer(struct renewing *a)
-{
-    return a->kills ? deadline_killer_start(&a->killer, &a->bound, times_of(a),
-                                            a->session->local.users_fd, &a->report)
-                    : 0;
+            bound_process_signal(&r->bound, seen.number);
 }
 
 /*
- * It was killed, or couldn't be started again after that: there is to be one again. Nothing may
- * fork beside a thread.
+ * Did it end by itself? Or did the deadline killer end it, as time was over before we came to see
+ * it?
  */
-static void replace_killer(struct renewing *a)
-{
-    a->killer_again_ms = rlock_clock_ms() + a->grant->timing.reply_ms;
-    deadline_killer_stop(&a->killer);
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
-    if (bound_process_has_ended(&a->bound))
-        return;
-    rlock_unkeep(a->session->lock);
-    a->events = -1;
-    start_killer(a);
-}
-
-static bool lacks_killer(const struct renewing *a)
-{
-    return a->kills && a->killer.fd < 0;
-}
-
-static int64_t next_look(const struct renewing *a)
-{
-    int64_t term_ms = a->kills ? times_of(a).term_ms : RLOCK_NEVER;
-
-    if (a->events < 0)
-        return rlock_clock_ms() + a->grant->timing.reply_ms;
-    return lacks_killer(a) && a->killer_again_ms < term_ms ? a->killer_again_ms : term_ms;
-}
-
-/*
- * By itself, or by the deadline killer because time is over, which that did before we came to it.
- */
-static void note_end(struct renewing *a)
+static void note_bound_ended(struct renewing *r)
 {
     char why[64];
 
-    a->is_over = true;
-    if (a->kills && rlock_clock_ms() >= times_of(a).term_ms) {
-        lose_by_time(a);
+    if (is_due(r)) {
+        lose_by_time(r);
         return;
     }
-    snprintf(why, sizeof why, "process %d has ended", (int)a->bound.pid);
-    say(a, REPORT_STEP, "ended", why);
+    r->lease = LEASE_NOT_NEEDED;
+    snprintf(why, sizeof why, "process %d has ended", (int)r->bound.pid);
+    report_say(&r->report, REPORT_STEP, (struct message){.what = "ended", .why = why});
 }
 
-static void renew_until_end(struct renewing *a)
+static int64_t next_deadline_ms(const struct renewing *r)
 {
-    struct pollfd watch[] = {
-        {.fd = a->bound.fd, .events = POLLIN}, {.fd = -1, .events = POLLIN},
-        {.fd = -1, .events = POLLIN},          {.fd = a->session->signals.fd, .events = POLLIN},
-        {.fd = a->timer, .events = POLLIN},    {.fd = -1, .events = POLLIN}};
+    int64_t term_ms = r->ends_bound ? deadlines_of(r).term_ms : RLOCK_NEVER;
 
-    while (!a->is_over) {
-        keep(a);
-        timer_set(a->timer, next_look(a));
-        watch[1].fd = a->events;
-        watch[2].fd = a->killer.fd;
-        watch[5].fd = a->local->alive_fd;
-        poll(watch, sizeof watch / sizeof watch[0], -1);
-        if (watch[0].revents != 0) {
-            note_end(a);
+    if (r->renewals.events < 0) /* the renewer could not be started: try again */
+        return rlock_clock_ms() + r->grant->timing.reply_ms;
+    return needs_killer(r) && r->killer_again_ms < term_ms ? r->killer_again_ms : term_ms;
+}
+
+static void renew_until_end(struct renewing *r)
+{
+    enum { BOUND, RENEWALS, KILLER, SIGNALS, TIMER, SERVER, WATCHED };
+    struct pollfd watch[WATCHED] = {[BOUND] = {.fd = r->bound.fd, .events = POLLIN},
+                                    [RENEWALS] = {.fd = -1, .events = POLLIN},
+                                    [KILLER] = {.fd = -1, .events = POLLIN},
+                                    [SIGNALS] = {.fd = r->session->signals.fd, .events = POLLIN},
+                                    [TIMER] = {.fd = r->timer, .events = POLLIN},
+                                    [SERVER] = {.fd = -1, .events = POLLIN}};
+
+    while (r->lease == LEASE_RENEWED) {
+        if (r->renewals.events < 0)
+            (void)!renewals_start(&r->renewals, NULL);
+        timer_set(r->timer, next_deadline_ms(r));
+        watch[RENEWALS].fd = r->renewals.events;
+        watch[KILLER].fd = r->killer.fd;
+        watch[SERVER].fd = r->local->alive_fd;
+        poll(watch, WATCHED, -1);
+        if (watch[BOUND].revents != 0) {
+            note_bound_ended(r);
             break;
         }
-        if (watch[1].revents != 0)
-            take_events(a);
-        if (!a->is_over && watch[5].revents != 0 && local_has_ended(a->local)) {
-            a->is_bereft = true;
-            lose(a, "the private server has ended, and with it the lock");
+        if (watch[RENEWALS].revents != 0)
+            take_events(r);
+        if (r->lease == LEASE_RENEWED && watch[SERVER].revents != 0 && local_has_ended(r->local)) {
+            lose(r, "the private server has ended, and with it the lock");
+            r->lease = LEASE_SERVER_GONE;
         }
-        if (watch[3].revents != 0)
-            take_signals(a);
-        if (!a->is_over && a->kills && rlock_clock_ms() >= times_of(a).term_ms)
-            lose_by_time(a);
-        if (!a->is_over &&
-            (watch[2].revents != 0 || (lacks_killer(a) && rlock_clock_ms() >= a->killer_again_ms)))
-            replace_killer(a);
+        if (watch[SIGNALS].revents != 0)
+            take_signals(r);
+        if (r->lease == LEASE_RENEWED && is_due(r))
+            lose_by_time(r);
+        if (r->lease == LEASE_RENEWED &&
+            (watch[KILLER].revents != 0 ||
+             (needs_killer(r) && rlock_clock_ms() >= r->killer_again_ms)))
+            replace_killer(r);
     }
 }
 
 /* ---- the process ---- */
 
-/* Nobody who waits for our end, or for the end of what we were started with, waits for this one. */
+/*
+ * Leave the session and the directory, and close what the program was started with: whoever waits
+ * for the end of the program, or of its output, must not wait for the daemon.
+ */
 static int detach(const struct renew_daemon_log *log)
 {
-    int keeps = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
+    int keeps_stderr = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int fd;
 
     prctl(PR_SET_NAME, "rlock-keeper");
     if (null < 0 || setsid() < 0 || chdir("/") != 0)
         return errno;
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps; fd++)
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps_stderr; fd++)
         if (dup2(fd == STDERR_FILENO && log->fd >= 0 ? log->fd : null, fd) < 0)
             return errno;
     close(null);
@@ -316,25 +327,25 @@ static int detach(const struct renew_daemon_log *log)
     return 0;
 }
 
-static _Noreturn void be_daemon(struct renewing *a, int fd)
+static _Noreturn void be_daemon(struct renewing *r, int program_fd)
 {
-    enum renew_daemon_word word = RENEW_DAEMON_CANCEL;
-    int failed = detach(a->log);
-    ssize_t heard;
+    enum renew_daemon_order order = RENEW_DAEMON_CANCEL;
+    int failed = detach(r->log);
+    ssize_t n;
 
-    a->timer = timer_open();
+    r->timer = timer_open();
     if (failed == 0)
-        failed = a->timer < 0 ? errno : start_killer(a);
-    (void)!send(fd, &failed, sizeof failed, MSG_NOSIGNAL);
-    heard = failed == 0 ? recv(fd, &word, sizeof word, 0) : 0;
-    close(fd);
-    if (heard > 0 && word == RENEW_DAEMON_BEGIN) {
-        session_quiet_helpers(a->session);
-        renew_until_end(a);
+        failed = r->timer < 0 ? errno : start_killer(r);
+    (void)!send(program_fd, &failed, sizeof failed, MSG_NOSIGNAL);
+    n = failed == 0 ? recv(program_fd, &order, sizeof order, 0) : 0;
+    close(program_fd);
+    if (n > 0 && order == RENEW_DAEMON_BEGIN) {
+        session_quiet_helpers(r->session);
+        renew_until_end(r);
     }
-    deadline_killer_stop(&a->killer);
-    if (failed == 0 && (heard <= 0 || word == RENEW_DAEMON_BEGIN))
-        give_back(a);
+    deadline_killer_stop(&r->killer);
+    if (failed == 0 && (n <= 0 || order == RENEW_DAEMON_BEGIN))
+        give_back(r);
     _exit(0);
 }
 
@@ -342,55 +353,48 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                        const struct rlock_grant *grant, const struct bound_process *bound,
                        const struct renew_daemon_log *log)
 {
-    struct renewing a = {.session = session,
+    struct renewing r = {.session = session,
                          .local = &session->local,
                          .grant = grant,
                          .report = session->report,
                          .log = log,
                          .bound = *bound,
                          .killer = {.fd = -1},
-                         .events = -1,
                          .expires_ms = grant->expires_ms,
-                         .kills = session->options->on_lost != ON_LOST_IGNORE};
+                         .ends_bound = session->options->on_lost != ON_LOST_IGNORE};
+    int fd;
     int failed = 0;
-    int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return errno;
-    a.report.to = log->to;
-    daemon->fd = pair[0];
-    daemon->pid = fork();
-    if (daemon->pid == 0) {
-        close(pair[0]);
-        be_daemon(&a, pair[1]);
-    }
+    r.report.to = log->to;
+    renewals_init(&r.renewals, session->lock, &r.report);
+    daemon->pid = child_fork(&fd);
+    if (daemon->pid == 0)
+        be_daemon(&r, fd);
     if (daemon->pid < 0)
-        failed = errno;
-    close(pair[1]);
-    if (failed == 0 && recv(daemon->fd, &failed, sizeof failed, 0) <= 0)
+        return errno;
+    daemon->fd = fd;
+    if (recv(daemon->fd, &failed, sizeof failed, 0) <= 0)
         failed = ECHILD;
-    if (failed != 0 && daemon->pid > 0)
+    if (failed != 0)
         renew_daemon_cancel(daemon);
-    else if (failed != 0)
-        close(daemon->fd);
     return failed;
 }
 
 bool renew_daemon_begin(const struct renew_daemon *daemon)
 {
-    enum renew_daemon_word word = RENEW_DAEMON_BEGIN;
-    bool good = send(daemon->fd, &word, sizeof word, MSG_NOSIGNAL) == sizeof word;
+    enum renew_daemon_order order = RENEW_DAEMON_BEGIN;
+    bool is_sent = send(daemon->fd, &order, sizeof order, MSG_NOSIGNAL) == sizeof order;
 
-    if (good)
+    if (is_sent)
         close(daemon->fd);
-    return good;
+    return is_sent;
 }
 
 void renew_daemon_cancel(const struct renew_daemon *daemon)
 {
-    enum renew_daemon_word word = RENEW_DAEMON_CANCEL;
+    enum renew_daemon_order order = RENEW_DAEMON_CANCEL;
 
-    (void)!send(daemon->fd, &word, sizeof word, MSG_NOSIGNAL);
+    (void)!send(daemon->fd, &order, sizeof order, MSG_NOSIGNAL);
     close(daemon->fd);
     while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
         continue;

@@ -13,6 +13,7 @@
 
 #include "process/fds.h"
 #include "process/timer.h"
+#include "supervise/renewals.h"
 #include "supervise/supervise_state.h"
 #include "wire/url.h"
 
@@ -35,7 +36,7 @@ struct supervisor {
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
-    int events;                    /* what the renewer reports; -1: there is no renewer */
+    struct renewals renewals;
     int timer;                     /* -1: not open */
     struct signal_seen signal;     /* that SUPERVISE_PASS_SIGNAL is about */
     unsigned unsaid;               /* of enum supervise_action: what is still to be said */
@@ -43,7 +44,6 @@ struct supervisor {
     struct rlock_error no_renewer; /* why it could not be started */
     char lost_why[256];            /* what the renewer says of a lost lock */
     char guard_fate[100];          /* how the guard failed */
-    char trouble[256];             /* why the last renewal failed; "": it did not */
 };
 
 /* ---- what is said ---- */
@@ -54,12 +54,6 @@ static void say(const struct supervisor *s, enum report_level level, const char 
     report_say(s->plan->report, level, (struct message){.what = what, .why = why});
 }
 
-static void put_not_renewed(const struct supervisor *s, char *why, size_t room, const char *more)
-{
-    snprintf(why, room, "no renewal was confirmed in time%s%s%s", s->trouble[0] != '\0' ? ": " : "",
-             s->trouble, more);
-}
-
 /* The guard ended the command by its lease although it should have frozen the command. */
 static void put_not_frozen(const struct supervisor *s, char *why, size_t room)
 {
@@ -68,7 +62,7 @@ static void put_not_frozen(const struct supervisor *s, char *why, size_t room)
     if (s->run.on_lost == ON_LOST_PAUSE && s->last.by_lease)
         snprintf(more, sizeof more, ", and the command could not be frozen%s%.60s",
                  s->last.refused ? ": " : "", s->last.refused ? strerror(s->last.refused) : "");
-    put_not_renewed(s, why, room, more);
+    renewals_missing(&s->renewals, more, why, room);
 }
 
 static void say_lost(const struct supervisor *s)
@@ -98,7 +92,7 @@ static void say_paused(const struct supervisor *s)
 {
     char why[400];
 
-    put_not_renewed(s, why, sizeof why, "");
+    renewals_missing(&s->renewals, "", why, sizeof why);
     report_say(s->plan->report, REPORT_NOTICE,
                (struct message){.what = "paused",
                                 .why = why,
@@ -189,7 +183,7 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
 
 static void start_renewer(struct supervisor *s)
 {
-    enum rlock_status st = rlock_keep(s->plan->lock, &s->events, &s->no_renewer);
+    enum rlock_status st = renewals_start(&s->renewals, &s->no_renewer);
 
     handle(s, st == RLOCK_OK ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
            (struct supervise_input){0});
@@ -228,8 +222,7 @@ static void act(struct supervisor *s, unsigned actions)
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input)
 {
-    input.now_ms = rlock_clock_ms();
-    act(s, supervise_state_handle(&s->run, event, &input));
+    act(s, supervise_state_handle(&s->run, event, rlock_clock_ms(), input));
 }
 
 /* ---- what happens ---- */
@@ -239,39 +232,27 @@ static bool is_command_there(const struct supervisor *s)
     return s->run.state < SUPERVISE_REPLACING;
 }
 
-/* The guard is told first: a message may have to wait for whoever reads stderr. */
-static void take_renewal(struct supervisor *s, const struct rlock_event *event)
-{
-    handle(s, SUPERVISE_RENEWED, (struct supervise_input){.expires_ms = event->expires_ms});
-    s->result->renewals++;
-    if (event->kind == RLOCK_KEPT_RESTORED)
-        say(s, REPORT_NOTICE, "restored",
-            "the key had vanished and was put back: it was granted to no other rlock since");
-    else
-        say(s, s->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
-    s->trouble[0] = '\0';
-}
-
 static void take_events(struct supervisor *s)
 {
     struct rlock_event event;
 
-    while (read(s->events, &event, sizeof event) == (ssize_t)sizeof event)
+    while (renewals_next(&s->renewals, &event)) {
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
-            take_renewal(s, &event);
-            break;
-        case RLOCK_KEPT_TROUBLE:
-            snprintf(s->trouble, sizeof s->trouble, "%s", event.text);
-            say(s, REPORT_NOTICE, "renewal-failed", event.text);
+            s->result->renewals++;
+            handle(s, SUPERVISE_RENEWED, (struct supervise_input){.expires_ms = event.expires_ms});
             break;
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:
             snprintf(s->lost_why, sizeof s->lost_why, "%s", event.text);
             handle(s, SUPERVISE_LOCK_LOST, (struct supervise_input){0});
             break;
+        case RLOCK_KEPT_TROUBLE:
+            break;
         }
+        renewals_say(&s->renewals, &event);
+    }
 }
 
 static enum exit_reason reason_not_started(const struct guard_news *news)
@@ -299,8 +280,8 @@ static void take_one(struct supervisor *s, const struct guard_news *news)
         break;
     case GUARD_FAILED:
         s->last = *news;
-        input.reason = reason_not_started(news);
-        handle(s, SUPERVISE_NOT_STARTED, input);
+        handle(s, SUPERVISE_NOT_STARTED,
+               (struct supervise_input){.reason = reason_not_started(news)});
         break;
     case GUARD_DONE:
         s->last = *news;
@@ -372,7 +353,7 @@ static void take_deadlines(struct supervisor *s)
 static void watch_command(struct supervisor *s)
 {
     struct pollfd watch[] = {{.fd = s->plan->signals->fd, .events = POLLIN},
-                             {.fd = s->events, .events = POLLIN},
+                             {.fd = s->renewals.events, .events = POLLIN},
                              {.fd = s->guard->fd, .events = POLLIN},
                              {.fd = s->timer, .events = POLLIN},
                              {.fd = s->plan->local->alive_fd, .events = POLLIN}};
@@ -528,8 +509,7 @@ static void release(struct supervisor *s)
     enum rlock_ending ending = ending_of(s, &stay_ms);
     enum rlock_status st;
 
-    rlock_unkeep(plan->lock);
-    s->events = -1;
+    renewals_stop(&s->renewals);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
     st = rlock_release(plan->lock, deadline, ending, stay_ms, &err);
@@ -548,10 +528,10 @@ static void release(struct supervisor *s)
 
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result)
 {
-    struct supervisor s = {
-        .plan = plan, .result = result, .guard = plan->guard, .events = -1, .timer = -1};
+    struct supervisor s = {.plan = plan, .result = result, .guard = plan->guard, .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
+    renewals_init(&s.renewals, plan->lock, plan->report);
     supervise_state_init(&s.run, plan->grant, plan->granted_ms,
                          (enum on_lost)plan->options->on_lost, plan->options->max_hold_ms);
     start(&s);
@@ -563,7 +543,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     result->paused_ms = s.run.paused_ms;
     if (s.run.state == SUPERVISE_RELEASING)
         release(&s);
-    rlock_unkeep(plan->lock);
+    renewals_stop(&s.renewals);
     guard_client_reap(s.guard); /* after the release: its end is in nobody's way */
     if (s.timer >= 0)
         close(s.timer);

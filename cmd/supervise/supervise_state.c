@@ -509,13 +509,14 @@ bool supervise_state_can_happen(enum supervise_state state, enum supervise_event
     return transitions[state][event] != NULL;
 }
 
-unsigned supervise_state_handle(struct supervision *run, enum supervise_event event,
-                                const struct supervise_input *input)
+unsigned supervise_state_handle(struct supervision *run, enum supervise_event event, int64_t now_ms,
+                                struct supervise_input input)
 {
     run->actions = 0;
     if (!supervise_state_can_happen(run->state, event))
         return 0;
-    run->state = transitions[run->state][event](run, input);
+    input.now_ms = now_ms;
+    run->state = transitions[run->state][event](run, &input);
     if (run->state == SUPERVISE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
         run->state = SUPERVISE_DONE;
     return run->actions;

@@ -118,7 +118,7 @@ struct supervision {
 
 /* What comes with an event; an event's comment names the fields it has. */
 struct supervise_input {
-    int64_t now_ms; /* with each event */
+    int64_t now_ms; /* set by supervise_state_handle() */
     int64_t expires_ms;
     const struct guard_news *news;
     pid_t pid;
@@ -139,8 +139,8 @@ bool supervise_state_can_happen(enum supervise_state state, enum supervise_event
  * supervise_state_handle: change the state by an event. Returns the actions to be done. An event
  * that can't happen in the present state changes nothing.
  */
-unsigned supervise_state_handle(struct supervision *run, enum supervise_event event,
-                                const struct supervise_input *input);
+unsigned supervise_state_handle(struct supervision *run, enum supervise_event event, int64_t now_ms,
+                                struct supervise_input input);
 
 /*
  * supervise_state_deadlines: when the guard has to end, or freeze, the command by the newest

@@ -38,13 +38,12 @@ static const struct guard_news usual_news = {
 
 static unsigned tell(struct supervision *run, enum supervise_event event)
 {
-    struct supervise_input input = {.now_ms = NOW_MS,
-                                    .expires_ms = EXPIRES_MS + 10000,
+    struct supervise_input input = {.expires_ms = EXPIRES_MS + 10000,
                                     .news = &usual_news,
                                     .pid = OTHER_PID,
                                     .reason = REASON_NOT_FOUND};
 
-    return supervise_state_handle(run, event, &input);
+    return supervise_state_handle(run, event, NOW_MS, input);
 }
 
 static struct supervision run_in(enum supervise_state state)
@@ -235,21 +234,21 @@ static void test_gone_server(void)
 
 static void test_too_short_a_lease(void)
 {
-    struct supervise_input input = {.now_ms = NOW_MS, .reason = REASON_LOST};
+    struct supervise_input input = {.reason = REASON_LOST};
     struct supervision run = run_in(SUPERVISE_RUNNING);
-    unsigned actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, &input);
+    unsigned actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, NOW_MS, input);
 
     ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "a lease too short to start under is told");
     run = run_in(SUPERVISE_RUNNING);
     tell(&run, SUPERVISE_LEASE_DUE);
-    actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, &input);
+    actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, NOW_MS, input);
     ok((actions & SUPERVISE_SAY_NOT_STARTED) == 0, "and not once more after it was told as lost");
 }
 
 static void test_renewer_times(void)
 {
     struct supervision run = run_in(SUPERVISE_RUNNING);
-    struct supervise_input input = {.now_ms = GRANTED_MS + 100};
+    struct supervise_input none = {.expires_ms = 0};
     enum supervise_event event;
 
     is_int(supervise_state_next_ms(&run), GRANTED_MS + 100,
@@ -257,16 +256,15 @@ static void test_renewer_times(void)
     ok(supervise_state_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_RENEWER_DUE,
        "and that is due then");
     ok(!supervise_state_due(&run, GRANTED_MS + 99, &event), "and not before");
-    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, &input), 0,
+    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, GRANTED_MS + 100, none), 0,
            "that it can't be started isn't told as long as it isn't needed");
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
-    input.now_ms = SENT_MS + 5000;
-    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, &input), SUPERVISE_SAY_NO_RENEWER,
-           "and is told from then on");
+    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, SENT_MS + 5000, none),
+           SUPERVISE_SAY_NO_RENEWER, "and is told from then on");
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
            "and tried again after the time of a reply");
     supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
-    supervise_state_handle(&run, SUPERVISE_STARTED, &input);
+    supervise_state_handle(&run, SUPERVISE_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
 }
 
@@ -447,18 +445,17 @@ static void step(struct walk *w, enum supervise_event event, struct supervise_in
     enum supervise_state before = w->run.state;
     unsigned actions;
 
-    input.now_ms = w->now_ms;
     w->n_steps++;
     w->n_run_steps++;
     w->visited[before][event] = true;
     note_event(w, event, &input);
-    actions = supervise_state_handle(&w->run, event, &input);
+    actions = supervise_state_handle(&w->run, event, w->now_ms, input);
     note_actions(w, event, actions);
     w->n_releases += before != SUPERVISE_RELEASING && w->run.state == SUPERVISE_RELEASING;
     check(w, GUARD_REPLACED_IN_TIME, supervise_state_next_ms(&w->run) <= replaced_by_ms(w), event);
     if ((actions & SUPERVISE_START_RENEWER) != 0)
         step(w, below(w, 3) > 0 ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
-             (struct supervise_input){.now_ms = 0});
+             (struct supervise_input){.expires_ms = 0});
 }
 
 static void pass_time(struct walk *w, int64_t ms)
@@ -468,7 +465,7 @@ static void pass_time(struct walk *w, int64_t ms)
 
     w->now_ms += ms;
     while (supervise_state_due(&w->run, w->now_ms, &event) && n++ < SUPERVISE_EVENTS)
-        step(w, event, (struct supervise_input){.now_ms = 0});
+        step(w, event, (struct supervise_input){.expires_ms = 0});
     check(w, NO_DEADLINE_LEFT, n <= SUPERVISE_EVENTS, SUPERVISE_SIGNAL);
     check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_GUARD_LATE);
 }
@@ -581,7 +578,7 @@ static void walk_once(struct walk *w)
                          max_hold_ms);
     w->extended = supervise_state_deadlines(&w->run);
     if (below(w, 50) > 0)
-        step(w, SUPERVISE_STARTED, (struct supervise_input){.now_ms = 0});
+        step(w, SUPERVISE_STARTED, (struct supervise_input){.expires_ms = 0});
     while (n-- > 0 && w->run.state != SUPERVISE_DONE) {
         if (w->run.state != SUPERVISE_WAITING)
             pass_time(w, draw_ms(w));
