@@ -267,6 +267,7 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     struct member_request *request = &member->request;
     struct conn *conn = &endpoint->conn;
     int64_t deadline = request->limits.connect_deadline_ms;
+    enum rlock_status st;
     int64_t try_deadline = rlock_clock_ms() + ((int64_t)TRY_MS << member->route.n_failures);
 
     member->reply = NULL;
@@ -279,12 +280,13 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     conn->wants_server_info = member->is_one_of_several;
     conn->must_be_primary = has_sentinels(member);
     if (request->task == MEMBER_TOPOLOGY ||
-        (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member))) {
+        (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member)))
         preamble = CONN_CLUSTER_NODES;
+    st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
+                            &member->err);
+    if (conn->preamble == CONN_CLUSTER_NODES) /* a new connection may have put INFO in its place */
         member->route.knows_topology = true;
-    }
-    return conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
-                              &member->err);
+    return st;
 }
 
 /*
@@ -312,10 +314,10 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
     struct member_route *route = &member->route;
     struct member_request *request = &member->request;
 
-    if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology) {
+    if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology &&
+        ++request->n_redirects <= REDIRECT_LIMIT) {
         /* its certificate may be for a name: CLUSTER NODES tells that, and then we ask again */
         url_fini(to);
-        route->knows_topology = true;
         return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
     if (kind == ERROR_REPLY_MOVED)
@@ -517,6 +519,9 @@ static void settle(struct member *member, enum rlock_status st)
         member->route.n_failures = 0;
     if (st == RLOCK_OK)
         member->server.has_answered = true;
+    if (st == RLOCK_OK && member->request.task == MEMBER_TOPOLOGY &&
+        conn->preamble != CONN_CLUSTER_NODES) /* that was INFO of a new connection */
+        st = ask_at(member, member->route.current, CONN_CLUSTER_NODES);
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
     member->state = st;

@@ -394,6 +394,60 @@ static void test_look(void)
     finish(&member, fd);
 }
 
+#define INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
+#define NO_INFO "$0\r\n\r\n"
+#define NO_NODES "-ERR This instance has cluster support disabled\r\n"
+
+/*
+ * 1. One of several members is connected. 2. Its connection ends, which nobody notices yet. 3. It
+ * is to be asked for its Cluster, but a new connection asks who it is instead: so that is still to
+ * be done.
+ */
+static void test_topology_behind_info(void)
+{
+    struct member member;
+    int fd;
+
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "one of several"))
+        return;
+    member_join(&member, 3, 0);
+    ask(&member, "PING");
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, INFO "*1\r\n$4\r\nPING\r\n"), "is asked first who it is");
+    peer_say(fd, NO_INFO ":1\r\n");
+    step(&member, PATIENCE_MS);
+    member.route.first_ms -= 10000; /* so long ago */
+    close(fd);
+    ask_and(&member, "ON", true);
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, INFO ON), "and so on each new connection");
+    peer_say(fd, NO_INFO ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && member_lacks_topology(&member), "that tells no Cluster");
+    may_learn_topology(&member, fd, NODES ON, NO_NODES ":1\r\n");
+    ok(!member_lacks_topology(&member), "the next request does");
+    finish(&member, fd);
+
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "another"))
+        return;
+    member_join(&member, 3, 0);
+    member_ask_topology(
+        &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                        .reply_ms = REPLY_MS});
+    fd = peer_accept();
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, INFO), "whoever wants to know its Cluster alone asks first who it is, too");
+    peer_say(fd, NO_INFO);
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"), "and then for its Cluster");
+    peer_say(fd, NO_NODES);
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && !member_lacks_topology(&member), "and has asked that");
+    finish(&member, fd);
+}
+
 /* Round and round, for as long as there is time, and not as fast as it goes. */
 static void test_moved_without_end(void)
 {
@@ -531,6 +585,7 @@ int main(void)
     test_clock();
     test_moved();
     test_look();
+    test_topology_behind_info();
     test_moved_without_end();
     test_ask();
     test_try_again();
