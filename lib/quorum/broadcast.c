@@ -35,7 +35,8 @@ enum rule {
     SUPERSEDES_PENDING = 2, /* the token's last request: sent also behind one that is pending */
     NEEDS_MEMORY = 4,       /* a member that may have forgotten a lease says no yes */
     NO_LINGER = 8,          /* the others aren't waited for once it is decided */
-    TELL_WHEN_SENT = 16     /* whoever watches is told that a grant may come */
+    TELL_WHEN_SENT = 16,    /* whoever watches is told that a grant may come */
+    GOES_ON_STOPPED = 32    /* when the caller is stopped, what is pending isn't abandoned */
 };
 
 static const struct {
@@ -57,7 +58,7 @@ static const struct {
     [BROADCAST_LEAVE] = {requests_leave, reply_parse_release, MAJORITY, SUPERSEDES_PENDING},
     [BROADCAST_REQUEST] = {NULL, NULL, MAJORITY, 0},
     [BROADCAST_SLOW_REQUEST] = {NULL, NULL, ALL, 0},
-    [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, 0},
+    [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, GOES_ON_STOPPED},
 };
 
 /* How far a member is with this broadcast. */
@@ -404,7 +405,7 @@ static enum turn ask_after_earlier(struct run *run, struct member *member)
     struct request request;
 
     member_step(member);
-    if (member->state != RLOCK_PENDING)
+    if (member_may_be_asked(member))
         return ASKED;
     if (has_rule(run->broadcast, SUPERSEDES_PENDING)) {
         purposes[run->broadcast->purpose].build(run->broadcast->owner, &request,
@@ -559,6 +560,7 @@ static bool wait_for_replies(struct run *run)
     size_t n_fds;
 
     while ((wake_ms = fill_pollfds(run, &n_fds)) != 0) {
+        bool is_stopped;
         bool is_over;
 
         if (linger_until_ms == RLOCK_NEVER && is_decided(run))
@@ -568,10 +570,11 @@ static bool wait_for_replies(struct run *run)
             break;
         wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(run));
         poll(fds, n_fds, deadline_poll_ms(deadline_at(run->deadline, wake_ms)));
-        is_over = fds[0].revents != 0 || deadline_has_passed(run->deadline);
-        step_all(run, is_over);
+        is_stopped = fds[0].revents != 0;
+        is_over = is_stopped || deadline_has_passed(run->deadline);
+        step_all(run, is_over && !(is_stopped && has_rule(run->broadcast, GOES_ON_STOPPED)));
         if (is_over)
-            return fds[0].revents != 0;
+            return is_stopped;
     }
     return false;
 }

@@ -579,12 +579,26 @@ void member_ask_topology(struct member *member, struct member_limits limits)
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
                 struct member_limits limits)
 {
+    bool is_behind_topology =
+        member->state == RLOCK_PENDING && member->request.phase == MEMBER_EXCHANGING;
+    enum rlock_status st;
+
     begin(member, MEMBER_REQUEST, read, limits);
     member->request.script = request->script;
-    member->state =
-        request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
-    if (member->state == RLOCK_OK)
+    member->request.try_deadline_ms = limits.connect_deadline_ms;
+    st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
+    if (st == RLOCK_OK && is_behind_topology)
+        settle(member, conn_append_request(&member->route.current->conn, member->request.bytes,
+                                           member->request.n_bytes, &member->err));
+    else if (st == RLOCK_OK)
         start(member);
+    else
+        member->state = st;
+}
+
+bool member_may_be_asked(const struct member *member)
+{
+    return member->state != RLOCK_PENDING || member->request.task == MEMBER_TOPOLOGY;
 }
 
 /* The Sentinels have answered, or have not in time: then the primary that we know is asked. */

@@ -162,6 +162,9 @@ void member_ask(struct member *member, const struct request *request, reply_pars
 /* member_ask_topology: ask for the nodes of its Cluster, to be found again when its server dies. */
 void member_ask_topology(struct member *member, struct member_limits limits);
 
+/* member_may_be_asked: is nothing under way, or only a member_ask_topology()? */
+bool member_may_be_asked(const struct member *member);
+
 /* member_lacks_topology: may it be of a Cluster, and has its primary not been asked for it? */
 bool member_lacks_topology(const struct member *member);
 

@@ -364,6 +364,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
 {
     struct broadcast broadcast = {
         .purpose = BROADCAST_TOPOLOGY, .reply_ms = quorum->timing.reply_ms, .skipped = ~0U};
+    enum rlock_status st;
     size_t i;
 
     for (i = 0; i < quorum->n; i++)
@@ -371,8 +372,9 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
             broadcast.skipped &= ~(1U << i);
     if (broadcast.skipped == ~0U)
         return;
-    (void)!broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms), NULL, NULL);
-    broadcast_abandon_pending(quorum, &broadcast);
+    st = broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms), NULL, NULL);
+    if (st != RLOCK_STOPPED) /* then the release follows by the same connection */
+        broadcast_abandon_pending(quorum, &broadcast);
 }
 
 /* ---- release ---- */

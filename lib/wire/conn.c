@@ -212,6 +212,23 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
     return st;
 }
 
+enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
+                                      struct rlock_error *err)
+{
+    char *whole = realloc(conn->out, conn->out_bytes + n);
+
+    if (whole == NULL) {
+        conn_reset(conn);
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    memcpy(whole + conn->out_bytes, bytes, n);
+    conn->out = whole;
+    conn->out_bytes += n;
+    conn->is_alone = false;
+    conn->sent_ms = 0; /* of this request nothing was sent yet */
+    return RLOCK_PENDING;
+}
+
 bool conn_is_ready(const struct conn *conn)
 {
     return conn->phase == CONN_READY;

@@ -81,6 +81,13 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
                                      const char *bytes, size_t n, int64_t connect_deadline_ms,
                                      struct rlock_error *err);
 
+/*
+ * conn_append_request: send a request behind a preamble that was started without one, and isn't
+ * answered yet. RLOCK_PENDING or RLOCK_E_MEMORY; then the connection is closed.
+ */
+enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
+                                      struct rlock_error *err);
+
 /* conn_is_ready: is there a connection that a request could be sent on at once? */
 bool conn_is_ready(const struct conn *conn);
 

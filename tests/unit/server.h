@@ -68,6 +68,7 @@ enum asked_for {
 
 struct server {
     const char *const *answers[ASKED_KINDS]; /* NULL: closes the connection */
+    const char *nodes;                       /* to CLUSTER NODES; NULL: that it is no Cluster */
     const char *info;                        /* NULL: what one that runs for long tells */
     char url[64];
     int listener;
@@ -79,6 +80,7 @@ struct server {
         char second[24];
     } log[SERVER_LOG];
     atomic_int n_log;
+    atomic_int n_connections; /* that it has accepted */
 };
 
 /* A listener on a free port of 127.0.0.1; -1: none. */
@@ -194,7 +196,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
         if (strcmp(word[0], "CLUSTER") == 0) /* this and the next are no part of the test */
-            answer = NO_CLUSTER;
+            answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;
         else if (strcmp(word[0], "INFO") == 0 && n == 2)
@@ -219,8 +221,10 @@ static inline void *server_body(void *arg)
     size_t next[ASKED_KINDS] = {0};
     int fd;
 
-    while ((fd = accept(server->listener, NULL, NULL)) >= 0)
+    while ((fd = accept(server->listener, NULL, NULL)) >= 0) {
+        atomic_fetch_add(&server->n_connections, 1);
         server_serve(server, fd, next);
+    }
     return NULL;
 }
 

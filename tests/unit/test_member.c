@@ -395,6 +395,7 @@ static void test_look(void)
 }
 
 #define INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
+#define NODES_ALONE "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"
 #define NO_INFO "$0\r\n\r\n"
 #define NO_NODES "-ERR This instance has cluster support disabled\r\n"
 
@@ -445,6 +446,35 @@ static void test_topology_behind_info(void)
     peer_say(fd, NO_NODES);
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && !member_lacks_topology(&member), "and has asked that");
+    finish(&member, fd);
+}
+
+/* A command has ended before the nodes of the Cluster were told: its release needs no new call. */
+static void test_request_behind_topology(void)
+{
+    struct member member;
+    int fd = asked(&member, peer_address, NULL);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    member_ask_topology(
+        &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                        .reply_ms = REPLY_MS});
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, NODES_ALONE), "its Cluster is asked for");
+    ok(member_may_be_asked(&member), "and while that isn't answered");
+    ask(&member, "NEXT");
+    step(&member, A_WHILE_MS);
+    ok(peer_hears(fd, "*1\r\n$4\r\nNEXT\r\n"), "the next request goes by the same connection");
+    ok(member_sent_ms(&member) != 0, "it is known when that was");
+    peer_say(fd, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n");
+    step(&member, A_WHILE_MS);
+    is_int(member.state, RLOCK_PENDING, "the nodes are not its reply");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
+    is_int((int64_t)member.route.cluster.n, 1, "and both count");
     finish(&member, fd);
 }
 
@@ -586,6 +616,7 @@ int main(void)
     test_moved();
     test_look();
     test_topology_behind_info();
+    test_request_behind_topology();
     test_moved_without_end();
     test_ask();
     test_try_again();

@@ -205,6 +205,26 @@ static void test_stop(void)
     close_round(&round);
 }
 
+/* A renewer asks for the nodes of a Cluster, and is stopped at once: the command has ended. */
+static void test_stop_learning(void)
+{
+    struct round_of round = {
+        .server = {
+            .nodes = AFTER(100, NO_CLUSTER),
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS(RELEASED)}}};
+    int stop[2];
+
+    if (!ok(open_round(&round) && pipe(stop) == 0 && write(stop[1], "", 1) == 1, "a word to stop"))
+        return;
+    is_int(operate(&round, ACQUIRE, in(60000), NULL), RLOCK_OK, "a grant");
+    quorum_learn_topology(&round.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
+    is_int(operate(&round, RELEASE, in(60000), NULL), RLOCK_OK, "is given back");
+    is_int(atomic_load(&round.server.n_connections), 1, "by the same connection");
+    close(stop[0]);
+    close(stop[1]);
+    close_round(&round);
+}
+
 /* ---- several members ---- */
 
 #define FENCE "$16\r\n1700000000000000\r\n"
@@ -527,6 +547,7 @@ int main(void)
     test_answers();
     test_undo();
     test_stop();
+    test_stop_learning();
     test_votes();
     test_answer_to_an_earlier_round();
     test_returns();
