@@ -136,8 +136,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
 
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
 {
-    return renewer_start(&lock->renewer, &lock->quorum, &lock->owner, lock->grant.expires_ms,
-                         events, err);
+    return renewer_start(&lock->renewer, &lock->quorum, &lock->owner, lock->grant.sent_ms, events,
+                         err);
 }
 
 void rlock_unkeep(struct rlock *lock)

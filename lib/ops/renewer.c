@@ -2,21 +2,20 @@
 /*
  * renewer: the thread that renews a lease and reports on it by a pipe.
  *
- * It decides nothing: whether the lease still stands is a matter of time, and
- * those who act on it hold its end as their own deadline. A renewer that hangs
- * therefore only fails to move that deadline.
+ * The renewer decides nothing: whether the lease still stands is a matter of time, and those who
+ * act on it hold its end as their own deadline. A renewer that hangs only fails to move that
+ * deadline.
  *
- * Before anything else it asks for the nodes of a Cluster:
- * 1. the server of the URL grants the lock, and is the only node that is known;
- * 2. it dies before the first renewal, and its replica takes its place;
- * 3. nobody is left to ask where the lock is now.
+ * Its first request asks for the nodes of the Cluster, if the server is part of one, as otherwise:
+ * 1. the server of the URL grants the lock, and is the only node that we know;
+ * 2. the server dies before the first renewal, and its replica takes its place;
+ * 3. no node that we know is left to ask where the lock is now.
  */
 #include "ops/renewer.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "lock/timing.h"
 #include "ops/replicas.h"
 
 #include <errno.h>
@@ -24,120 +23,125 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define RETRY_LOW_MS 50
-#define RETRY_HIGH_MS 500
+#define BACKOFF_LOW_MS 50
+#define BACKOFF_HIGH_MS 500
 #define JITTER_PERCENT 10 /* so that many holders don't renew in step */
 
-static void tell(const struct renewer *renewer, enum rlock_kept kind, int64_t expires_ms,
-                 const char *text)
+static void write_event(const struct renewer *renewer, enum rlock_kept kind, int64_t expires_ms,
+                        const char *text)
 {
     struct rlock_event event = {.kind = kind, .expires_ms = expires_ms};
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
-    /* smaller than PIPE_BUF, so whole or not at all; a full pipe means that nobody listens */
+    /* less than PIPE_BUF is written whole or not at all; a full pipe means that nobody reads */
     written = write(renewer->events[1], &event, sizeof event);
     (void)written;
 }
 
-/* The pause before the next try after `failures` in a row: none, then short, then longer. */
-static int64_t pause_after(const struct renewer *renewer, int failures)
+/* Back-off with jitter: the first failure is retried at once, each further one after a pause. */
+static int64_t backoff_ms(const struct renewer *renewer)
 {
-    int64_t high = renewer->quorum->timing.reply_ms;
+    int64_t high_ms = renewer->quorum->timing.reply_ms;
 
-    if (failures <= 1)
+    if (renewer->n_failures <= 1)
         return 0;
-    if (high > RETRY_HIGH_MS)
-        high = RETRY_HIGH_MS;
-    return random_between(RETRY_LOW_MS < high ? RETRY_LOW_MS : high, high);
+    if (high_ms > BACKOFF_HIGH_MS)
+        high_ms = BACKOFF_HIGH_MS;
+    return random_between(BACKOFF_LOW_MS < high_ms ? BACKOFF_LOW_MS : high_ms, high_ms);
 }
 
-static int64_t next_renewal(const struct renewer *renewer)
+static int64_t next_renewal_at_ms(const struct renewer *renewer)
 {
-    int64_t renew = renewer->quorum->timing.renew_ms;
+    int64_t renew_ms = renewer->quorum->timing.renew_ms;
 
-    return renewer->renewed_ms + random_between(renew - renew * JITTER_PERCENT / 100, renew);
+    return renewer->renewed_at_ms +
+           random_between(renew_ms - renew_ms * JITTER_PERCENT / 100, renew_ms);
 }
 
-static void *keep(void *arg)
+/* One renewal, and its event. Returns when to send the next one; RLOCK_NEVER: the thread ends. */
+static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
 {
-    struct rlock_deadline stop;
-    struct renewer *renewer = arg;
-    struct rlock_deadline next;
-    int failures = 0;
-    bool told = false;
+    struct rlock_error err = {.status = RLOCK_OK};
+    int64_t sent_ms = rlock_clock_ms();
+    int64_t expires_ms = 0;
+    bool is_restored = false;
+    enum rlock_status st =
+        quorum_renew(renewer->quorum, renewer->owner, stop, &expires_ms, &is_restored, &err);
 
-    stop = (struct rlock_deadline){RLOCK_NEVER, renewer->stop[0]};
-    /* the first renewal may be too late to ask this server */
-    quorum_learn_topology(renewer->quorum, stop);
-    next = deadline_at(stop, next_renewal(renewer));
-    while (clock_sleep(next) != RLOCK_STOPPED) {
-        struct rlock_error err = {.status = RLOCK_OK};
-        int64_t sent_ms = rlock_clock_ms();
-        bool restored = false;
-        int64_t expires_ms = 0;
-        enum rlock_status st =
-            quorum_renew(renewer->quorum, renewer->owner, stop, &expires_ms, &restored, &err);
-
-        if (st == RLOCK_OK)
-            st = replicas_have(renewer->quorum, stop, &err);
-        if (st == RLOCK_STOPPED)
-            break;
-        if (st == RLOCK_OK) {
-            failures = 0;
-            told = false;
-            renewer->renewed_ms = sent_ms;
-            tell(renewer, restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, expires_ms, "");
-            next = deadline_at(stop, next_renewal(renewer));
-            continue;
-        }
-        if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
-            tell(renewer, st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST, 0,
-                 err.text);
-            break;
-        }
-        if (st != RLOCK_PENDING && !told)
-            tell(renewer, RLOCK_KEPT_TROUBLE, 0, err.text);
-        told = told || st != RLOCK_PENDING;
-        next = deadline_in(stop, pause_after(renewer, ++failures));
+    if (st == RLOCK_OK)
+        st = replicas_have(renewer->quorum, stop, &err);
+    if (st == RLOCK_STOPPED)
+        return RLOCK_NEVER;
+    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
+        write_event(renewer, st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST, 0,
+                    err.text);
+        return RLOCK_NEVER;
     }
+    if (st == RLOCK_OK) {
+        renewer->n_failures = 0;
+        renewer->has_told_trouble = false;
+        renewer->renewed_at_ms = sent_ms;
+        write_event(renewer, is_restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, expires_ms,
+                    "");
+        return next_renewal_at_ms(renewer);
+    }
+    renewer->n_failures++;
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* pending: no fault, ask again */
+        renewer->has_told_trouble = true;
+        write_event(renewer, RLOCK_KEPT_TROUBLE, 0, err.text);
+    }
+    return rlock_clock_ms() + backoff_ms(renewer);
+}
+
+static void *run(void *arg)
+{
+    struct renewer *renewer = arg;
+    struct rlock_deadline stop = {RLOCK_NEVER, renewer->stop[0]};
+    int64_t next_ms;
+
+    quorum_learn_topology(renewer->quorum, stop);
+    next_ms = next_renewal_at_ms(renewer);
+    while (next_ms != RLOCK_NEVER && clock_sleep(deadline_at(stop, next_ms)) != RLOCK_STOPPED)
+        next_ms = renew(renewer, stop);
     return NULL;
 }
 
-static void close_pipes(struct renewer *renewer)
+static void close_pipe(int fd[2])
 {
-    close(renewer->events[0]);
-    close(renewer->events[1]);
-    close(renewer->stop[0]);
+    int i;
+
+    for (i = 0; i < 2; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct owner *owner, int64_t expires_ms, int *events,
+                                const struct owner *owner, int64_t sent_ms, int *events,
                                 struct rlock_error *err)
 {
-    int failed;
+    const char *what = "pipe";
+    int failed = 0;
 
-    renewer->quorum = quorum;
-    renewer->owner = owner;
-    /* the moment the grant was sent, as far as its end tells */
-    renewer->renewed_ms = expires_ms - timing_end(&quorum->timing, 0);
-    if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0)
-        return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
-    if (pipe2(renewer->stop, O_CLOEXEC) != 0) {
+    *renewer = (struct renewer){.quorum = quorum,
+                                .owner = owner,
+                                .renewed_at_ms = sent_ms,
+                                .events = {-1, -1},
+                                .stop = {-1, -1}};
+    if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(renewer->stop, O_CLOEXEC) != 0)
         failed = errno;
-        close(renewer->events[0]);
-        close(renewer->events[1]);
-        return err_set(err, RLOCK_E_SYSTEM, failed, "pipe");
+    if (failed == 0) {
+        what = "thread";
+        failed = thread_start(&renewer->thread, run, renewer);
     }
-    failed = thread_start(&renewer->thread, keep, renewer);
-    if (failed) {
-        close_pipes(renewer);
-        close(renewer->stop[1]);
-        return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
+    renewer->is_running = failed == 0;
+    if (failed == 0) {
+        *events = renewer->events[0];
+        return RLOCK_OK;
     }
-    renewer->is_running = true;
-    *events = renewer->events[0];
-    return RLOCK_OK;
+    close_pipe(renewer->events);
+    close_pipe(renewer->stop);
+    return err_set(err, RLOCK_E_SYSTEM, failed, "%s", what);
 }
 
 void renewer_stop(struct renewer *renewer)
@@ -145,7 +149,9 @@ void renewer_stop(struct renewer *renewer)
     if (!renewer->is_running)
         return;
     close(renewer->stop[1]);
+    renewer->stop[1] = -1;
     thread_join(renewer->thread);
-    close_pipes(renewer);
+    close_pipe(renewer->events);
+    close_pipe(renewer->stop);
     renewer->is_running = false;
 }

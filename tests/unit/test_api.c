@@ -120,7 +120,7 @@ static void test_whole(void)
            grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000,
        "with token, fence and end");
     is_str(obstacle.holder, "", "nothing is in the way");
-    if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the keeper starts")) {
+    if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts")) {
         ok(read(events, &event, 0) == 0 &&
                poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
                read(events, &event, sizeof event) == (ssize_t)sizeof event &&

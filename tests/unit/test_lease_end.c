@@ -420,21 +420,20 @@ static void test_renew_by_token(void)
     }
 }
 
-static void test_keeper(void)
+static void test_renewer(void)
 {
     struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED), CLOSE,
                                                                      LATE_BY(RESTORED), SILENT)}}};
     struct rlock_config config = config_for(NULL, 1);
-    struct renewer renewer = RENEWER_EMPTY;
+    struct renewer renewer = {.is_running = false};
     int64_t sent_ms = rlock_clock_ms();
     struct rlock_event event;
     int events;
 
     config.timing.renew_ms = LATE_MS;
     if (!open_one(&one, config) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms + length_of(TTL_MS), &events,
-                          NULL) == RLOCK_OK,
-            "a keeper"))
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK,
+            "a renewer"))
         return;
     event = next_event(events);
     is_end(event.expires_ms, TTL_MS, sent_ms, server_read_ms(&one.server, ASKED_RENEW, 0),
@@ -445,26 +444,25 @@ static void test_keeper(void)
     is_end(event.expires_ms, TTL_MS, server_read_ms(&one.server, ASKED_RENEW, 1),
            server_read_ms(&one.server, ASKED_RENEW, 2), "what was put back");
     renewer_stop(&renewer);
-    ok(renewer.renewed_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
-           renewer.renewed_ms <= server_read_ms(&one.server, ASKED_RENEW, 2),
+    ok(renewer.renewed_at_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
+           renewer.renewed_at_ms <= server_read_ms(&one.server, ASKED_RENEW, 2),
        "the time to the next renewal is counted from before this one was sent");
     close_one(&one);
 }
 
-static void test_keeper_begins(void)
+static void test_renewer_begins(void)
 {
     struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
-    struct renewer renewer = RENEWER_EMPTY;
+    struct renewer renewer = {.is_running = false};
     int64_t sent_ms = rlock_clock_ms() - LATE_MS;
     int events;
 
     if (!open_one(&one, config_for(NULL, 1)) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms + length_of(TTL_MS), &events,
-                          NULL) == RLOCK_OK,
-            "a keeper of a grant that was late"))
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK,
+            "a renewer of a grant that was late"))
         return;
     renewer_stop(&renewer);
-    is_int(renewer.renewed_ms, sent_ms,
+    is_int(renewer.renewed_at_ms, sent_ms,
            "the time to the first renewal is counted from before the grant was asked for");
     close_one(&one);
 }
@@ -666,8 +664,8 @@ int main(void)
     test_redirected("ASK");
     test_replicas();
     test_renew_by_token();
-    test_keeper();
-    test_keeper_begins();
+    test_renewer();
+    test_renewer_begins();
     test_majority();
     test_asked_in_turn(0);
     test_asked_in_turn(1);

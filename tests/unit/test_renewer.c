@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_keeper: the thread that renews, and what it reports. */
+/* test_renewer: the thread that renews, and what it reports. */
 #include "base/clock.h"
 #include "ops/renewer.h"
 #include "server.h"
@@ -35,10 +35,9 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
         .connect_ms = 300,
     };
 
-    kept->renewer = (struct renewer)RENEWER_EMPTY;
     return server_start(&kept->server) && owner_open(&kept->owner, &config, NULL) == RLOCK_OK &&
            members_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
-           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms() + LENGTH_MS,
+           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(),
                          &kept->events, NULL) == RLOCK_OK;
 }
 
@@ -71,7 +70,7 @@ static void test_renewals(void)
     int64_t before = started;
     size_t i;
 
-    if (!ok(keep(&kept, 100, 1000), "a keeper"))
+    if (!ok(keep(&kept, 100, 1000), "a renewer"))
         return;
     ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "its events are no command's business");
     for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
@@ -118,7 +117,7 @@ static void test_troubles(void)
             .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, bad, bad, RENEWED, GONE)}}};
         struct rlock_event event;
 
-        if (!ok(keep(&kept, 20, 300), "a keeper"))
+        if (!ok(keep(&kept, 20, 300), "a renewer"))
             continue;
         is_int(next(&kept).kind, RLOCK_KEPT_RENEWED, "a renewal");
         event = next(&kept);
@@ -143,7 +142,7 @@ static void test_late(void)
         .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, LATE, LATE, RENEWED, GONE)}}};
     struct rlock_event event;
 
-    if (!ok(keep(&kept, 20, 1000), "a keeper"))
+    if (!ok(keep(&kept, 20, 1000), "a renewer"))
         return;
     is_int(next(&kept).kind, RLOCK_KEPT_RENEWED, "a renewal");
     event = next(&kept);
@@ -157,7 +156,7 @@ static void test_stop(void)
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
     int64_t before;
 
-    if (!ok(keep(&kept, 1, 60000), "a keeper that waits for an answer"))
+    if (!ok(keep(&kept, 1, 60000), "a renewer that waits for an answer"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
         poll(NULL, 0, 1);
@@ -178,7 +177,7 @@ static void test_nobody_listens(void)
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
     int whole = 0;
 
-    if (!ok(keep(&kept, 1, 1000), "a keeper whose events nobody reads"))
+    if (!ok(keep(&kept, 1, 1000), "a renewer whose events nobody reads"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) < 400)
         poll(NULL, 0, 5);
