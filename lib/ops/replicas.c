@@ -2,13 +2,13 @@
 /*
  * replicas: do enough of a server's replicas have what it granted?
  *
- * WAIT speaks of the writes of the connection it comes by: on any other it is
- * content at once. And it tells how many there are also when its time is over.
- * It is asked only after a grant: behind each attempt of one who stands in line
- * it would hold up the attempts.
+ * The server answers WAIT when enough replicas have acknowledged all writes of the connection that
+ * sends the WAIT, or after a timeout with how many did. So WAIT must go by the connection of the
+ * grant: a new one has no writes, and is answered at once. WAIT follows a grant only: behind each
+ * attempt of a waiter in the queue it would slow the attempts down.
  *
- * A renewal is held to the same. What a replica that becomes the primary doesn't
- * know of it, it doesn't do: it lets the lock go when the lease before ends.
+ * A renewal needs the same acknowledgements. A replica that has missed it and becomes the primary
+ * lets the lease end when the renewal before it said.
  */
 #include "ops/replicas.h"
 
@@ -17,16 +17,16 @@
 
 #include <inttypes.h>
 
-/* How the members' replicas stand. */
-struct standing {
-    size_t n_good; /* members that have enough */
-    const struct member *poor;
-    int64_t most; /* of the poor one */
+/* What the members answered to WAIT. */
+struct acknowledged {
+    size_t n_enough;              /* members with enough replicas */
+    const struct member *lacking; /* one with too few; NULL: none answered so */
+    int64_t n_replicas;           /* how many that one has */
 };
 
-static struct standing look_at_all(const struct quorum *quorum)
+static struct acknowledged count_acknowledged(const struct quorum *quorum)
 {
-    struct standing standing = {.poor = NULL};
+    struct acknowledged acknowledged = {.lacking = NULL};
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
@@ -35,23 +35,23 @@ static struct standing look_at_all(const struct quorum *quorum)
         if (member->state != RLOCK_OK || !member_is_on_grant_connection(member))
             continue;
         if (resp_is_int(member->reply) && resp_int(member->reply) >= quorum->replicas) {
-            standing.n_good++;
+            acknowledged.n_enough++;
         } else {
-            standing.poor = member;
-            standing.most = resp_int(member->reply);
+            acknowledged.lacking = member;
+            acknowledged.n_replicas = resp_int(member->reply);
         }
     }
-    return standing;
+    return acknowledged;
 }
 
-static enum rlock_status too_few(const struct quorum *quorum, const struct standing *standing,
-                                 struct rlock_error *err)
+static enum rlock_status too_few(const struct quorum *quorum,
+                                 const struct acknowledged *acknowledged, struct rlock_error *err)
 {
-    if (standing->poor == NULL)
+    if (acknowledged->lacking == NULL)
         return err_set(err, RLOCK_E_REPLICAS, 0, "its replicas did not have it in time");
     err_set(err, RLOCK_E_REPLICAS, 0, "only %" PRId64 " of %" PRId64 " replicas had it in time",
-            standing->most, quorum->replicas);
-    err_prefix(err, standing->poor->url.shown);
+            acknowledged->n_replicas, quorum->replicas);
+    err_prefix(err, acknowledged->lacking->url.shown);
     return RLOCK_E_REPLICAS;
 }
 
@@ -59,9 +59,9 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
                                 struct rlock_error *err)
 {
     int64_t wait_ms = quorum->timing.reply_ms;
-    int64_t began_ms = rlock_clock_ms();
+    int64_t sent_ms = rlock_clock_ms();
     const struct resp_value *reply = NULL;
-    struct standing standing = {.poor = NULL};
+    struct acknowledged acknowledged = {.lacking = NULL};
     struct request request;
     enum rlock_status st;
     int64_t took_ms;
@@ -72,14 +72,15 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     request_add_format(&request, "%" PRId64, quorum->replicas);
     request_add_format(&request, "%" PRId64, wait_ms);
     st = quorum_ask_slowly(quorum, &request, wait_ms, deadline, &reply, err);
-    took_ms = rlock_clock_ms() - began_ms;
+    took_ms = rlock_clock_ms() - sent_ms;
     if (st == RLOCK_OK)
-        standing = look_at_all(quorum);
-    if (standing.n_good >= quorum->need) /* were we stopped meanwhile? Then too little is left */
+        acknowledged = count_acknowledged(quorum);
+    /* the server never takes so long: we were stopped, and too little of the lease is left */
+    if (acknowledged.n_enough >= quorum->need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
-    if (standing.poor != NULL ||
+    if (acknowledged.lacking != NULL ||
         (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || deadline_has_passed(deadline))))
-        return too_few(quorum, &standing, err);
+        return too_few(quorum, &acknowledged, err);
     if (st != RLOCK_OK)
         return st;
     return err_set(err, RLOCK_E_UNREACHABLE, 0, "the connection was lost");

@@ -6,9 +6,11 @@
 #include "quorum/quorum.h"
 
 /*
- * replicas_have: behind a grant or a renewal. RLOCK_OK (also where none are
- * wanted), RLOCK_E_REPLICAS (too few of them, for as long as a reply may take),
- * RLOCK_STOPPED, RLOCK_PENDING (ask for it all again, at once) or a fault.
+ * replicas_have: right after a grant or a renewal, ask for as many acknowledgements as the quorum's
+ * `replicas` says. Blocks for up to reply_ms.
+ *
+ * Returns  RLOCK_OK (also if no replicas are wanted), RLOCK_E_REPLICAS, RLOCK_STOPPED,
+ *          RLOCK_PENDING (too late to be of use: grant or renew again, at once) or a fault.
  */
 enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline deadline,
                                 struct rlock_error *err);
