@@ -2,11 +2,10 @@
 /*
  * inspect: views of one lock, or of all locks of a server.
  *
- * Big answers come in pages of at most 64 elements, so nothing here needs more
- * memory than the longest key. A line of waiters is gone through by ticket, not
- * by place: whoever leaves meanwhile makes nobody else be passed over. All keys
- * are gone through by SCAN, in steps that grow as long as few of the keys are
- * locks, and are at most a millisecond or two of the server's time.
+ * Long replies come in pages of at most 64 elements, so that nothing here needs more memory than
+ * the longest key. The queue is paged by ticket, not by place: a waiter that leaves between two
+ * pages moves all places behind it, and one of them would be skipped. Keys are paged by SCAN: its
+ * COUNT grows as long as few of the keys are locks, and costs the server 1 or 2 ms at most.
  */
 #include "ops/inspect.h"
 
@@ -20,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITERS_EACH "28" /* two elements each */
-#define LOCKS_EACH 60
-#define LOCKS_WANTED 45
-#define ROOM_BESIDE 4096 /* of a reply, for what is counted too low */
-#define STEP_FIRST 100
-#define STEP_MAX 400
+#define WAITERS_PER_PAGE "28" /* of two elements each */
+#define LOCKS_PER_PAGE 60
+#define LOCKS_WANTED 45        /* on a page: SCAN may find more than expected */
+#define REPLY_SPARE_BYTES 4096 /* the script counts the bytes of its reply a little too low */
+#define SCAN_COUNT_FIRST 100
+#define SCAN_COUNT_MAX 400
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
@@ -34,27 +33,28 @@ static enum rlock_status unexpected(struct rlock_error *err)
 
 /* ---- one lock ---- */
 
-static void begin(struct request *request, enum script script, const struct lock_keys *keys)
+static void begin_request(struct request *request, enum script script, const struct lock_keys *keys)
 {
     script_request(request, script, KEYS_PER_LOCK, false);
     keys_add(keys, request);
 }
 
+/* The reply: server time, view, name of the value, next ticket; then a ticket and who it is, ... */
 static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
 {
     int64_t now_ms = resp_int(resp_array_at(reply, 0));
     struct rlock_party waiter;
     const char *ticket;
-    const char *card;
+    const char *info;
     size_t i;
     size_t n;
 
     for (i = 4; i + 1 < resp_array_count(reply); i += 2) {
         ticket = resp_string(resp_array_at(reply, i), &n);
-        card = resp_string(resp_array_at(reply, i + 1), &n);
-        if (ticket == NULL || card == NULL || visitor->on_waiter == NULL)
+        info = resp_string(resp_array_at(reply, i + 1), &n);
+        if (ticket == NULL || info == NULL || visitor->on_waiter == NULL)
             continue;
-        holder_info_parse(card, &waiter);
+        holder_info_parse(info, &waiter);
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
         if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
@@ -63,7 +63,7 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
     }
 }
 
-/* Are two looks at a lock, each by its own server, looks at the same holder? */
+/* Do two members say that the key has the same value, so the same holder? */
 static bool is_alike(const struct resp_value *one, const struct resp_value *other)
 {
     size_t n;
@@ -81,16 +81,16 @@ static bool is_free(const struct resp_value *reply)
     return value != NULL && resp_is_nil(value);
 }
 
-/* A majority counts most; of less, somebody who holds it counts more than nobody. */
-static size_t weigh(const struct quorum *quorum, const struct member *member, size_t alike)
+/* A majority counts most; without one, a member that has a holder counts more than a free one. */
+static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {
-    if (alike >= quorum->need)
-        return alike + 2 * quorum->n;
-    return is_free(member->reply) ? alike : alike + quorum->n;
+    if (n_alike >= quorum->need)
+        return n_alike + 2 * quorum->n;
+    return is_free(member->reply) ? n_alike : n_alike + quorum->n;
 }
 
-/* Whose look is shown, and how many looks are like it. */
-static size_t choose(const struct quorum *quorum, size_t *n_alike)
+/* The member whose view is shown, and how many members have the same. */
+static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
 {
     size_t chosen = quorum->n;
     size_t most = 0;
@@ -106,9 +106,9 @@ static size_t choose(const struct quorum *quorum, size_t *n_alike)
         for (alike = 0, j = 0; j < quorum->n; j++)
             alike += quorum->member[j].state == RLOCK_OK &&
                      is_alike(member->reply, quorum->member[j].reply);
-        if (chosen < quorum->n && weigh(quorum, member, alike) <= most)
+        if (chosen < quorum->n && weight_of(quorum, member, alike) <= most)
             continue;
-        most = weigh(quorum, member, alike);
+        most = weight_of(quorum, member, alike);
         *n_alike = alike;
         chosen = i;
     }
@@ -150,16 +150,16 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 
     st = keys_init(&keys, key, NULL, err);
     for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
-        begin(&request, SCRIPT_INSPECT, &keys);
+        begin_request(&request, SCRIPT_INSPECT, &keys);
         request_add(&request, after);
-        request_add(&request, WAITERS_EACH);
+        request_add(&request, WAITERS_PER_PAGE);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st != RLOCK_OK)
             break;
         if (first)
-            chosen = choose(quorum, &n_alike);
+            chosen = choose_member(quorum, &n_alike);
         if (quorum->member[chosen].state != RLOCK_OK)
-            break; /* it has gone: the rest of its line isn't known */
+            break; /* the chosen member went away, with the rest of its queue */
         reply = quorum->member[chosen].reply;
         next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
@@ -175,7 +175,10 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
     return st;
 }
 
-/* Where it was broken nobody has it; another may have it elsewhere by now. */
+/*
+ * A member answers 1: broken, 0: another value is there by now, -1: none is. A majority with other
+ * values means that somebody else holds the lock.
+ */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
     size_t broken = 0;
@@ -207,7 +210,7 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
 
     st = keys_init(&keys, key, NULL, err);
     if (st == RLOCK_OK) {
-        begin(&request, SCRIPT_BREAK, &keys);
+        begin_request(&request, SCRIPT_BREAK, &keys);
         request_add(&request, name);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st >= RLOCK_E_USAGE && quorum_is_unanswered(quorum))
@@ -243,20 +246,20 @@ static enum rlock_status show_page(const struct resp_value *reply,
     return st;
 }
 
-/* As many keys as are likely to have so many locks among them that a reply is well used. */
-static int next_step(int step, size_t found)
+/* The next COUNT for SCAN: as many keys as likely have LOCKS_WANTED locks among them. */
+static int next_count(int count, size_t n_found)
 {
-    int likely = step * LOCKS_WANTED / (found > 0 ? (int)found : 1);
+    int likely = count * LOCKS_WANTED / (n_found > 0 ? (int)n_found : 1);
 
-    if (likely > step * 2)
-        likely = step * 2;
-    if (likely > STEP_MAX)
-        likely = STEP_MAX;
+    if (likely > count * 2)
+        likely = count * 2;
+    if (likely > SCAN_COUNT_MAX)
+        likely = SCAN_COUNT_MAX;
     return likely > 0 ? likely : 1;
 }
 
 static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
-                                  int step, struct rlock_deadline deadline,
+                                  int count, struct rlock_deadline deadline,
                                   const struct resp_value **reply, struct rlock_error *err)
 {
     struct request request;
@@ -264,28 +267,29 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
     script_request(&request, SCRIPT_LIST, 0, false);
     request_add(&request, cursor);
     request_add(&request, pattern != NULL ? pattern : "*");
-    request_add_format(&request, "%d", step);
-    request_add_format(&request, "%d", LOCKS_EACH);
-    request_add_format(&request, "%zu", quorum->reply_bytes - ROOM_BESIDE);
+    request_add_format(&request, "%d", count);
+    request_add_format(&request, "%d", LOCKS_PER_PAGE);
+    request_add_format(&request, "%zu", quorum->reply_bytes - REPLY_SPARE_BYTES);
     return quorum_ask(quorum, &request, deadline, reply, err);
 }
 
-static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
-                                  struct rlock_deadline deadline,
-                                  const struct rlock_visitor *visitor, struct rlock_error *err)
+static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
+                                     struct rlock_deadline deadline,
+                                     const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
     enum rlock_status st;
     char cursor[32] = "0";
-    int step = STEP_FIRST;
+    int count = SCAN_COUNT_FIRST;
     const char *next;
     size_t n;
 
     do {
-        st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
-        while (st == RLOCK_OK && resp_array_count(reply) == 1 && step > 1) { /* more than fits */
-            step /= 2;
-            st = ask_page(quorum, cursor, pattern, step, deadline, &reply, err);
+        st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
+        while (st == RLOCK_OK && resp_array_count(reply) == 1 &&
+               count > 1) { /* more locks than fit */
+            count /= 2;
+            st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
         }
         if (st != RLOCK_OK)
             return st;
@@ -294,15 +298,17 @@ static enum rlock_status list_one(struct quorum *quorum, const char *pattern,
             return unexpected(err);
         st = show_page(reply, visitor, err);
         memcpy(cursor, next, n + 1);
-        step = next_step(step, resp_array_count(reply) - 2);
+        count = next_count(count, resp_array_count(reply) - 2);
     } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
     return st;
 }
 
-/* What kind of server is it? Denied or unknown is no fault here: then `*reply` is NULL. */
-static enum rlock_status ask_kind(struct quorum *quorum, const struct request *request,
-                                  struct rlock_deadline deadline, const struct resp_value **reply,
-                                  struct rlock_error *err)
+/* ---- which servers have locks ---- */
+
+/* A request that the server may deny or not know: that is no fault, and `*reply` is NULL then. */
+static enum rlock_status ask_optional(struct quorum *quorum, const struct request *request,
+                                      struct rlock_deadline deadline,
+                                      const struct resp_value **reply, struct rlock_error *err)
 {
     struct rlock_error fault;
     enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
@@ -330,7 +336,7 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
 
     mode[0] = '\0';
     request_begin(&request, "HELLO");
-    st = ask_kind(quorum, &request, deadline, &reply, err);
+    st = ask_optional(quorum, &request, deadline, &reply, err);
     for (i = 0; st == RLOCK_OK && reply != NULL && i + 1 < resp_array_count(reply); i += 2) {
         name = resp_string(resp_array_at(reply, i), &n);
         value = resp_string(resp_array_at(reply, i + 1), &n);
@@ -341,8 +347,8 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
 }
 
 /*
- * By what its nodes are to be called. Who may not ask, or has them serve too
- * many ranges of slots for one answer, tries all that CLUSTER NODES tells.
+ * By which of its addresses a node of the Cluster is reached. Where CLUSTER SLOTS is denied, or its
+ * reply is too long because of many slot ranges, all addresses in CLUSTER NODES are tried.
  */
 static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_deadline deadline,
                                           enum cluster_endpoint *endpoint, struct rlock_error *err)
@@ -353,13 +359,13 @@ static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_de
 
     request_begin(&request, "CLUSTER");
     request_add(&request, "SLOTS");
-    st = ask_kind(quorum, &request, deadline, &reply, err);
+    st = ask_optional(quorum, &request, deadline, &reply, err);
     if (st == RLOCK_OK && reply != NULL)
         *endpoint = cluster_endpoint(reply);
     return st == RLOCK_E_PROTOCOL ? RLOCK_OK : st;
 }
 
-/* What CLUSTER NODES says; NULL: it is no Cluster, or doesn't let this user look. */
+/* The reply to CLUSTER NODES, on the heap; NULL: the server is in no Cluster, or denies it. */
 static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadline deadline,
                                        char **nodes, struct rlock_error *err)
 {
@@ -377,13 +383,13 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadl
         return st;
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
-    st = ask_kind(quorum, &request, deadline, &reply, err);
+    st = ask_optional(quorum, &request, deadline, &reply, err);
     text = st == RLOCK_OK && reply != NULL ? resp_string(reply, &n) : NULL;
     *nodes = text != NULL ? strdup(text) : NULL;
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }
 
-/* All of one member: of a Cluster all primaries. */
+/* The locks of one member; of a Cluster those of all primaries. */
 static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
                                      struct rlock_deadline deadline,
                                      const struct rlock_visitor *visitor, struct rlock_error *err)
@@ -403,16 +409,16 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     rest = nodes != NULL ? nodes : "";
     for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
         member_visit(&quorum->member[0], &primary);
-        st = list_one(quorum, pattern, deadline, visitor, err);
+        st = list_server(quorum, pattern, deadline, visitor, err);
     }
     if (st == RLOCK_OK && n == 0)
-        st = list_one(quorum, pattern, deadline, visitor, err);
+        st = list_server(quorum, pattern, deadline, visitor, err);
     url_fini(&by);
     free(nodes);
     return st;
 }
 
-/* Each has its own order, so one after the other. */
+/* One member after the other, as each pages its own keys. */
 enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err)
