@@ -6,7 +6,7 @@
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
-/* doctor_examine: rlock_examine(). */
+/* doctor_examine: what rlock_examine() does. */
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
                                  struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probes: one server under examination: what it is asked, and what is told of it. */
+/* probes: one server under examination: requests to it, and findings about it. */
 #include "doctor/probes.h"
 
 #include "base/err.h"
@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OUR_KEY "rlock-doctor"
+#define DEFAULT_KEY "rlock-doctor"
 
 const char *probe_key(const struct probe *probe)
 {
-    return probe->key != NULL ? probe->key : OUR_KEY;
+    return probe->key != NULL ? probe->key : DEFAULT_KEY;
 }
 
-void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, const char *change,
-                const char *format, ...)
+void probe_report(struct probe *probe, const char *check, enum rlock_grade grade,
+                  const char *change, const char *format, ...)
 {
     struct rlock_finding finding = {
         .server = probe->one.member->url.shown, .check = check, .grade = grade, .change = change};

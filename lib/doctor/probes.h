@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probes: one server under examination: what it is asked, and what is told of it. */
+/* probes: one server under examination: requests to it, and findings about it. */
 #ifndef PROBES_H
 #define PROBES_H
 
@@ -8,31 +8,35 @@
 
 struct probe {
     const struct rlock_examiner *examiner;
-    const char *key;
+    const char *key; /* of the lock whose keys are tried; NULL: see probe_key() */
     struct rlock_deadline deadline;
-    struct quorum one; /* a view of one member, so that it is asked alone */
-    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
-    struct rlock_timing timing; /* that it is measured by */
-    struct rlock_error err;     /* of what was asked last */
-    bool is_replica;            /* as far as it tells */
-    bool is_cluster;            /* is it a node of one? As far as it tells */
+    struct quorum one; /* one member as a quorum of its own, so that it is asked alone */
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* of `one` */
+    struct rlock_timing timing;                    /* by which the server is measured */
+    struct rlock_error err;                        /* of the last request */
+    bool is_replica;                               /* the server says so */
+    bool is_cluster; /* the server says that it is a node of a Cluster */
 };
 
-/* probe_key: the lock that it is all about, or else one that is nobody's. */
+/* probe_key: the key whose rights and slot are looked at; "rlock-doctor" if none was given. */
 const char *probe_key(const struct probe *probe);
 
-/* probe_tell: a finding; `change` may be NULL. */
-void probe_tell(struct probe *probe, const char *check, enum rlock_grade grade, const char *change,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* probe_report: show a finding to the examiner; `change` may be NULL. */
+void probe_report(struct probe *probe, const char *check, enum rlock_grade grade,
+                  const char *change, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
-/* probe_ask: a request, and its answer until the next one. RLOCK_OK or as `err` says. */
+/* probe_ask: `*reply` is valid until the next request. RLOCK_OK, or as `probe->err` says. */
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
                             const struct resp_value **reply);
 
-/* probe_is_denied: did that end so because the server knows us, and doesn't let us? */
+/*
+ * probe_is_denied: did the last request end with `st` because the server denies this user the
+ * command or the key, or doesn't know the command? No: a password was refused or is missing.
+ */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
-/* probe_setting: what CONFIG says, as text; "" if it isn't told, which is no fault. */
+/* probe_setting: a value of CONFIG GET; "" where that is denied, which is no fault. */
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * server_checks: what a server tells of itself that bears on its locks.
  *
- * Where it tells nothing, for lack of rights, that is what is found. Source:
- * the assumptions A1 and A2 of rlock(1).
+ * What the server doesn't tell, mostly for lack of rights, is a finding, too. Source: the
+ * assumptions A1 and A2 of rlock(1).
  */
 #include "doctor/server_checks.h"
 
@@ -19,7 +19,7 @@
 
 #define OLDEST_MAJOR 5
 
-static void tell_connection(struct probe *probe)
+static void check_connection(struct probe *probe)
 {
     const struct member *member = probe->one.member;
     const struct url *url = member_primary_url(member);
@@ -32,18 +32,18 @@ static void tell_connection(struct probe *probe)
     if (url->is_tls)
         how = "TLS, the server's name verified";
     if (!is_near && !url->is_tls)
-        probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
-                   "use rediss://: others on the way can read the password, and change locks",
-                   "%s, %s", how, who);
+        probe_report(probe, "connection", RLOCK_GRADE_WEAK,
+                     "use rediss://: others on the way can read the password, and change locks",
+                     "%s, %s", how, who);
     else if (!is_near && !member_has_password(member))
-        probe_tell(probe, "connection", RLOCK_GRADE_WEAK,
-                   "give the server a password: whoever reaches it can delete locks", "%s, %s", how,
-                   who);
+        probe_report(probe, "connection", RLOCK_GRADE_WEAK,
+                     "give the server a password: whoever reaches it can delete locks", "%s, %s",
+                     how, who);
     else
-        probe_tell(probe, "connection", RLOCK_GRADE_GOOD, NULL, "%s, %s", how, who);
+        probe_report(probe, "connection", RLOCK_GRADE_GOOD, NULL, "%s, %s", how, who);
 }
 
-static enum rlock_status get_info(struct probe *probe, char **info)
+static enum rlock_status fetch_info(struct probe *probe, char **info)
 {
     const struct resp_value *reply = NULL;
     struct request request;
@@ -62,15 +62,15 @@ static enum rlock_status get_info(struct probe *probe, char **info)
     return *info == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }
 
-/* What kind of server it is has another name where it is a Valkey. */
+/* "standalone", "sentinel" or "cluster"; Valkey calls the field otherwise. */
 static void read_mode(const char *info, char *mode, size_t room)
 {
     if (!info_word(info, "redis_mode", mode, room))
         info_word(info, "server_mode", mode, room);
 }
 
-/* In a Cluster it is the node that has the lock's slot that is looked at. */
-static enum rlock_status find_node(struct probe *probe, char **info)
+/* In a Cluster, go to the node that serves the slot of the key: that node is examined. */
+static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 {
     const struct resp_value *reply = NULL;
     struct request request;
@@ -93,16 +93,16 @@ static enum rlock_status find_node(struct probe *probe, char **info)
         return probe_is_denied(probe, st) ? RLOCK_OK : st;
     free(*info);
     *info = NULL;
-    return get_info(probe, info);
+    return fetch_info(probe, info);
 }
 
-static void tell_unknown(struct probe *probe, const char *check)
+static void report_unknown(struct probe *probe, const char *check)
 {
-    probe_tell(probe, check, RLOCK_GRADE_UNKNOWN, "allow the user INFO (+info), or look as another",
-               "it is not told");
+    probe_report(probe, check, RLOCK_GRADE_UNKNOWN,
+                 "allow the user INFO (+info), or look as another", "it is not told");
 }
 
-static enum rlock_status tell_server(struct probe *probe, const char *info)
+static enum rlock_status check_server(struct probe *probe, const char *info)
 {
     char version[40];
     char mode[20];
@@ -113,43 +113,43 @@ static enum rlock_status tell_server(struct probe *probe, const char *info)
     if (st != RLOCK_OK)
         return st;
     if (!is_valkey && !info_word(info, "redis_version", version, sizeof version)) {
-        tell_unknown(probe, "server");
+        report_unknown(probe, "server");
         return RLOCK_OK;
     }
     read_mode(info, mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
-        probe_tell(probe, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
-                   "a Sentinel %s", version);
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
+                     "a Sentinel %s", version);
     else if (!is_valkey && strtol(version, NULL, 10) < OLDEST_MAJOR)
-        probe_tell(probe, "server", RLOCK_GRADE_UNSAFE, "Redis 5 or later is needed", "Redis %s",
-                   version);
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "Redis 5 or later is needed", "Redis %s",
+                     version);
     else
-        probe_tell(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
-                   is_valkey ? "Valkey" : "Redis", version, *mode ? mode : "standalone",
-                   probe->one.member->url.db, *databases ? " of " : "", databases);
+        probe_report(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
+                     is_valkey ? "Valkey" : "Redis", version, *mode ? mode : "standalone",
+                     probe->one.member->url.db, *databases ? " of " : "", databases);
     return RLOCK_OK;
 }
 
-static void tell_role(struct probe *probe, const char *info)
+static void check_role(struct probe *probe, const char *info)
 {
     char role[20];
     char host[100];
     char port[12];
 
     if (!info_word(info, "role", role, sizeof role)) {
-        tell_unknown(probe, "role");
+        report_unknown(probe, "role");
     } else if (strcmp(role, "slave") == 0) {
         probe->is_replica = true;
         info_word(info, "master_host", host, sizeof host);
         info_word(info, "master_port", port, sizeof port);
-        probe_tell(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
-                   "a replica of %s:%s, which takes no locks", host, port);
+        probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
+                     "a replica of %s:%s, which takes no locks", host, port);
     } else {
-        probe_tell(probe, "role", RLOCK_GRADE_GOOD, NULL, "primary");
+        probe_report(probe, "role", RLOCK_GRADE_GOOD, NULL, "primary");
     }
 }
 
-static void tell_eviction(struct probe *probe, const char *info)
+static void check_eviction(struct probe *probe, const char *info)
 {
     int64_t most = info_number(info, "maxmemory", -1);
     int64_t used = info_number(info, "used_memory", 0);
@@ -157,23 +157,23 @@ static void tell_eviction(struct probe *probe, const char *info)
 
     info_word(info, "maxmemory_policy", policy, sizeof policy);
     if (most < 0)
-        tell_unknown(probe, "eviction");
+        report_unknown(probe, "eviction");
     else if (most == 0)
-        probe_tell(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
-                   "none: memory has no limit (maxmemory 0)");
+        probe_report(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
+                     "none: memory has no limit (maxmemory 0)");
     else if (strcmp(policy, "noeviction") != 0)
-        probe_tell(probe, "eviction", RLOCK_GRADE_UNSAFE,
-                   "set maxmemory-policy to noeviction, or give locks a server of their own",
-                   "maxmemory-policy is %s: locks that are held can be evicted", policy);
+        probe_report(probe, "eviction", RLOCK_GRADE_UNSAFE,
+                     "set maxmemory-policy to noeviction, or give locks a server of their own",
+                     "maxmemory-policy is %s: locks that are held can be evicted", policy);
     else if (used > most - most / 10)
-        probe_tell(probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
-                   "noeviction, but memory is nearly full: soon no lock can be had");
+        probe_report(probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
+                     "noeviction, but memory is nearly full: soon no lock can be had");
     else
-        probe_tell(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
-                   "none: maxmemory-policy is noeviction");
+        probe_report(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
+                     "none: maxmemory-policy is noeviction");
 }
 
-static enum rlock_status tell_persistence(struct probe *probe, const char *info)
+static enum rlock_status check_persistence(struct probe *probe, const char *info)
 {
     static const char more[] = "set appendonly to yes";
     int64_t has_aof = info_number(info, "aof_enabled", -1);
@@ -188,33 +188,34 @@ static enum rlock_status tell_persistence(struct probe *probe, const char *info)
         return st;
     info_word(info, "aof_last_write_status", state, sizeof state);
     if (has_aof < 0)
-        tell_unknown(probe, "persistence");
+        report_unknown(probe, "persistence");
     else if (has_aof > 0 && strcmp(state, "err") == 0)
-        probe_tell(probe, "persistence", RLOCK_GRADE_UNSAFE, "look at its log and its disk",
-                   "the append-only file can't be written, so no lock can be had");
+        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, "look at its log and its disk",
+                     "the append-only file can't be written, so no lock can be had");
     else if (has_aof > 0 && strcmp(fsync, "always") == 0)
-        probe_tell(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
-                   "appendfsync always: no restart loses a lock");
+        probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+                     "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
-        probe_tell(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
-                   "appendonly yes: only a crash of its machine loses locks, of two seconds");
+        probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+                     "appendonly yes: only a crash of its machine loses locks, of two seconds");
     else if (has_aof > 0)
-        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, "set appendfsync to everysec or always",
-                   "appendfsync no: a crash of its machine loses the locks of half a minute");
+        probe_report(probe, "persistence", RLOCK_GRADE_WEAK,
+                     "set appendfsync to everysec or always",
+                     "appendfsync no: a crash of its machine loses the locks of half a minute");
     else if (*fsync != '\0' && *save == '\0' && probe->one.member->is_one_of_several)
-        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, more,
-                   "none: restarted, it loses its locks, and counts again only after a ttl");
+        probe_report(probe, "persistence", RLOCK_GRADE_WEAK, more,
+                     "none: restarted, it loses its locks, and counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')
-        probe_tell(probe, "persistence", RLOCK_GRADE_UNSAFE, more,
-                   "none: any restart loses all locks, those that are held, too");
+        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, more,
+                     "none: any restart loses all locks, those that are held, too");
     else
-        probe_tell(probe, "persistence", RLOCK_GRADE_WEAK, more,
-                   "snapshots at the most: a crash loses all locks since the last one");
+        probe_report(probe, "persistence", RLOCK_GRADE_WEAK, more,
+                     "snapshots at the most: a crash loses all locks since the last one");
     return RLOCK_OK;
 }
 
-/* How many are connected, and have what was sent to them. */
-static int64_t in_step(const char *info, int64_t connected)
+/* How many of the connected replicas receive all writes. */
+static int64_t count_online(const char *info, int64_t connected)
 {
     int64_t online = 0;
     char line[200];
@@ -229,39 +230,39 @@ static int64_t in_step(const char *info, int64_t connected)
     return online;
 }
 
-static void tell_replicas(struct probe *probe, const char *info)
+static void check_replicas(struct probe *probe, const char *info)
 {
     int64_t connected = info_number(info, "connected_slaves", -1);
     int64_t least = info_number(info, "min_slaves_good_slaves", -1); /* -1: none is set */
     int64_t wanted = probe->one.replicas;
-    int64_t online = in_step(info, connected);
+    int64_t online = count_online(info, connected);
 
     if (connected < 0)
-        tell_unknown(probe, "replicas");
+        report_unknown(probe, "replicas");
     else if (online < wanted)
-        probe_tell(probe, "replicas", RLOCK_GRADE_UNSAFE, "start more, or want fewer",
-                   "%" PRId64 " in step, and --replicas wants %" PRId64 ": no lock can be had",
-                   online, wanted);
+        probe_report(probe, "replicas", RLOCK_GRADE_UNSAFE, "start more, or want fewer",
+                     "%" PRId64 " in step, and --replicas wants %" PRId64 ": no lock can be had",
+                     online, wanted);
     else if (connected == 0)
-        probe_tell(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
-                   "none, so nothing fails over to one that missed a lock");
+        probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
+                     "none, so nothing fails over to one that missed a lock");
     else if (online < connected)
-        probe_tell(probe, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
-                   "%" PRId64 " of %" PRId64 " are in step: a failover to another loses locks",
-                   online, connected);
+        probe_report(probe, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
+                     "%" PRId64 " of %" PRId64 " are in step: a failover to another loses locks",
+                     online, connected);
     else if (wanted == 0)
-        probe_tell(probe, "replicas", RLOCK_GRADE_WEAK,
-                   "use --replicas: a lock then counts when so many have it",
-                   "%" PRId64 "%s: a failover may lose a lock that was just had", connected,
-                   least < 0 ? ", and min-replicas-to-write is 0" : "");
+        probe_report(probe, "replicas", RLOCK_GRADE_WEAK,
+                     "use --replicas: a lock then counts when so many have it",
+                     "%" PRId64 "%s: a failover may lose a lock that was just had", connected,
+                     least < 0 ? ", and min-replicas-to-write is 0" : "");
     else
-        probe_tell(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
-                   "%" PRId64 " in step, and a lock counts when %" PRId64 " have it", online,
-                   wanted);
+        probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
+                     "%" PRId64 " in step, and a lock counts when %" PRId64 " have it", online,
+                     wanted);
 }
 
-/* A script that hangs holds up all renewals, and can't be ended before this time. */
-static enum rlock_status tell_scripts(struct probe *probe)
+/* A script that hangs holds up all renewals; SCRIPT KILL works only after busy-reply-threshold. */
+static enum rlock_status check_scripts(struct probe *probe)
 {
     int64_t bridged_ms = probe->timing.ttl_ms - probe->timing.renew_ms;
     char text[24];
@@ -273,44 +274,44 @@ static enum rlock_status tell_scripts(struct probe *probe)
     if (st != RLOCK_OK)
         return st;
     if (*text == '\0')
-        probe_tell(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "they work");
+        probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "they work");
     else if (strtoll(text, NULL, 10) <= 0 || strtoll(text, NULL, 10) > bridged_ms)
-        probe_tell(probe, "scripts", RLOCK_GRADE_WEAK,
-                   "lower busy-reply-threshold (lua-time-limit), or use a longer --ttl",
-                   "they work, but one that hangs can be ended only after %s ms, and a lease "
-                   "bridges %" PRId64,
-                   text, bridged_ms);
+        probe_report(probe, "scripts", RLOCK_GRADE_WEAK,
+                     "lower busy-reply-threshold (lua-time-limit), or use a longer --ttl",
+                     "they work, but one that hangs can be ended only after %s ms, and a lease "
+                     "bridges %" PRId64,
+                     text, bridged_ms);
     else
-        probe_tell(probe, "scripts", RLOCK_GRADE_GOOD, NULL,
-                   "they work; one that hangs can be ended after %s ms", text);
+        probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL,
+                     "they work; one that hangs can be ended after %s ms", text);
     return RLOCK_OK;
 }
 
-enum rlock_status condition_tell(struct probe *probe)
+enum rlock_status server_checks_run(struct probe *probe)
 {
     char *info = NULL;
-    enum rlock_status st = get_info(probe, &info);
+    enum rlock_status st = fetch_info(probe, &info);
 
     if (st == RLOCK_OK)
-        st = find_node(probe, &info);
-    tell_connection(probe);
+        st = find_slot_owner(probe, &info);
+    check_connection(probe);
     if (st == RLOCK_OK)
-        st = tell_server(probe, info);
+        st = check_server(probe, info);
     if (st != RLOCK_OK)
         goto out;
     if (probe->one.member->url.kind == URL_SENTINEL)
-        st = ensemble_tell_sentinels(probe);
+        st = topology_check_sentinels(probe);
     else if (probe->is_cluster)
-        st = ensemble_tell_cluster(probe);
+        st = topology_check_cluster(probe);
     if (st != RLOCK_OK)
         goto out;
-    tell_role(probe, info);
-    tell_eviction(probe, info);
-    st = tell_persistence(probe, info);
+    check_role(probe, info);
+    check_eviction(probe, info);
+    st = check_persistence(probe, info);
     if (st != RLOCK_OK)
         goto out;
-    tell_replicas(probe, info);
-    st = tell_scripts(probe);
+    check_replicas(probe, info);
+    st = check_scripts(probe);
 out:
     free(info);
     return st;

@@ -5,7 +5,7 @@
 
 #include "doctor/probes.h"
 
-/* condition_tell: each thing that it tells, and each that it doesn't. RLOCK_OK or as `err` says. */
-enum rlock_status condition_tell(struct probe *probe);
+/* server_checks_run: report each check; sets is_replica and is_cluster. RLOCK_OK or a fault. */
+enum rlock_status server_checks_run(struct probe *probe);
 
 #endif

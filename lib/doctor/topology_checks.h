@@ -5,12 +5,12 @@
 
 #include "doctor/probes.h"
 
-/* Each tells one finding. RLOCK_OK, or a fault of the server under examination. */
+/* Each reports one finding. RLOCK_OK, or a fault of the server under examination. */
 
-/* ensemble_tell_sentinels: do those in the URL agree, and are they quick enough? */
-enum rlock_status ensemble_tell_sentinels(struct probe *probe);
+/* topology_check_sentinels: do the Sentinels of the URL agree, and fail over in time? */
+enum rlock_status topology_check_sentinels(struct probe *probe);
 
-/* ensemble_tell_cluster: are all slots served, and what becomes of them when a node fails? */
-enum rlock_status ensemble_tell_cluster(struct probe *probe);
+/* topology_check_cluster: are all slots served, also when a node fails? */
+enum rlock_status topology_check_cluster(struct probe *probe);
 
 #endif
