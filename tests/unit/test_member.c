@@ -305,11 +305,11 @@ static void test_moved(void)
 {
     struct member member;
     int fd = asked(&member, peer_address, "pw");
-    int hops;
+    int redirects;
 
     peer_say(fd, "+OK\r\n");
     step(&member, A_WHILE_MS);
-    for (hops = 0; hops < 3; hops++) {
+    for (redirects = 0; redirects < 3; redirects++) {
         redirect(fd, "MOVED");
         step(&member, A_WHILE_MS);
         close(fd);
@@ -518,17 +518,18 @@ static void test_ask(void)
     struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
     struct member member;
     int fd = asked(&member, peer_address, NULL);
-    int aside;
+    int redirected;
 
     redirect(fd, "ASK");
     step(&member, A_WHILE_MS);
-    aside = peer_accept();
+    redirected = peer_accept();
     step(&member, A_WHILE_MS);
-    ok(peer_hears(aside, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"), "ASK: ASKING goes first");
-    peer_say(aside, "+OK\r\n");
+    ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"),
+       "ASK: ASKING goes first");
+    peer_say(redirected, "+OK\r\n");
     step(&member, A_WHILE_MS);
     is_int(member.state, RLOCK_PENDING, "its answer is not the request's");
-    peer_say(aside, ":1\r\n");
+    peer_say(redirected, ":1\r\n");
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
     ask(&member, "NEXT");
@@ -538,23 +539,23 @@ static void test_ask(void)
     redirect(fd, "ASK");
     step(&member, A_WHILE_MS);
     member_abandon(&member, &undo);
-    ok(peer_hears(aside, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n*1\r\n$6\r\nASKING\r\n"
-                         "*1\r\n$4\r\nUNDO\r\n"),
+    ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n*1\r\n$6\r\nASKING\r\n"
+                              "*1\r\n$4\r\nUNDO\r\n"),
        "one that is given up there is undone there, by ASKING as well");
-    close(aside);
+    close(redirected);
     finish(&member, fd);
 
     fd = asked(&member, peer_address, NULL);
     redirect(fd, "ASK");
     step(&member, A_WHILE_MS);
-    aside = peer_accept();
+    redirected = peer_accept();
     step(&member, A_WHILE_MS);
-    peer_say(aside, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
+    peer_say(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
     step(&member, A_WHILE_MS);
     ok(is_told(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
        "who may not ask is told so, and isn't sent back and forth");
     is_int(member_sent_ms(&member), 0, "nothing of it was executed");
-    close(aside);
+    close(redirected);
     finish(&member, fd);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_quorum: what a round makes of the answers it gets, and of those it doesn't. */
+/* test_quorum: what a quorum makes of the answers it gets, and of those it does not get. */
 #include "base/clock.h"
 #include "quorum/quorum.h"
 #include "server.h"
@@ -17,15 +17,15 @@ static const char *const the_key = "k";
 #define TTL_MS 1000
 #define RENEW_MS 300 /* an acquire waits so long for its reply, and no longer */
 
-struct round_of {
+struct single {
     struct server server;
     struct quorum quorum;
     struct owner owner;
 };
 
-static bool open_round(struct round_of *round)
+static bool open_single(struct single *single)
 {
-    const char *url = round->server.url;
+    const char *url = single->server.url;
     struct rlock_config config = {
         .urls = &url,
         .n_urls = 1,
@@ -36,15 +36,15 @@ static bool open_round(struct round_of *round)
         .connect_ms = CONNECT_MS,
     };
 
-    return server_start(&round->server) && owner_open(&round->owner, &config, NULL) == RLOCK_OK &&
-           members_open(&round->quorum, &config, NULL) == RLOCK_OK;
+    return server_start(&single->server) && owner_open(&single->owner, &config, NULL) == RLOCK_OK &&
+           members_open(&single->quorum, &config, NULL) == RLOCK_OK;
 }
 
-static void close_round(struct round_of *round)
+static void close_single(struct single *single)
 {
-    members_close(&round->quorum);
-    owner_close(&round->owner);
-    server_stop(&round->server);
+    members_close(&single->quorum);
+    owner_close(&single->owner);
+    server_stop(&single->server);
 }
 
 static struct rlock_deadline in(int64_t ms)
@@ -92,7 +92,7 @@ static const struct {
     {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what the script returns", false, false},
 };
 
-static enum rlock_status operate(struct round_of *round, enum operation operation,
+static enum rlock_status operate(struct single *single, enum operation operation,
                                  struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct rlock_obstacle obstacle = {.left_ms = 0};
@@ -105,30 +105,30 @@ static enum rlock_status operate(struct round_of *round, enum operation operatio
 
     switch (operation) {
     case ACQUIRE:
-        st =
-            quorum_acquire(&round->quorum, &round->owner, deadline, &grant, &obstacle, &block, err);
+        st = quorum_acquire(&single->quorum, &single->owner, deadline, &grant, &obstacle, &block,
+                            err);
         if (st == RLOCK_BUSY)
             ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
                "it is told who is in the way, and for how long");
         if (st == RLOCK_BUSY)
-            ok(block == 50 && obstacle.place == 2 && round->owner.ticket == 1700000000000000,
+            ok(block == 50 && obstacle.place == 2 && single->owner.ticket == 1700000000000000,
                "and how to wait, with which place in line");
         if (st != RLOCK_OK)
             return st;
-        is_str(grant.token, round->owner.token, "a grant has the token");
+        is_str(grant.token, single->owner.token, "a grant has the token");
         ok(grant.fence == 1700000000000000, "and the fence");
         end = grant.expires_ms;
         break;
     case RENEW:
-        st = quorum_renew(&round->quorum, &round->owner, deadline, &end, &restored, err);
+        st = quorum_renew(&single->quorum, &single->owner, deadline, &end, &restored, err);
         break;
     case RELEASE:
     default:
-        return quorum_release(&round->quorum, &round->owner, deadline, err);
+        return quorum_release(&single->quorum, &single->owner, deadline, err);
     }
     if (st == RLOCK_OK)
         ok(end >= before + TTL_MS - 12 &&
-               end <= server_read_ms(&round->server,
+               end <= server_read_ms(&single->server,
                                      operation == ACQUIRE ? ASKED_ACQUIRE : ASKED_RENEW, 0) +
                           TTL_MS - 12,
            "it ends a TTL after it was asked for, less the drift");
@@ -140,89 +140,91 @@ static void test_answers(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct round_of round = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i].answer),
-                                                        [ASKED_RENEW] = ANSWERS(rows[i].answer),
-                                                        [ASKED_RELEASE] = ANSWERS(rows[i].answer),
-                                                        [ASKED_UNDO] = ANSWERS(SILENT)}}};
+        struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i].answer),
+                                                       [ASKED_RENEW] = ANSWERS(rows[i].answer),
+                                                       [ASKED_RELEASE] = ANSWERS(rows[i].answer),
+                                                       [ASKED_UNDO] = ANSWERS(SILENT)}}};
         struct rlock_error err = {.text = ""};
 
-        if (!ok(open_round(&round), "a server"))
+        if (!ok(open_single(&single), "a server"))
             continue;
-        okf(operate(&round, rows[i].operation, in(60000), &err) == rows[i].st,
+        okf(operate(&single, rows[i].operation, in(60000), &err) == rows[i].st,
             "operation %d answered %s", rows[i].operation, rows[i].answer);
         okf(strstr(err.text, rows[i].text) != NULL, "says why: %s", err.text);
-        okf(round.quorum.in_doubt == rows[i].in_doubt, "%s whether it was executed",
+        okf(single.quorum.in_doubt == rows[i].in_doubt, "%s whether it was executed",
             rows[i].in_doubt ? "it isn't known" : "it is known");
-        close_round(&round);
-        okf(server_count(&round.server, ASKED_UNDO) == rows[i].is_undone,
+        close_single(&single);
+        okf(server_count(&single.server, ASKED_UNDO) == rows[i].is_undone,
             "what may have been executed and is given up is undone: %d", rows[i].is_undone);
     }
 }
 
 static void test_undo(void)
 {
-    struct round_of round = {
+    struct single single = {
         .server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT), [ASKED_UNDO] = ANSWERS(SILENT)}}};
     char prefix[80];
     int n;
     int i;
 
-    if (!ok(open_round(&round), "a server that never answers"))
+    if (!ok(open_single(&single), "a server that never answers"))
         return;
     for (i = 0; i < 3; i++)
-        is_int(operate(&round, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE, "is asked");
-    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", round.owner.token);
-    close_round(&round);
-    n = atomic_load(&round.server.n_log);
+        is_int(operate(&single, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE, "is asked");
+    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", single.owner.token);
+    close_single(&single);
+    n = atomic_load(&single.server.n_log);
     is_int(n, 6, "three times, with an undo behind each");
     if (n == 6) {
-        is_str(round.server.log[2].second, "2", "the second attempt says which it is");
-        is_int(round.server.log[3].what, ASKED_UNDO, "its undo comes behind it");
-        is_str(round.server.log[3].first, prefix, "and undoes this attempt alone");
+        is_str(single.server.log[2].second, "2", "the second attempt says which it is");
+        is_int(single.server.log[3].what, ASKED_UNDO, "its undo comes behind it");
+        is_str(single.server.log[3].first, prefix, "and undoes this attempt alone");
     }
 }
 
 static void test_stop(void)
 {
-    struct round_of round = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT),
-                                                    [ASKED_RENEW] = ANSWERS(SILENT),
-                                                    [ASKED_RELEASE] = ANSWERS(SILENT),
-                                                    [ASKED_UNDO] = ANSWERS(SILENT)}}};
+    struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT),
+                                                   [ASKED_RENEW] = ANSWERS(SILENT),
+                                                   [ASKED_RELEASE] = ANSWERS(SILENT),
+                                                   [ASKED_UNDO] = ANSWERS(SILENT)}}};
     int64_t before = rlock_clock_ms();
     enum operation operation;
     int stop[2];
 
-    if (!ok(open_round(&round) && pipe(stop) == 0 && write(stop[1], "", 1) == 1, "a word to stop"))
+    if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
+            "a word to stop"))
         return;
-    round.quorum.timing.renew_ms = round.quorum.timing.reply_ms = 60000;
+    single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
     for (operation = ACQUIRE; operation <= RELEASE; operation++)
-        okf(operate(&round, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
+        okf(operate(&single, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
                 RLOCK_STOPPED,
             "stops operation %d", operation);
     ok(rlock_clock_ms() - before < 30000, "at once, and not when it has taken too long");
     close(stop[0]);
     close(stop[1]);
-    close_round(&round);
+    close_single(&single);
 }
 
 /* A renewer asks for the nodes of a Cluster, and is stopped at once: the command has ended. */
 static void test_stop_learning(void)
 {
-    struct round_of round = {
+    struct single single = {
         .server = {
             .nodes = AFTER(100, NO_CLUSTER),
             .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS(RELEASED)}}};
     int stop[2];
 
-    if (!ok(open_round(&round) && pipe(stop) == 0 && write(stop[1], "", 1) == 1, "a word to stop"))
+    if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
+            "a word to stop"))
         return;
-    is_int(operate(&round, ACQUIRE, in(60000), NULL), RLOCK_OK, "a grant");
-    quorum_learn_topology(&round.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
-    is_int(operate(&round, RELEASE, in(60000), NULL), RLOCK_OK, "is given back");
-    is_int(atomic_load(&round.server.n_connections), 1, "by the same connection");
+    is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "a grant");
+    quorum_learn_topology(&single.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
+    is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "is given back");
+    is_int(atomic_load(&single.server.n_connections), 1, "by the same connection");
     close(stop[0]);
     close(stop[1]);
-    close_round(&round);
+    close_single(&single);
 }
 
 /* ---- several members ---- */
