@@ -15,8 +15,9 @@
 extern char **environ;
 
 /*
- * No descriptor of ours may become the command's stdin, stdout or stderr. What
- * is written to a closed one fails, and isn't taken for told.
+ * If rlock is started with stdin, stdout or stderr closed, the next descriptors that it opens would
+ * get these numbers, and the command would write to them. /dev/null takes the numbers instead. It
+ * is opened for reading only, so that a write to it fails, as a write to a closed one does.
  */
 static void occupy_standard_descriptors(void)
 {

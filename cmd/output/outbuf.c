@@ -105,7 +105,7 @@ static bool add_line(struct sorted_lines *lines, struct sorted_line line)
 
 void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *text)
 {
-    struct sorted_line line = {.key = strdup(key), .text = strdup(text)};
+    struct sorted_line line = {.key = strdup(key), .text = text != NULL ? strdup(text) : NULL};
 
     if (add_line(lines, line))
         return;
@@ -135,6 +135,12 @@ void sorted_lines_sort(struct sorted_lines *lines)
             lines->line[kept++] = lines->line[i];
     }
     lines->n = kept;
+}
+
+void sorted_lines_set_key(struct sorted_lines *lines, size_t i, char *key)
+{
+    free(lines->line[i].key);
+    lines->line[i].key = key;
 }
 
 void sorted_lines_fini(struct sorted_lines *lines)

@@ -53,7 +53,7 @@ struct sorted_lines {
     bool has_failed; /* there was no memory: a line is missing */
 };
 
-/* sorted_lines_add: add copies of both strings. */
+/* sorted_lines_add: add copies of both strings. `text` NULL: there was no memory to make it. */
 void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *text);
 
 /*
@@ -61,6 +61,9 @@ void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *t
  * server may list the same lock twice.
  */
 void sorted_lines_sort(struct sorted_lines *lines);
+
+/* sorted_lines_set_key: another key, which is taken over, for line i; the order stays. */
+void sorted_lines_set_key(struct sorted_lines *lines, size_t i, char *key);
 
 void sorted_lines_fini(struct sorted_lines *lines);
 

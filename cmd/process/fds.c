@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fds: close all but a few.
+ * fds: close groups of descriptors in a forked process.
  *
- * Whatever rlock opens closes on exec: what doesn't was there when it was
- * started, and is the command's.
+ * All descriptors that rlock opens close on exec. So one without that flag was inherited from
+ * rlock's parent, and is meant for the command.
  */
 #include "process/fds.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CLOSED_ONE_BY_ONE 1024 /* where the kernel has no close_range (before 5.9) */
+#define FDS_TRIED 1024 /* closed one by one without close_range(2) (before Linux 5.9) or /proc */
 
 static void close_between(int first, int last)
 {
@@ -21,11 +21,11 @@ static void close_between(int first, int last)
 
     if (first > last || close_range((unsigned)first, (unsigned)last, 0) == 0)
         return;
-    for (fd = first; fd <= last && fd < CLOSED_ONE_BY_ONE; fd++)
+    for (fd = first; fd <= last && fd < FDS_TRIED; fd++)
         close(fd);
 }
 
-/* Few enough to sort by exchanging neighbours. */
+/* qsort(3) may allocate, which is not safe between fork and exec. */
 static void sort(int fds[], int n)
 {
     int i;
@@ -79,7 +79,7 @@ static void drop(bool is_ours, const int keep[], int n)
     const struct dirent *entry;
     int fd;
 
-    for (fd = 0; all == NULL && fd < CLOSED_ONE_BY_ONE; fd++)
+    for (fd = 0; all == NULL && fd < FDS_TRIED; fd++)
         if (!is_among(fd, keep, n))
             close_if(fd, is_ours);
     while (all != NULL && (entry = readdir(all)) != NULL)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* fds: close all but a few. */
+/* fds: close groups of descriptors in a forked process. */
 #ifndef FDS_H
 #define FDS_H
 
 /*
- * fds_keep: close everything above stderr but those in `keep`, which
- * is sorted on the way; negative ones count for nothing. Allocates nothing.
+ * fds_keep: close all descriptors above stderr, except those in `keep`. The array is sorted in
+ * place; negative numbers in it are ignored. Allocates nothing: safe between fork and exec.
  */
 void fds_keep(int keep[], int n);
 
-/* fds_drop_inherited: close those that rlock was started with, but for 0 to 2. */
+/* fds_drop_inherited: close those that rlock was started with, except 0 to 2. */
 void fds_drop_inherited(void);
 
-/* fds_drop_ours: close those that rlock has opened, but for those in `keep`. */
+/* fds_drop_ours: close those that rlock has opened, except those in `keep`. */
 void fds_drop_ours(const int keep[], int n);
 
 #endif

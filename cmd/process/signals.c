@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signals: what rlock does with each signal, and the descriptor they come by.
+ * signals: what rlock does with each signal, and the descriptors to read them from.
  *
- * They stay blocked and are read from a signalfd, so there are no handlers,
- * nothing global, and each comes with who sent it. Signals that are not in the
- * table keep their default: those of faults in rlock itself, PIPE (never
- * raised: see report.c and lib/stream.c), and what can't be caught.
+ * The handled signals stay blocked and are read from a signalfd. So there are no handlers and no
+ * global state, and each signal comes with its sender. Signals that are not in the table keep
+ * their default action: those of faults in rlock itself, those that can't be caught, and SIGPIPE,
+ * which no write of rlock raises (output/outfile.c, lib/wire).
  */
 #include "process/signals.h"
 
@@ -17,7 +17,7 @@
 static const struct {
     int number;
     enum signal_action action;
-    bool by_key; /* the terminal sends it to the whole job, and so to the command */
+    bool by_key; /* the terminal can send it, and then to the whole job with the command */
 } table[] = {
     {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
     {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
@@ -73,7 +73,7 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    sigset_t stopping; /* a wait goes on over the others: who leaves the line loses the place */
+    sigset_t stopping; /* others must not interrupt the wait: rlock would lose its place in line */
     int number;
 
     sigemptyset(&handled);
@@ -86,7 +86,7 @@ int signals_open(struct signals *signals)
         if (action_of(number) != SIGNAL_PASSES)
             sigaddset(&stopping, number);
     }
-    sigaction(SIGCHLD, &as_default, &before); /* ignored, it would take our children's statuses */
+    sigaction(SIGCHLD, &as_default, &before); /* if ignored, waitpid(2) finds no statuses */
     signals->ignores_child = before.sa_handler == SIG_IGN;
     sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
     signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -115,7 +115,7 @@ void signals_yield(int number)
     sigset_t before;
 
     if (action_of(number) == SIGNAL_ENDS)
-        setrlimit(RLIMIT_CORE, &no_core); /* the command's to dump, not rlock's */
+        setrlimit(RLIMIT_CORE, &no_core); /* the command may have dumped core; rlock adds none */
     sigemptyset(&one);
     sigaddset(&one, number);
     raise(number);

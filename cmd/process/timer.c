@@ -7,7 +7,7 @@
 
 int timer_open(void)
 {
-    /* the clock of the leases, which also counts suspended time */
+    /* the clock of rlock_clock_ms(), which also counts suspended time */
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
@@ -17,7 +17,7 @@ void timer_set(int timer, int64_t at_ms)
 
     if (at_ms != RLOCK_NEVER) {
         when.it_value.tv_sec = (time_t)(at_ms / 1000);
-        when.it_value.tv_nsec = at_ms % 1000 * 1000000 + 1; /* a time of zero would be none */
+        when.it_value.tv_nsec = at_ms % 1000 * 1000000 + 1; /* all zero would disarm the timer */
     }
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* timer_open: not set yet; close on exec. -1: errno says why. */
+/* timer_open: a timer that is not set; it closes on exec. -1: errno says why. */
 int timer_open(void);
 
-/* timer_set: at once if the time has passed; RLOCK_NEVER: not at all. */
+/* timer_set: set it anew. A time in the past: readable at once; RLOCK_NEVER: never. */
 void timer_set(int timer, int64_t at_ms);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* user: who runs rlock, as the user database has it. */
+/* user: the entry of the effective user in the user database. */
 #ifndef USER_H
 #define USER_H
 
 #include <pwd.h>
 
-/* user_entry: of the effective user, read once; NULL: there is none. */
+/* user_entry: read at the first call, static; NULL: there is no entry. */
 const struct passwd *user_entry(void);
 
 #endif

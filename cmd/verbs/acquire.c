@@ -2,7 +2,7 @@
 /*
  * acquire: take a lock without a command, and print its token.
  *
- * A lease whose token nobody has been told is given back, whatever the reason.
+ * If the token can't be printed, for whatever reason, the lock is released: nobody else could.
  */
 #include "cmd.h"
 
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000 /* the longest a release may keep us */
-#define WORDS_BYTES 256
+#define RELEASE_MS 2000 /* the longest wait for the reply to a release */
+#define TOKEN_LINE_BYTES 256
 #define SYSLOG_SOCKET "/dev/log" /* of syslog(3) */
 
 struct acquire {
@@ -37,28 +37,28 @@ static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, 
 
 /* ---- the token ---- */
 
-/* Room on stdout, before the lease is over or a signal comes. */
+/* Wait until stdout has room; a signal or the end of the lease ends the wait. */
 static enum exit_reason wait_for_room(struct acquire *a)
 {
-    struct pollfd watch[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
-                             {.fd = a->session.signals.stop_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                           {.fd = a->session.signals.stop_fd, .events = POLLIN}};
     int64_t left_ms;
 
-    while (watch[0].revents == 0) {
+    while (fds[0].revents == 0) {
         if (signals_end(&a->session.signals, &a->session.interrupted_by))
             return REASON_INTERRUPTED;
         left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
         if (left_ms <= 0)
             return fault(a, REASON_LOST,
                          "the token could not be written to stdout before the lease ended", 0);
-        poll(watch, 2, left_ms < 60000 ? (int)left_ms : 60000);
+        poll(fds, 2, left_ms < 60000 ? (int)left_ms : 60000);
     }
     return REASON_GRANTED;
 }
 
-static enum exit_reason tell(struct acquire *a)
+static enum exit_reason print_token(struct acquire *a)
 {
-    char text[WORDS_BYTES];
+    char text[TOKEN_LINE_BYTES];
     struct json json;
     enum exit_reason reason = wait_for_room(a);
 
@@ -78,9 +78,9 @@ static enum exit_reason tell(struct acquire *a)
     return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "standard output", errno);
 }
 
-/* ---- who keeps it ---- */
+/* ---- the process that stays behind and renews ---- */
 
-/* Before the lock is asked for: who stays behind could tell nobody that it can't be written. */
+/* Open the log before the lock is asked for: later nobody is there to read that it failed. */
 static enum exit_reason open_log(struct acquire *a)
 {
     const char *path = a->session.options->log;
@@ -104,7 +104,7 @@ static enum exit_reason open_log(struct acquire *a)
     return fault(a, REASON_MISCONFIGURED, why, 0);
 }
 
-static enum exit_reason bind(struct acquire *a)
+static enum exit_reason bind_pid(struct acquire *a)
 {
     pid_t pid = (pid_t)a->session.options->bind_pid;
     const char *refusal;
@@ -125,7 +125,7 @@ static enum exit_reason bind(struct acquire *a)
     return failed ? fault(a, REASON_SYSTEM, why, failed) : open_log(a);
 }
 
-static enum exit_reason tell_and_stay(struct acquire *a)
+static enum exit_reason print_token_and_stay(struct acquire *a)
 {
     struct renew_daemon daemon;
     int failed = renew_daemon_start(&daemon, &a->session, &a->grant, &a->bound, &a->log);
@@ -134,7 +134,7 @@ static enum exit_reason tell_and_stay(struct acquire *a)
     if (failed)
         return fault(a, REASON_SYSTEM, "the process that renews the lock could not be started",
                      failed);
-    reason = tell(a);
+    reason = print_token(a);
     if (reason == REASON_GRANTED && !renew_daemon_begin(&daemon))
         reason = fault(a, REASON_SYSTEM, "the process that renews the lock was killed", 0);
     if (reason != REASON_GRANTED)
@@ -152,10 +152,10 @@ static enum exit_reason hand_out(struct acquire *a)
             "the outer lock of RLOCK_TOKEN holds this key already: no second token is made for it",
             0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
-    return a->bound.fd >= 0 ? tell_and_stay(a) : tell(a);
+    return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);
 }
 
-static void give_back(const struct acquire *a)
+static void release(const struct acquire *a)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
@@ -168,7 +168,7 @@ static void give_back(const struct acquire *a)
                                     .hint = "the lock is free when its ttl ends"});
 }
 
-/* ---- from the beginning ---- */
+/* ---- all of it ---- */
 
 static enum exit_reason acquire_all(struct acquire *a)
 {
@@ -177,7 +177,7 @@ static enum exit_reason acquire_all(struct acquire *a)
     char program[32];
 
     if (reason == REASON_GRANTED)
-        reason = bind(a);
+        reason = bind_pid(a);
     if (reason != REASON_GRANTED)
         return reason;
     proctree_name(session->holder_pid, program);
@@ -188,7 +188,7 @@ static enum exit_reason acquire_all(struct acquire *a)
         return reason;
     reason = hand_out(a);
     if (reason != REASON_GRANTED)
-        give_back(a);
+        release(a);
     return reason;
 }
 

@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOLDERS_TOLD 3
+#define HOLDERS_SHOWN 3
 
-/* The lock as it was looked at. */
+/* The lock as the user is asked about it. Only this state of it is broken. */
 struct target {
     enum rlock_seen seen;
     char name[128];
-    char holders[HOLDERS_TOLD * 264 + 32];
+    char holders[HOLDERS_SHOWN * 264 + 32];
 };
 
-static void aim(void *context, const struct rlock_view *view)
+static void note_target(void *context, const struct rlock_view *view)
 {
     struct target *target = context;
     size_t used = 0;
@@ -28,7 +28,7 @@ static void aim(void *context, const struct rlock_view *view)
     target->seen = view->seen;
     snprintf(target->name, sizeof target->name, "%s", view->name);
     snprintf(target->holders, sizeof target->holders, "nobody");
-    for (i = 0; i < view->n_holders && i < HOLDERS_TOLD; i++)
+    for (i = 0; i < view->n_holders && i < HOLDERS_SHOWN; i++)
         used += (size_t)snprintf(target->holders + used, sizeof target->holders - used, "%s%s",
                                  i > 0 ? ", and " : "", view->holders[i].text);
     if (view->n_all > i)
@@ -36,7 +36,7 @@ static void aim(void *context, const struct rlock_view *view)
                  view->n_all - i);
 }
 
-/* `holders` comes behind the message's own reason. */
+/* A message whose reason ends with the holders. */
 static void say(const struct session *session, struct message message, const char *holders)
 {
     char why[sizeof(struct target)];
@@ -58,8 +58,8 @@ static bool may_break(const struct session *session, const struct target *target
     return terminal_ask(question);
 }
 
-/* REASON_GRANTED: nobody of those that were seen has it any more. */
-static enum exit_reason hit(struct session *session, const struct target *target)
+/* REASON_GRANTED: those who were seen to hold the lock don't hold it any more. */
+static enum exit_reason break_target(struct session *session, const struct target *target)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
@@ -88,7 +88,7 @@ static enum exit_reason break_one(struct session *session)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct target target = {.seen = RLOCK_SEEN_FREE};
-    struct rlock_visitor visitor = {.on_lock = aim, .context = &target};
+    struct rlock_visitor visitor = {.on_lock = note_target, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open(session, "rlock");
 
@@ -107,7 +107,7 @@ static enum exit_reason break_one(struct session *session)
             target.holders);
         return REASON_BUSY;
     }
-    return hit(session, &target);
+    return break_target(session, &target);
 }
 
 int cmd_break(const struct options *options)

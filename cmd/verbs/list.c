@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list: tell all locks of the server. */
+/* list: list all locks of the server. */
 #include "cmd.h"
 
 #include "output/outbuf.h"
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rlock_deadline whenever = {RLOCK_NEVER, -1};
+static const struct rlock_deadline no_deadline = {RLOCK_NEVER, -1};
 
 struct listing {
     const struct options *options;
-    struct sorted_lines keys; /* where several servers are to be asked about each */
-    struct sorted_lines rows;
-    struct outbuf row; /* the one being made */
+    struct sorted_lines keys; /* of a quorum: the locks that any of its servers lists */
+    struct sorted_lines rows; /* a line for each lock */
+    struct outbuf row;        /* the line that is being made */
 };
 
 static void add_row(void *context, const struct rlock_view *view)
@@ -24,11 +24,11 @@ static void add_row(void *context, const struct rlock_view *view)
 
     outbuf_clear(&listing->row);
     (listing->options->json ? show_as_json : show_as_row)(&listing->row, view);
-    listing->rows.has_failed = listing->rows.has_failed || listing->row.has_failed;
-    sorted_lines_add(&listing->rows, view->key, outbuf_text(&listing->row));
+    sorted_lines_add(&listing->rows, view->key,
+                     listing->row.has_failed ? NULL : outbuf_text(&listing->row));
 }
 
-static void note_key(void *context, const struct rlock_view *view)
+static void add_key(void *context, const struct rlock_view *view)
 {
     struct listing *listing = context;
 
@@ -41,8 +41,8 @@ static void add_taken(void *context, const struct rlock_view *view)
         add_row(context, view);
 }
 
-/* Of several servers each lists its own, and the majority tells how a lock is. */
-static enum rlock_status look_at_each(struct listing *listing, struct rlock *lock,
+/* Of a quorum: each server has listed its locks; now ask the majority for the state of each. */
+static enum rlock_status inspect_each(struct listing *listing, struct rlock *lock,
                                       struct rlock_error *err)
 {
     struct rlock_visitor visitor = {.on_lock = add_taken, .context = listing};
@@ -50,16 +50,15 @@ static enum rlock_status look_at_each(struct listing *listing, struct rlock *loc
     size_t i;
 
     sorted_lines_sort(&listing->keys);
-    listing->rows.has_failed = listing->keys.has_failed;
     for (i = 0; st == RLOCK_OK && i < listing->keys.n; i++)
-        st = rlock_inspect(lock, listing->keys.line[i].key, whenever, &visitor, err);
+        st = rlock_inspect(lock, listing->keys.line[i].key, no_deadline, &visitor, err);
     return st;
 }
 
-/* All keys as they are shown, in columns as wide as the widest. */
-static void put_columns(struct listing *listing, struct outbuf *page)
+/* The first column is as wide as the longest key. */
+static void put_table(struct listing *listing, struct outbuf *out)
 {
-    const struct sorted_lines *rows = &listing->rows;
+    struct sorted_lines *rows = &listing->rows;
     struct terminal terminal;
     int width = 3;
     size_t i;
@@ -68,35 +67,36 @@ static void put_columns(struct listing *listing, struct outbuf *page)
     for (i = 0; i < rows->n; i++) {
         char *key = show_key(rows->line[i].key, &terminal);
 
-        page->has_failed = page->has_failed || key == NULL;
-        if (key == NULL)
+        if (key == NULL) {
+            outbuf_fail(out);
             return;
-        free(rows->line[i].key);
-        rows->line[i].key = key;
+        }
+        sorted_lines_set_key(rows, i, key);
         if ((int)strlen(key) > width)
             width = (int)strlen(key);
     }
     if (rows->n > 0)
-        outbuf_add(page, "%s%-*s  %s%s\n", terminal_colour(&terminal, COLOUR_STRONG), width, "KEY",
+        outbuf_add(out, "%s%-*s  %s%s\n", terminal_colour(&terminal, COLOUR_STRONG), width, "KEY",
                    SHOW_HEADINGS, terminal_colour(&terminal, COLOUR_NONE));
     for (i = 0; i < rows->n; i++)
-        outbuf_add(page, "%-*s  %s\n", width, rows->line[i].key, rows->line[i].text);
+        outbuf_add(out, "%-*s  %s\n", width, rows->line[i].key, rows->line[i].text);
 }
 
 static enum exit_reason print(struct listing *listing, const struct report *report)
 {
-    struct outbuf page = {.text = NULL};
+    struct outbuf out = {.text = NULL};
     bool good;
     size_t i;
 
     sorted_lines_sort(&listing->rows);
     if (!listing->options->json)
-        put_columns(listing, &page);
+        put_table(listing, &out);
     for (i = 0; listing->options->json && i < listing->rows.n; i++)
-        outbuf_add(&page, "%s", listing->rows.line[i].text);
-    page.has_failed = page.has_failed || listing->rows.has_failed;
-    good = outbuf_write(&page);
-    outbuf_fini(&page);
+        outbuf_add(&out, "%s", listing->rows.line[i].text);
+    if (listing->rows.has_failed || listing->keys.has_failed)
+        outbuf_fail(&out);
+    good = outbuf_write(&out);
+    outbuf_fini(&out);
     return good ? REASON_GRANTED
                 : report_fault(report, REASON_SYSTEM, "standard output: it can't be written", 0);
 }
@@ -105,12 +105,12 @@ static enum exit_reason list(struct listing *listing, const struct session *sess
 {
     const struct options *options = listing->options;
     bool is_one = options->n_urls <= 1;
-    struct rlock_visitor visitor = {.on_lock = is_one ? add_row : note_key, .context = listing};
+    struct rlock_visitor visitor = {.on_lock = is_one ? add_row : add_key, .context = listing};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = rlock_list(session->lock, options->argv[0], whenever, &visitor, &err);
+    enum rlock_status st = rlock_list(session->lock, options->argv[0], no_deadline, &visitor, &err);
 
     if (st == RLOCK_OK && !is_one)
-        st = look_at_each(listing, session->lock, &err);
+        st = inspect_each(listing, session->lock, &err);
     return st == RLOCK_OK ? print(listing, &session->report) : session_fault(session, &err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* release: give a lock back by its token. */
+/* release: release a lock by its token. */
 #include "cmd.h"
 
 #include "session/session.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define STACK_BYTES 40960 /* more than a request takes from where we see that we wait */
+#define STACK_BYTES 40960 /* more than the calls from here to the grant use */
 #define PAGE_BYTES 4096
 
 extern char **environ;
@@ -27,28 +27,28 @@ struct run {
     struct session session;
     struct rlock_grant grant;
     int64_t granted_at_ms; /* 0: never */
-    struct supervise_result held;
-    char *keys;     /* NULL: no memory */
-    char *shell[4]; /* the command, if it is one for a shell */
+    struct supervise_result result;
+    char *keys;     /* heap: one a line, for RLOCK_KEY; NULL: no memory */
+    char *shell[4]; /* the command of -c: /bin/sh -c STRING */
     struct guard_plan guard_plan;
     struct guard_client guard;
     struct cgroup cgroup; /* of the command, with --cgroup */
-    bool has_prepared;
-    bool has_waited;
-    bool has_warned; /* that the lock which the environment speaks of is gone */
+    bool has_prepared;    /* the guard was forked, or could not be, while the first reply was due */
+    bool has_waited;      /* the lock was not free at once */
+    bool has_warned_of_parent; /* that the lock of RLOCK_TOKEN is gone: once is enough */
 };
 
 static int status_of(const struct run *run, enum exit_reason reason)
 {
-    int status = run->held.status;
+    int status = run->result.status;
 
     if (reason != REASON_GRANTED)
         return session_status(&run->session, reason);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void write_one(const struct run *run, const char *path, enum report_how how,
-                      const struct summary *summary)
+static void write_summary(const struct run *run, const char *path, enum report_how how,
+                          const struct summary *summary)
 {
     int failed = path != NULL ? report_file(&run->session.report, path, how, summary) : 0;
     char why[300];
@@ -69,12 +69,12 @@ static void write_report(const struct run *run, enum exit_reason reason)
         .waited_ms =
             (run->granted_at_ms > 0 ? run->granted_at_ms : now) - run->session.report.start_ms,
         .held_ms = run->grant.fence != 0 ? now - run->granted_at_ms : 0,
-        .renewals = run->held.renewals,
-        .paused_ms = run->held.paused_ms,
+        .renewals = run->result.renewals,
+        .paused_ms = run->result.paused_ms,
         .fence = run->grant.fence,
     };
-    write_one(run, run->options->report, REPORT_REPLACES, &summary);
-    write_one(run, run->options->report_append, REPORT_APPENDS, &summary);
+    write_summary(run, run->options->report, REPORT_REPLACES, &summary);
+    write_summary(run, run->options->report_append, REPORT_APPENDS, &summary);
 }
 
 static enum exit_reason run_command(struct run *run)
@@ -93,12 +93,12 @@ static enum exit_reason run_command(struct run *run)
     };
 
     run->guard_plan.keep_fd = run->session.local.users_fd;
-    return supervise(&plan, &run->held);
+    return supervise(&plan, &run->result);
 }
 
-/* ---- what is prepared ---- */
+/* ---- the guard is forked while the reply is due, to save that time after the grant ---- */
 
-static void plan_ward(struct run *run)
+static void plan_guard(struct run *run)
 {
     const struct options *options = run->options;
 
@@ -122,14 +122,14 @@ static void plan_ward(struct run *run)
     };
 }
 
-/* Where it fails it is tried again, and told, when the guard is needed. */
+/* If it fails, supervise() tries it again, and reports it. */
 static void prepare_guard(struct run *run)
 {
     run->guard_plan.keep_fd = run->session.local.users_fd;
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
-/* While the server answers there is time for it; without it the grant comes first. */
+/* The request was sent: fork the guard while its reply is on the way. */
 static void prepare(void *context)
 {
     struct run *run = context;
@@ -139,7 +139,10 @@ static void prepare(void *context)
     run->has_prepared = true;
 }
 
-/* A guard that is there already has part in the use of a private server that may have ended. */
+/*
+ * The private server of -u local: may have ended, and another takes its place. A guard that was
+ * forked before has a descriptor of the old one, which must not be kept in use.
+ */
 static void unreached(void *context)
 {
     struct run *run = context;
@@ -148,11 +151,8 @@ static void unreached(void *context)
     run->has_prepared = false;
 }
 
-/*
- * Since the fork of the guard the pages of the stack are copy-on-write. rlock writes to them while
- * it waits, so that no page fault delays the start of the command.
- */
-static void own_stack(void)
+/* After the fork the stack is copy-on-write: take its page faults now, before our turn comes. */
+static void touch_stack(void)
 {
     volatile char below[STACK_BYTES];
     size_t i;
@@ -164,24 +164,24 @@ static void own_stack(void)
 static void get_ready(struct run *run)
 {
     prepare_guard(run);
-    own_stack();
+    touch_stack();
 }
 
 /*
- * The environment says that we run under a lock which the server doesn't know: it was lost, or
- * given back. What it kept apart it doesn't keep apart any more, and what we run then goes on
- * under a lock of our own.
+ * The environment says that rlock was started under a lock on this key, but the server doesn't
+ * know that lock: it was lost or released. This run goes on under a lock of its own, so its user
+ * should know that the outer lock protects nothing any more.
  */
-static void warn_of_stale(struct run *run, size_t key)
+static void warn_of_lost_parent(struct run *run, size_t key)
 {
     const struct options *options = run->options;
     enum parent_says says = environment_says(environ, options->keys[key]);
     char name[100];
     char why[200];
 
-    if (says == PARENT_SAYS_NO || run->has_warned || options->is_time)
+    if (says == PARENT_SAYS_NO || run->has_warned_of_parent || options->is_time)
         return;
-    run->has_warned = true;
+    run->has_warned_of_parent = true;
     err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
              says == PARENT_SAYS_YES ? "the outer lock on %s of RLOCK_TOKEN is gone"
@@ -195,16 +195,16 @@ static void warn_of_stale(struct run *run, size_t key)
             .hint = "this run takes a lock of its own; with --nested it would exit with 76"});
 }
 
-static void warn_of_grant(struct run *run)
+static void warn_of_lost_parents(struct run *run)
 {
     size_t i;
 
     for (i = 0; i < run->options->n_keys; i++)
         if ((run->grant.parent_keys >> i & 1) == 0)
-            warn_of_stale(run, i);
+            warn_of_lost_parent(run, i);
 }
 
-/* Who is far from its turn needs no guard yet. */
+/* Next in line: have a guard ready. Further back: a guard would only use memory while we wait. */
 static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
@@ -213,16 +213,16 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
         return;
     run->has_waited = true;
     if (obstacle->key < run->options->n_keys)
-        warn_of_stale(run, obstacle->key);
+        warn_of_lost_parent(run, obstacle->key);
     if (obstacle->is_next)
         get_ready(run);
     else
         guard_client_reap(&run->guard);
 }
 
-/* ---- from the beginning ---- */
+/* ---- all of it ---- */
 
-/* What others see of the command: the last part of its path. Heap; NULL: no memory. */
+/* The name of the command that others see: the last part of its path. Heap; NULL: no memory. */
 static char *program_name(const struct options *options)
 {
     char *name = url_masked_copy(options->command != NULL ? "sh" : options->argv[0]);
@@ -233,19 +233,19 @@ static char *program_name(const struct options *options)
     return name;
 }
 
-/* So that a shell sees which signal ended its job, as it would have without us. */
-static void end_alike(const struct run *run, enum exit_reason reason)
+/* If a signal ended the command, end by the same one, so that a shell sees what ended its job. */
+static void end_by_same_signal(const struct run *run, enum exit_reason reason)
 {
-    int status = run->held.status;
+    int status = run->result.status;
 
     if (reason == REASON_INTERRUPTED)
         signals_yield(run->session.interrupted_by);
     if (reason == REASON_GRANTED && WIFSIGNALED(status) &&
-        WTERMSIG(status) == run->held.from_terminal)
-        signals_yield(run->held.from_terminal);
+        WTERMSIG(status) == run->result.from_terminal)
+        signals_yield(run->result.from_terminal);
 }
 
-static bool is_under_any(void)
+static bool has_parent_lock(void)
 {
     struct parent parent = environment_parent(environ);
     bool is_under = parent.n > 0;
@@ -289,18 +289,18 @@ static enum exit_reason run_all(struct run *run)
     free(program);
     if (reason != REASON_GRANTED)
         return reason;
-    plan_ward(run);
+    plan_guard(run);
     if (run->options->cgroup) {
         reason = make_cgroup(run);
         if (reason != REASON_GRANTED)
             return reason;
     }
-    if (run->options->nested && !is_under_any())
+    if (run->options->nested && !has_parent_lock())
         return report_fault(&session->report, REASON_LOST,
                             "--nested: RLOCK_TOKEN is not set, so there is no outer lock", 0);
     reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);
     if (reason == REASON_GRANTED) {
-        warn_of_grant(run);
+        warn_of_lost_parents(run);
         return run_command(run);
     }
     guard_client_reap(&run->guard);
@@ -314,16 +314,16 @@ int cmd_run(const struct options *options)
 
     session_init(&run.session, options);
     reason = run_all(&run);
-    if (reason == REASON_INTERRUPTED && run.held.interrupted_by != 0)
-        run.session.interrupted_by = run.held.interrupted_by;
+    if (reason == REASON_INTERRUPTED && run.result.interrupted_by != 0)
+        run.session.interrupted_by = run.result.interrupted_by;
     write_report(&run, reason);
-    if (run.held.is_releasing) { /* another process of ours uses the password helpers now */
+    if (run.result.is_releasing) { /* another process of ours uses the password helpers now */
         session_quiet_helpers(&run.session);
         session_disown(&run.session);
     }
     session_close(&run.session);
     cgroup_remove(&run.cgroup);
     free(run.keys);
-    end_alike(&run, reason);
+    end_by_same_signal(&run, reason);
     return status_of(&run, reason);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* status: tell who holds a lock, and who waits for it. */
+/* status: show who holds a lock, and who waits for it. */
 #include "cmd.h"
 
 #include "output/outbuf.h"
@@ -11,48 +11,48 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WATCH_MS 1000
+#define WATCH_MS 1000 /* from one look to the next with --watch */
 
-struct looking {
+struct status {
     struct session session;
     struct terminal terminal;
     struct shown shown;
-    struct outbuf page;
-    bool wants_free; /* locks that are free are told, too */
-    bool is_free;    /* the last one is */
-    bool any_taken;  /* one of all is not */
+    struct outbuf out;
+    bool shows_free;   /* locks that are free are shown, too: those of -k */
+    bool is_free;      /* the lock that was looked at last */
+    bool is_any_taken; /* of all locks that were looked at this time */
 };
 
-static const struct rlock_deadline whenever = {RLOCK_NEVER, -1};
+static const struct rlock_deadline no_deadline = {RLOCK_NEVER, -1};
 
 static void see_lock(void *context, const struct rlock_view *view)
 {
-    struct looking *looking = context;
+    struct status *status = context;
 
-    looking->is_free = view->seen == RLOCK_SEEN_FREE;
-    looking->any_taken = looking->any_taken || !looking->is_free;
-    if (looking->wants_free || !looking->is_free)
-        show_lock(&looking->shown, view);
+    status->is_free = view->seen == RLOCK_SEEN_FREE;
+    status->is_any_taken = status->is_any_taken || !status->is_free;
+    if (status->shows_free || !status->is_free)
+        show_lock(&status->shown, view);
 }
 
 static void see_waiter(void *context, const struct rlock_party *waiter)
 {
-    struct looking *looking = context;
+    struct status *status = context;
 
-    if (looking->wants_free || !looking->is_free)
-        show_waiter(&looking->shown, waiter);
+    if (status->shows_free || !status->is_free)
+        show_waiter(&status->shown, waiter);
 }
 
-static enum rlock_status look_at(struct looking *looking, const char *key, struct rlock_error *err)
+static enum rlock_status show_one(struct status *status, const char *key, struct rlock_error *err)
 {
     struct rlock_visitor visitor = {
-        .on_lock = see_lock, .on_waiter = see_waiter, .context = looking};
+        .on_lock = see_lock, .on_waiter = see_waiter, .context = status};
     enum rlock_status st;
 
-    looking->session.report.key = key;
-    st = rlock_inspect(looking->session.lock, key, whenever, &visitor, err);
-    if (st == RLOCK_OK && (looking->wants_free || !looking->is_free))
-        show_end(&looking->shown, &looking->page);
+    status->session.report.key = key;
+    st = rlock_inspect(status->session.lock, key, no_deadline, &visitor, err);
+    if (st == RLOCK_OK && (status->shows_free || !status->is_free))
+        show_end(&status->shown, &status->out);
     return st;
 }
 
@@ -61,70 +61,71 @@ static void note_key(void *rows, const struct rlock_view *view)
     sorted_lines_add(rows, view->key, "");
 }
 
-/* Without a key: all that are there. */
-static enum rlock_status look_at_all(struct looking *looking, struct rlock_error *err)
+/* Without -k: all locks of the server, in the order of their keys. */
+static enum rlock_status show_all(struct status *status, struct rlock_error *err)
 {
     struct sorted_lines rows = {.line = NULL};
     struct rlock_visitor visitor = {.on_lock = note_key, .context = &rows};
-    enum rlock_status st = rlock_list(looking->session.lock, NULL, whenever, &visitor, err);
+    enum rlock_status st = rlock_list(status->session.lock, NULL, no_deadline, &visitor, err);
     size_t i;
 
     sorted_lines_sort(&rows);
-    looking->page.has_failed = looking->page.has_failed || rows.has_failed;
+    if (rows.has_failed)
+        outbuf_fail(&status->out);
     for (i = 0; st == RLOCK_OK && i < rows.n; i++)
-        st = look_at(looking, rows.line[i].key, err);
+        st = show_one(status, rows.line[i].key, err);
     if (st == RLOCK_OK)
-        looking->session.report.key = NULL;
+        status->session.report.key = NULL;
     sorted_lines_fini(&rows);
     return st;
 }
 
-static enum rlock_status look(struct looking *looking, struct rlock_error *err)
+static enum rlock_status show(struct status *status, struct rlock_error *err)
 {
-    const struct options *options = looking->session.options;
+    const struct options *options = status->session.options;
     enum rlock_status st = RLOCK_OK;
     size_t i;
 
-    looking->any_taken = false;
-    outbuf_clear(&looking->page);
-    outbuf_clear(&looking->shown.lock);
-    outbuf_clear(&looking->shown.waiters);
-    outbuf_clear(&looking->shown.identity);
-    looking->shown.n_waiters = 0;
+    status->is_any_taken = false;
+    outbuf_clear(&status->out);
+    outbuf_clear(&status->shown.lock);
+    outbuf_clear(&status->shown.waiters);
+    outbuf_clear(&status->shown.identity);
+    status->shown.n_waiters = 0;
     if (options->n_keys == 0)
-        return look_at_all(looking, err);
+        return show_all(status, err);
     for (i = 0; st == RLOCK_OK && i < options->n_keys; i++)
-        st = look_at(looking, options->keys[i], err);
+        st = show_one(status, options->keys[i], err);
     return st;
 }
 
-static enum exit_reason no_output(const struct looking *looking)
+static enum exit_reason report_no_output(const struct status *status)
 {
-    return report_fault(&looking->session.report, REASON_SYSTEM,
+    return report_fault(&status->session.report, REASON_SYSTEM,
                         "standard output: it can't be written", 0);
 }
 
-/* ---- once ---- */
+/* ---- without --watch ---- */
 
-static enum exit_reason tell_once(struct looking *looking)
+static enum exit_reason print_once(struct status *status)
 {
     struct rlock_error err = {.status = RLOCK_OK};
 
-    if (look(looking, &err) != RLOCK_OK)
-        return session_fault(&looking->session, &err);
-    if (!outbuf_write(&looking->page))
-        return no_output(looking);
-    return looking->any_taken ? REASON_BUSY : REASON_GRANTED;
+    if (show(status, &err) != RLOCK_OK)
+        return session_fault(&status->session, &err);
+    if (!outbuf_write(&status->out))
+        return report_no_output(status);
+    return status->is_any_taken ? REASON_BUSY : REASON_GRANTED;
 }
 
-/* ---- again and again ---- */
+/* ---- with --watch ---- */
 
-/* As much of the page as there is room for, over what was there before. */
-static bool redraw(struct looking *looking)
+/* Draw as many lines as the screen has, over those of the last time. */
+static bool redraw(struct status *status)
 {
     struct outbuf screen = {.text = NULL};
-    const char *line = outbuf_text(&looking->page);
-    int lines = looking->terminal.lines - 1;
+    const char *line = outbuf_text(&status->out);
+    int lines = status->terminal.lines - 1;
     bool good;
 
     outbuf_add(&screen, TERMINAL_TOP);
@@ -138,12 +139,12 @@ static bool redraw(struct looking *looking)
         line += n + (line[n] == '\n');
     }
     outbuf_add(&screen, TERMINAL_END);
-    good = !looking->page.has_failed && outbuf_write(&screen);
+    good = !status->out.has_failed && outbuf_write(&screen);
     outbuf_fini(&screen);
     return good;
 }
 
-/* True as long as somebody can see it. */
+/* Wait for the next look. False: the reader of stdout has closed it. */
 static bool pause_watching(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
@@ -152,63 +153,63 @@ static bool pause_watching(void)
     return (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }
 
-static bool tell_change(struct looking *looking, struct outbuf *before)
+static bool print_change(struct status *status, struct outbuf *before)
 {
-    const char *now = outbuf_text(&looking->shown.identity);
+    const char *now = outbuf_text(&status->shown.identity);
 
-    if (looking->terminal.can_draw && !looking->session.options->json) {
-        terminal_read_state(&looking->terminal);
-        return redraw(looking);
+    if (status->terminal.can_draw && !status->session.options->json) {
+        terminal_read_state(&status->terminal);
+        return redraw(status);
     }
     if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
         return true;
     outbuf_clear(before);
-    outbuf_add(before, ".%s", now); /* also nothing is something that was told */
-    return outbuf_write(&looking->page);
+    outbuf_add(before, ".%s", now); /* the "." marks that something was printed */
+    return outbuf_write(&status->out);
 }
 
-/* A server that goes away while it is watched is said once, and waited for. */
-static enum exit_reason watch(struct looking *looking)
+/* A server that can't be reached for a while is reported once, and tried again each second. */
+static enum exit_reason watch(struct status *status)
 {
     struct outbuf before = {.text = NULL};
     enum exit_reason reason = REASON_GRANTED;
     struct rlock_error err = {.status = RLOCK_OK};
-    bool has_told = false;
-    bool is_away = false;
+    bool has_printed = false;
+    bool is_unreachable = false;
 
     do {
-        enum rlock_status st = look(looking, &err);
+        enum rlock_status st = show(status, &err);
 
         if (st == RLOCK_OK) {
-            is_away = false;
-            has_told = true;
-            if (!tell_change(looking, &before))
-                reason = no_output(looking);
-        } else if (!has_told || exit_reason_of(st) != REASON_UNREACHABLE) {
-            reason = session_fault(&looking->session, &err);
-        } else if (!is_away) {
-            session_fault(&looking->session, &err);
-            is_away = true;
+            is_unreachable = false;
+            has_printed = true;
+            if (!print_change(status, &before))
+                reason = report_no_output(status);
+        } else if (!has_printed || exit_reason_of(st) != REASON_UNREACHABLE) {
+            reason = session_fault(&status->session, &err);
+        } else if (!is_unreachable) {
+            session_fault(&status->session, &err);
+            is_unreachable = true;
         }
     } while (reason == REASON_GRANTED && pause_watching());
     outbuf_fini(&before);
-    return reason != REASON_GRANTED || !looking->any_taken ? reason : REASON_BUSY;
+    return reason != REASON_GRANTED || !status->is_any_taken ? reason : REASON_BUSY;
 }
 
 int cmd_status(const struct options *options)
 {
-    struct looking looking = {.wants_free = options->n_keys > 0};
+    struct status status = {.shows_free = options->n_keys > 0};
     enum exit_reason reason;
 
-    session_init(&looking.session, options);
-    terminal_read_state(&looking.terminal);
-    looking.shown.as_json = options->json != 0;
-    looking.shown.terminal = &looking.terminal;
-    reason = session_open(&looking.session, "rlock");
+    session_init(&status.session, options);
+    terminal_read_state(&status.terminal);
+    status.shown.as_json = options->json != 0;
+    status.shown.terminal = &status.terminal;
+    reason = session_open(&status.session, "rlock");
     if (reason == REASON_GRANTED)
-        reason = options->watch ? watch(&looking) : tell_once(&looking);
-    show_fini(&looking.shown);
-    outbuf_fini(&looking.page);
-    session_close(&looking.session);
+        reason = options->watch ? watch(&status) : print_once(&status);
+    show_fini(&status.shown);
+    outbuf_fini(&status.out);
+    session_close(&status.session);
     return exit_reason_status(reason);
 }
