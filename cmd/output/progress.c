@@ -226,7 +226,7 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
         describe_trouble(why, sizeof why, obstacle, now_ms);
         report_say(
             progress->report, REPORT_NOTICE,
-            (struct message){.what = row_of(obstacle)->what, .why = why, .hint = "still waiting"});
+            (struct message){.what = row_of(obstacle)->what, .why = why, .hint = "still trying"});
         progress->trouble_since_ms = obstacle->trouble_ms;
     }
 }

@@ -47,10 +47,10 @@ setup() {
     local bind
     mkfifo "$DIR/nobody"
     for bind in '' "--bind-pid $BASHPID"; do
-        full_or_closed "$bind" '>&-' 'stdout: Bad file descriptor'
-        full_or_closed "$bind" '>/dev/full' 'stdout: No space left'
+        full_or_closed "$bind" '>&-' 'standard output: Bad file descriptor'
+        full_or_closed "$bind" '>/dev/full' 'standard output: No space left'
         # shellcheck disable=SC2016
-        full_or_closed "$bind" '7<>"$DIR/nobody" >"$DIR/nobody" 7>&-' 'stdout: Broken pipe'
+        full_or_closed "$bind" '7<>"$DIR/nobody" >"$DIR/nobody" 7>&-' 'standard output: Broken pipe'
     done
 }
 full_or_closed() {
@@ -103,7 +103,7 @@ full_or_closed() {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: it is held already by what RLOCK_TOKEN stands for'
+    assert_line 'usage: the outer lock of RLOCK_TOKEN holds this key already'
     run -64 --separate-stderr rlock acquire -k "$KEY:2" -k "$KEY"
     gone "$KEY:2"
     rlock release -k "$KEY"

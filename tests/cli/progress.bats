@@ -269,7 +269,7 @@ own_server() {
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for '
     redis_crash
-    pty_expect 10 "server-unreachable: since [1-9][0-9]*s: .*; still waiting"
+    pty_expect 10 "server-unreachable: since [1-9][0-9]*s: .*; still trying"
     pty_expect 10 'waiting [0-9]+s, server unreachable since [0-9]+s: '
     redis_restart
     pty_expect 10 'server-back: after [0-9]+s'
@@ -287,7 +287,7 @@ own_server() {
     eventually 5 in_line 3
     redis_crash
     eventually 10 file_has "$DIR/waiter.err" \
-        "^rlock: $KEY: server-unreachable: since [0-9]+s: .*/socket: connect: .*; still waiting$"
+        "^rlock: $KEY: server-unreachable: since [0-9]+s: .*/socket: connect: .*; still trying$"
     eventually 10 file_has "$DIR/json.err" '^\{"event":"server-unreachable",.*"why":"since '
     redis_restart
     for each in waiter json quiet; do

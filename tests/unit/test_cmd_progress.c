@@ -139,7 +139,7 @@ static void test_trouble(void)
     is_str(text, "", "what may pass at once isn't told");
     obstacle.trouble_ms = now - 5000;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still waiting\n", "else");
+    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still trying\n", "else");
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "but once");
     obstacle.trouble.status = RLOCK_OK;
@@ -149,7 +149,7 @@ static void test_trouble(void)
     is_str(text, "", "once");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still waiting\n", "others");
+    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still trying\n", "others");
     progress_init(&progress, &quiet);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "who wants it quiet hears nothing of it");
