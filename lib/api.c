@@ -85,8 +85,8 @@ void rlock_forget_passwords(struct rlock *lock)
     clear(lock->sentinel_password);
     for (i = 0; i < lock->quorum.n; i++)
         member_forget_password(&lock->quorum.member[i]);
-    clear(lock->quorum.password_source.password);
-    clear(lock->quorum.sentinel_password_source.password);
+    password_source_clear_password(&lock->quorum.password_source);
+    password_source_clear_password(&lock->quorum.sentinel_password_source);
 }
 
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,

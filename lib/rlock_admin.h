@@ -165,7 +165,8 @@ struct rlock_password_source {
      * RLOCK_PASSWORD_MAX + 1; or a fault in `err`: RLOCK_REASON_LOGIN where a later lookup may
      * find another password */
     enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
-    /* the library has cleared all copies of what take() gave; NULL: not called */
+    /* called once for each password that take() gave, when the library has cleared all copies of
+     * all of them; NULL: not called */
     void (*forgotten)(void *context);
     void *context;
 };

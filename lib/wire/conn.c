@@ -237,7 +237,7 @@ bool conn_is_ready(const struct conn *conn)
 int conn_fd(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD)
-        return conn->password_source->fd;
+        return password_source_fd(conn->password_source);
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
@@ -258,7 +258,7 @@ short conn_events(const struct conn *conn)
 
 int64_t conn_wake_ms(const struct conn *conn)
 {
-    if (conn->phase == CONN_AWAITING_PASSWORD && conn->password_source->fd < 0)
+    if (conn->phase == CONN_AWAITING_PASSWORD && password_source_fd(conn->password_source) < 0)
         return rlock_clock_ms(); /* another connection has heard the password for both */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }

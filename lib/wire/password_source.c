@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* password_source: the password for new connections, looked up anew for each. */
+/* password_source: one lookup of a password for all connections that need it at the same time. */
 #include "wire/password_source.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 void password_source_init(struct password_source *source,
                           const struct rlock_password_source *callbacks, int64_t lookup_ms)
 {
-    *source = (struct password_source){.lookup_ms = lookup_ms, .fd = -1};
+    *source = (struct password_source){.lookup_ms = lookup_ms, .lookup_fd = -1};
     if (callbacks != NULL)
         source->callbacks = *callbacks;
 }
@@ -30,37 +30,51 @@ static void clear(char **password)
     *password = NULL;
 }
 
-/* Tell the source when nothing of what it told is left in memory. */
-static void tell_forgotten(const struct password_source *source)
+/*
+ * Once no password is left in memory, the caller's forgotten() is called for each that was found:
+ * the caller counts them, and its memory may be dumped again when none is known.
+ */
+static void report_forgotten(struct password_source *source)
 {
-    if (source->password == NULL && source->n_lent == 0 && source->callbacks.forgotten != NULL)
-        source->callbacks.forgotten(source->callbacks.context);
+    if (source->password != NULL || source->n_copies > 0)
+        return;
+    for (; source->n_found > 0; source->n_found--)
+        if (source->callbacks.forgotten != NULL)
+            source->callbacks.forgotten(source->callbacks.context);
 }
 
 void password_source_fini(struct password_source *source)
 {
     clear(&source->password);
+    report_forgotten(source);
 }
 
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err)
 {
-    if (source->n_waiting == 0 && (source->fd < 0 || source->found != RLOCK_PENDING)) {
-        source->found = RLOCK_PENDING;
-        source->fd = source->callbacks.ask(source->callbacks.context,
-                                           rlock_clock_ms() + source->lookup_ms, err);
-        if (source->fd < 0)
+    bool is_running = source->lookup_fd >= 0 && source->result == RLOCK_PENDING;
+
+    if (source->n_waiting == 0 && !is_running) {
+        source->result = RLOCK_PENDING;
+        source->lookup_fd = source->callbacks.ask(source->callbacks.context,
+                                                  rlock_clock_ms() + source->lookup_ms, err);
+        if (source->lookup_fd < 0)
             return err != NULL ? err->status : RLOCK_E_SYSTEM;
     }
     source->n_waiting++;
     return RLOCK_OK;
 }
 
+int password_source_fd(const struct password_source *source)
+{
+    return source->lookup_fd;
+}
+
 void password_source_abandon(struct password_source *source)
 {
-    if (--source->n_waiting > 0 || source->password == NULL)
+    if (--source->n_waiting > 0)
         return;
     clear(&source->password);
-    tell_forgotten(source);
+    report_forgotten(source);
 }
 
 static bool is_readable(int fd)
@@ -68,19 +82,23 @@ static bool is_readable(int fd)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* The end of a lookup. */
-static void hear(struct password_source *source)
+/* Reads the result of the lookup that has just ended. */
+static void read_result(struct password_source *source)
 {
     char *text = malloc(RLOCK_PASSWORD_MAX + 1);
 
     if (text == NULL)
-        source->found = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
+        source->result = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     else
-        source->found = source->callbacks.take(source->callbacks.context, text,
-                                               RLOCK_PASSWORD_MAX + 1, &source->err);
-    source->fd = -1;
-    if (source->found == RLOCK_OK && (source->password = strdup(text)) == NULL)
-        source->found = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
+        source->result = source->callbacks.take(source->callbacks.context, text,
+                                                RLOCK_PASSWORD_MAX + 1, &source->err);
+    if (source->result == RLOCK_OK) {
+        source->n_found++;
+        source->password = strdup(text);
+        if (source->password == NULL)
+            source->result = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    source->lookup_fd = -1;
     if (text != NULL)
         explicit_bzero(text, RLOCK_PASSWORD_MAX + 1);
     free(text);
@@ -91,18 +109,18 @@ enum rlock_status password_source_take(struct password_source *source, char **pa
 {
     enum rlock_status st;
 
-    if (source->found == RLOCK_PENDING && is_readable(source->fd))
-        hear(source);
-    st = source->found;
-    if (st == RLOCK_PENDING)
-        return st;
+    if (source->result == RLOCK_PENDING && !is_readable(source->lookup_fd))
+        return RLOCK_PENDING;
+    if (source->result == RLOCK_PENDING)
+        read_result(source);
+    st = source->result;
     if (st == RLOCK_OK && (*password = strdup(source->password)) == NULL)
         st = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     else if (st == RLOCK_OK)
-        source->n_lent++;
+        source->n_copies++;
     if (st != RLOCK_OK && err != NULL)
         *err = source->err;
-    password_source_abandon(source);
+    password_source_abandon(source); /* this connection waits no longer */
     return st;
 }
 
@@ -111,6 +129,12 @@ void password_source_give_back(struct password_source *source, char **password)
     if (*password == NULL)
         return;
     clear(password);
-    source->n_lent--;
-    tell_forgotten(source);
+    source->n_copies--;
+    report_forgotten(source);
+}
+
+void password_source_clear_password(struct password_source *source)
+{
+    if (source->password != NULL)
+        explicit_bzero(source->password, strlen(source->password));
 }

@@ -1,50 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/* password_source: the password for new connections, looked up anew for each. */
+/* password_source: one lookup of a password for all connections that need it at the same time. */
 #ifndef PASSWORD_SOURCE_H
 #define PASSWORD_SOURCE_H
 
-#include "base/err.h"
 #include "rlock_admin.h"
 
 #include <stdbool.h>
 
 /*
- * One for all servers of a kind: connections that begin at the same time share
- * one lookup, so that a command is not run once for each of them.
+ * A password that may change is looked up for each new connection, by the callbacks of the
+ * configuration, which may run a command. A quorum connects to all its members at once: they share
+ * one lookup, so that the command isn't run for each of them.
  */
 struct password_source {
-    struct rlock_password_source callbacks; /* without `ask`: nothing is looked up */
+    struct rlock_password_source callbacks; /* ask is NULL: nothing is looked up */
     int64_t lookup_ms;                      /* the longest that a lookup may take */
-    int fd;                                 /* of the lookup that is under way; -1: none is */
-    size_t n_waiting;                       /* connections that wait for its end */
-    enum rlock_status found;                /* RLOCK_PENDING: not yet */
-    struct rlock_error err;                 /* why nothing was found */
-    char *password;                         /* what was found, while others wait for it */
-    size_t n_lent;                          /* copies that connections have */
+    int lookup_fd;            /* readable when the running lookup has ended; -1: none runs */
+    size_t n_waiting;         /* connections that wait for its result */
+    enum rlock_status result; /* of the newest lookup; RLOCK_PENDING: it still runs */
+    struct rlock_error err;   /* why it failed */
+    char *password;           /* what it found, while connections wait for it; else NULL */
+    size_t n_copies;          /* of passwords, that connections have and have not given back */
+    size_t n_found;           /* passwords whose forgotten() is still due */
 };
 
-/* password_source_init: the callbacks are copied; NULL: nothing is looked up. */
+/* password_source_init: `callbacks` are copied, their context is borrowed; NULL: none. */
 void password_source_init(struct password_source *source,
                           const struct rlock_password_source *callbacks, int64_t lookup_ms);
 void password_source_fini(struct password_source *source);
 
-/* password_source_is_set: may the next lookup find another password than the last? NULL: no. */
+/* password_source_is_set: is anything looked up at all? NULL: no. */
 bool password_source_is_set(const struct password_source *source);
 
-/* password_source_request: wait for a password, which a lookup under way may bring, too. */
+/*
+ * password_source_request: let a connection wait for a password. Joins the running lookup, or
+ * starts one; doesn't block. Each RLOCK_OK is to be followed by one password_source_take() that
+ * doesn't return RLOCK_PENDING, or by one password_source_abandon().
+ */
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err);
 
-/* password_source_abandon: wait no longer. */
-void password_source_abandon(struct password_source *source);
+/* password_source_fd: is readable when password_source_take() has a result; -1: it has one now. */
+int password_source_fd(const struct password_source *source);
 
 /*
- * password_source_take: RLOCK_OK with a copy, to be given back by password_source_give_back(),
- * RLOCK_PENDING, or a fault. Any result but RLOCK_PENDING ends the wait.
+ * password_source_take: the result of the lookup for one connection that waits for it.
+ *
+ *   password  out, on RLOCK_OK only: a copy; give back with password_source_give_back()
+ *
+ * Returns  RLOCK_OK, RLOCK_PENDING, or the fault that ended the lookup.
  */
 enum rlock_status password_source_take(struct password_source *source, char **password,
                                        struct rlock_error *err);
 
-/* password_source_give_back: clear and free a copy. */
+/* password_source_abandon: a connection waits no longer. The lookup goes on for the others. */
+void password_source_abandon(struct password_source *source);
+
+/* password_source_give_back: clear and free a copy, and set it to NULL; NULL is allowed. */
 void password_source_give_back(struct password_source *source, char **password);
+
+/* password_source_clear_password: overwrite the password: for a process that connects no more. */
+void password_source_clear_password(struct password_source *source);
 
 #endif
