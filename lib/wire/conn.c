@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conn: one Redis server: a connection, its greeting, one request at a time.
+ * conn: a connection to one Redis server, made anew as needed; one request at a time.
  *
- * The request is sent only after the greeting was answered well: a client that
- * goes on after a failed AUTH runs as somebody else. With TLS the greeting, and
- * with it the password, is sent only after the server has proven who it is.
+ * The request is sent only after the replies to AUTH, SELECT and ROLE were read. Sent together
+ * with them, it would be executed also where AUTH fails: as the default user, or in database 0.
+ * With TLS the password is sent only after the server has proven who it is.
  */
 #include "wire/conn.h"
 
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_BYTES (1024 * 1024) /* of a thousand nodes and all slots on their own */
-#define TLS_ALERT 0x15            /* the first byte of such a record */
+#define CLUSTER_NODES_BYTES (1024 * 1024) /* a thousand nodes whose slots are all listed singly */
+#define TLS_ALERT 0x15                    /* the first byte of an alert record */
 
 void conn_init(struct conn *conn, const struct url *url, const char *password)
 {
@@ -25,7 +25,7 @@ void conn_init(struct conn *conn, const struct url *url, const char *password)
     connector_init(&conn->connector, url);
 }
 
-static void forget(char **bytes, size_t *n)
+static void clear(char **bytes, size_t *n)
 {
     if (*bytes != NULL)
         explicit_bzero(*bytes, *n); /* a password may stand in it */
@@ -36,7 +36,7 @@ static void forget(char **bytes, size_t *n)
 
 const char *conn_password(const struct conn *conn)
 {
-    return conn->password != NULL ? conn->password : conn->secret;
+    return conn->password != NULL ? conn->password : conn->looked_up_password;
 }
 
 bool conn_has_password(const struct conn *conn)
@@ -46,17 +46,17 @@ bool conn_has_password(const struct conn *conn)
 
 void conn_clear_password(struct conn *conn)
 {
-    if (conn->secret != NULL)
-        explicit_bzero(conn->secret, strlen(conn->secret));
-    if (conn->greeting != NULL)
-        explicit_bzero(conn->greeting, conn->greeting_bytes);
+    if (conn->looked_up_password != NULL)
+        explicit_bzero(conn->looked_up_password, strlen(conn->looked_up_password));
+    if (conn->setup != NULL)
+        explicit_bzero(conn->setup, conn->setup_bytes);
 }
 
-static void forget_greeting(struct conn *conn)
+static void clear_setup(struct conn *conn)
 {
-    forget(&conn->greeting, &conn->greeting_bytes);
-    if (conn->secret != NULL)
-        password_source_give_back(conn->password_source, &conn->secret);
+    clear(&conn->setup, &conn->setup_bytes);
+    if (conn->looked_up_password != NULL)
+        password_source_give_back(conn->password_source, &conn->looked_up_password);
 }
 
 static void conn_reset(struct conn *conn)
@@ -64,13 +64,13 @@ static void conn_reset(struct conn *conn)
     if (conn->phase == CONN_AWAITING_PASSWORD)
         password_source_abandon(conn->password_source);
     connector_abandon(&conn->connector);
-    tls_connection_free(conn->line);
-    conn->line = NULL;
+    tls_connection_free(conn->tls_connection);
+    conn->tls_connection = NULL;
     socket_reset(&conn->fd);
-    resp_reader_free(conn->resp);
-    conn->resp = NULL;
-    forget_greeting(conn);
-    forget(&conn->out, &conn->out_bytes);
+    resp_reader_free(conn->replies);
+    conn->replies = NULL;
+    clear_setup(conn);
+    clear(&conn->request, &conn->request_bytes);
     conn->phase = CONN_CLOSED;
 }
 
@@ -82,69 +82,70 @@ void conn_fini(struct conn *conn)
     connector_fini(&conn->connector);
 }
 
-static enum rlock_status put(struct conn *conn, const char *bytes, size_t n, size_t *done,
-                             struct rlock_error *err)
+static enum rlock_status conn_send(struct conn *conn, const char *bytes, size_t n, size_t *done,
+                                   struct rlock_error *err)
 {
-    if (conn->line != NULL)
-        return tls_write(conn->line, bytes, n, done, err);
+    if (conn->tls_connection != NULL)
+        return tls_write(conn->tls_connection, bytes, n, done, err);
     return socket_send(conn->fd, bytes, n, done, err);
 }
 
-static enum rlock_status get(struct conn *conn, char *bytes, size_t n, size_t *done,
-                             struct rlock_error *err)
+static enum rlock_status conn_receive(struct conn *conn, char *bytes, size_t n, size_t *done,
+                                      struct rlock_error *err)
 {
-    if (conn->line != NULL)
-        return tls_read(conn->line, bytes, n, done, err);
+    if (conn->tls_connection != NULL)
+        return tls_read(conn->tls_connection, bytes, n, done, err);
     return socket_receive(conn->fd, bytes, n, done, err);
 }
 
-/* A standing connection on which anything came in unasked, or its end, is of no more use. */
-static bool is_quiet(struct conn *conn)
+/* False: the connection was closed, or holds bytes that belong to no request. */
+static bool is_silent(struct conn *conn)
 {
     char byte;
     size_t n;
 
-    return get(conn, &byte, 1, &n, NULL) == RLOCK_PENDING;
+    return conn_receive(conn, &byte, 1, &n, NULL) == RLOCK_PENDING;
 }
 
-static enum rlock_status write_greeting(struct conn *conn, struct rlock_error *err)
+static enum rlock_status encode_setup(struct conn *conn, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     struct request request;
 
-    conn->greetings = 0;
+    conn->n_setup_replies = 0;
     if (conn_password(conn) != NULL || conn->url->user != NULL) {
         request_begin(&request, "AUTH");
         if (conn->url->user != NULL)
             request_add(&request, conn->url->user);
         request_add(&request, conn_password(conn) != NULL ? conn_password(conn) : "");
-        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
-        conn->greetings++;
+        st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
+        conn->n_setup_replies++;
     }
     if (st == RLOCK_OK && conn->url->db != 0) {
         request_begin(&request, "SELECT");
         request_add_format(&request, "%d", conn->url->db);
-        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
-        conn->greetings++;
+        st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
+        conn->n_setup_replies++;
     }
     if (st == RLOCK_OK && conn->must_be_primary) {
         request_begin(&request, "ROLE");
-        st = request_encode(&request, &conn->greeting, &conn->greeting_bytes, err);
-        conn->greetings++;
+        st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
+        conn->n_setup_replies++;
     }
     return st;
 }
 
-static enum rlock_status start_call(struct conn *conn, int64_t deadline_ms, struct rlock_error *err)
+static enum rlock_status start_connecting(struct conn *conn, int64_t deadline_ms,
+                                          struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_PENDING;
 
     conn->n_connections++;
-    conn->resp = resp_reader_new();
-    if (conn->resp == NULL)
+    conn->replies = resp_reader_new();
+    if (conn->replies == NULL)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     else if (conn->reply_bytes > 0)
-        resp_reader_set_max_bytes(conn->resp, conn->reply_bytes);
+        resp_reader_set_max_bytes(conn->replies, conn->reply_bytes);
     if (st == RLOCK_PENDING)
         st = connector_start(&conn->connector, deadline_ms, err);
     if (st == RLOCK_PENDING)
@@ -152,8 +153,8 @@ static enum rlock_status start_call(struct conn *conn, int64_t deadline_ms, stru
     return st;
 }
 
-static enum rlock_status say_first(enum conn_preamble preamble, char **out, size_t *out_bytes,
-                                   struct rlock_error *err)
+static enum rlock_status encode_preamble(enum conn_preamble preamble, char **out, size_t *out_bytes,
+                                         struct rlock_error *err)
 {
     static const char *const words[][2] = {[CONN_ASKING] = {"ASKING"},
                                            [CONN_CLUSTER_NODES] = {"CLUSTER", "NODES"},
@@ -168,22 +169,22 @@ static enum rlock_status say_first(enum conn_preamble preamble, char **out, size
     return request_encode(&request, out, out_bytes, err);
 }
 
-/* The request behind what must be said first. */
-static enum rlock_status load(struct conn *conn, enum conn_preamble preamble, const char *bytes,
-                              size_t n, struct rlock_error *err)
+/* Sets the bytes to be sent: the preamble, and the request behind it. */
+static enum rlock_status encode_request(struct conn *conn, enum conn_preamble preamble,
+                                        const char *bytes, size_t n, struct rlock_error *err)
 {
-    enum rlock_status st = say_first(preamble, &conn->out, &conn->out_bytes, err);
-    char *whole = st == RLOCK_OK ? realloc(conn->out, conn->out_bytes + n) : NULL;
+    enum rlock_status st = encode_preamble(preamble, &conn->request, &conn->request_bytes, err);
+    char *whole = st == RLOCK_OK ? realloc(conn->request, conn->request_bytes + n) : NULL;
 
     conn->preamble = preamble;
     conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
     if (whole == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     if (n > 0)
-        memcpy(whole + conn->out_bytes, bytes, n);
-    conn->is_alone = n == 0;
-    conn->out = whole;
-    conn->out_bytes += n;
+        memcpy(whole + conn->request_bytes, bytes, n);
+    conn->has_request = n > 0;
+    conn->request = whole;
+    conn->request_bytes += n;
     return RLOCK_OK;
 }
 
@@ -193,20 +194,20 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 {
     enum rlock_status st;
 
-    if (conn->phase == CONN_READY && !is_quiet(conn))
+    if (conn->phase == CONN_READY && !is_silent(conn))
         conn_reset(conn);
     if (conn->phase == CONN_CLOSED && conn->wants_server_info && preamble != CONN_ASKING)
         preamble = CONN_INFO_SERVER;
-    forget(&conn->out, &conn->out_bytes);
-    conn->sent = 0;
+    clear(&conn->request, &conn->request_bytes);
+    conn->sent_bytes = 0;
     conn->sent_ms = 0;
-    st = load(conn, preamble, bytes, n, err);
+    st = encode_request(conn, preamble, bytes, n, err);
     if (st == RLOCK_OK && conn->phase == CONN_CLOSED)
-        st = start_call(conn, connect_deadline_ms, err);
+        st = start_connecting(conn, connect_deadline_ms, err);
     else if (st == RLOCK_OK)
         st = RLOCK_PENDING;
     if (st == RLOCK_PENDING && preamble == CONN_CLUSTER_NODES)
-        resp_reader_set_max_bytes(conn->resp, NODES_BYTES);
+        resp_reader_set_max_bytes(conn->replies, CLUSTER_NODES_BYTES);
     if (st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
@@ -215,16 +216,16 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err)
 {
-    char *whole = realloc(conn->out, conn->out_bytes + n);
+    char *whole = realloc(conn->request, conn->request_bytes + n);
 
     if (whole == NULL) {
         conn_reset(conn);
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
-    memcpy(whole + conn->out_bytes, bytes, n);
-    conn->out = whole;
-    conn->out_bytes += n;
-    conn->is_alone = false;
+    memcpy(whole + conn->request_bytes, bytes, n);
+    conn->request = whole;
+    conn->request_bytes += n;
+    conn->has_request = true;
     conn->sent_ms = 0; /* of this request nothing was sent yet */
     return RLOCK_PENDING;
 }
@@ -241,11 +242,11 @@ int conn_fd(const struct conn *conn)
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
-/* TLS knows what it has yet to send, but not what we have yet to hand to it. */
+/* tls_events() tells what TLS has yet to send, but not what it was not handed yet. */
 short conn_events(const struct conn *conn)
 {
-    size_t whole = conn->phase == CONN_SETTING_UP ? conn->greeting_bytes : conn->out_bytes;
-    short events = conn->line != NULL ? tls_events(conn->line) : POLLIN;
+    size_t whole = conn->phase == CONN_SETTING_UP ? conn->setup_bytes : conn->request_bytes;
+    short events = conn->tls_connection != NULL ? tls_events(conn->tls_connection) : POLLIN;
 
     if (conn->phase == CONN_CONNECTING)
         return connector_events(&conn->connector);
@@ -253,17 +254,16 @@ short conn_events(const struct conn *conn)
         return POLLIN;
     if (conn->phase == CONN_TLS_HANDSHAKE)
         return events;
-    return conn->sent < whole ? events | POLLOUT : events;
+    return conn->sent_bytes < whole ? events | POLLOUT : events;
 }
 
 int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD && password_source_fd(conn->password_source) < 0)
-        return rlock_clock_ms(); /* another connection has heard the password for both */
+        return rlock_clock_ms(); /* its result is here: another connection read it */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 
-/* A server that waits for something else than TLS says nothing either. */
 const char *conn_timeout_text(const struct conn *conn)
 {
     switch (conn->phase) {
@@ -288,16 +288,16 @@ static enum rlock_status send_rest(struct conn *conn, const char *bytes, size_t 
     enum rlock_status st = RLOCK_OK;
     size_t done;
 
-    while (st == RLOCK_OK && conn->sent < n) {
-        st = put(conn, bytes + conn->sent, n - conn->sent, &done, err);
+    while (st == RLOCK_OK && conn->sent_bytes < n) {
+        st = conn_send(conn, bytes + conn->sent_bytes, n - conn->sent_bytes, &done, err);
         if (st == RLOCK_OK)
-            conn->sent += done;
+            conn->sent_bytes += done;
     }
     return st;
 }
 
-/* A port for TLS cuts off whoever doesn't speak it, sometimes after an alert. */
-static enum rlock_status hint_at_tls(const struct conn *conn, enum rlock_status st,
+/* A TLS port closes a plain connection, some servers after an alert: suggest rediss://. */
+static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status st,
                                      struct rlock_error *err)
 {
     if (st == RLOCK_E_UNREACHABLE && !conn->has_received && conn->url->kind == URL_TCP &&
@@ -306,155 +306,159 @@ static enum rlock_status hint_at_tls(const struct conn *conn, enum rlock_status 
     return st;
 }
 
-/* The next whole reply, reading as long as there is something to read. */
-static enum rlock_status next_reply(struct conn *conn, const struct resp_value **reply,
+/* The next whole reply; receives as long as there are bytes and the reply is not whole. */
+static enum rlock_status read_reply(struct conn *conn, const struct resp_value **reply,
                                     struct rlock_error *err)
 {
-    enum rlock_status st = resp_reader_next(conn->resp, reply, err);
+    enum rlock_status st = resp_reader_next(conn->replies, reply, err);
     char bytes[4096];
     size_t n;
 
     while (st == RLOCK_PENDING) {
-        st = get(conn, bytes, sizeof bytes, &n, err);
+        st = conn_receive(conn, bytes, sizeof bytes, &n, err);
         if (st != RLOCK_OK)
-            return hint_at_tls(conn, st, err);
-        if (!conn->has_received && conn->line == NULL && bytes[0] == TLS_ALERT)
+            return suggest_tls(conn, st, err);
+        if (!conn->has_received && conn->tls_connection == NULL && bytes[0] == TLS_ALERT)
             return err_set(err, RLOCK_E_PROTOCOL, 0, "the server speaks TLS here: use rediss://");
         conn->has_received = true;
-        st = resp_reader_feed(conn->resp, bytes, n, err);
+        st = resp_reader_feed(conn->replies, bytes, n, err);
         if (st == RLOCK_OK)
-            st = resp_reader_next(conn->resp, reply, err);
-    }
-    return st;
-}
-
-/* Before anything was asked only a refusal to talk at all is an answer. RLOCK_PENDING: nothing. */
-static enum rlock_status hear_early(struct conn *conn, const struct resp_value **reply,
-                                    struct rlock_error *err)
-{
-    enum rlock_status st = next_reply(conn, reply, err);
-
-    if (st == RLOCK_OK && resp_error(*reply) == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: an answer to nothing that was asked");
-    return st;
-}
-
-/* The answer to the last part of a greeting, where a primary is needed. */
-static enum rlock_status hear_role(const struct resp_value *reply, struct rlock_error *err)
-{
-    size_t n;
-    const char *role = resp_string(resp_array_at(reply, 0), &n);
-
-    if (resp_error(reply) != NULL) /* it isn't to be known; then a write shows it */
-        return RLOCK_OK;
-    if (role == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
-    if (strcmp(role, "master") == 0)
-        return RLOCK_OK;
-    err_set(err, RLOCK_E_SERVER, 0, "it is no primary, though Sentinel says so");
-    err_set_reason(err, RLOCK_REASON_NOT_PRIMARY);
-    return RLOCK_E_SERVER;
-}
-
-static enum rlock_status step_greeting(struct conn *conn, const struct resp_value **reply,
-                                       struct rlock_error *err)
-{
-    enum rlock_status st;
-
-    st = send_rest(conn, conn->greeting, conn->greeting_bytes, err);
-    while (st == RLOCK_OK && conn->greetings > 0) {
-        st = next_reply(conn, reply, err);
-        if (st != RLOCK_OK)
-            return st;
-        if (conn->greetings == 1 && conn->must_be_primary)
-            st = hear_role(*reply, err);
-        else if (resp_error(*reply) != NULL)
-            return RLOCK_OK; /* the caller sees the refusal, and nothing more is sent */
-        else if (!resp_is_ok(*reply))
-            return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: unexpected answer to the greeting");
-        conn->greetings--;
-    }
-    if (st == RLOCK_OK)
-        st = hear_early(conn, reply, err);
-    if (st == RLOCK_PENDING) {
-        forget_greeting(conn);
-        conn->phase = CONN_READY;
-        conn->sent = 0;
+            st = resp_reader_next(conn->replies, reply, err);
     }
     return st;
 }
 
 /*
- * What may not be looked at is nothing to be told. But without ASKING a request
- * is sent back by where it was sent to, and it is for that that we may not ask.
+ * What came before the request was sent. RLOCK_PENDING: nothing. An error is the server's refusal
+ * to talk to us at all ("max number of clients"); nothing else can be a reply.
  */
-static bool is_kept_out(struct conn *conn, const struct resp_value *reply)
+static enum rlock_status read_unasked(struct conn *conn, const struct resp_value **reply,
+                                      struct rlock_error *err)
+{
+    enum rlock_status st = read_reply(conn, reply, err);
+
+    if (st == RLOCK_OK && resp_error(*reply) == NULL)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: came before the request was sent");
+    return st;
+}
+
+/* The reply to ROLE, {"master" or "slave", ...}. */
+static enum rlock_status read_role(const struct resp_value *reply, struct rlock_error *err)
+{
+    size_t n;
+    const char *role = resp_string(resp_array_at(reply, 0), &n);
+
+    if (resp_error(reply) != NULL) /* no right to ask: a replica will refuse the write */
+        return RLOCK_OK;
+    if (role == NULL)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not one to AUTH, SELECT or ROLE");
+    if (strcmp(role, "master") == 0)
+        return RLOCK_OK;
+    err_set(err, RLOCK_E_SERVER, 0, "not a primary, though the Sentinels say so");
+    err_set_reason(err, RLOCK_REASON_NOT_PRIMARY);
+    return RLOCK_E_SERVER;
+}
+
+static enum rlock_status step_setup(struct conn *conn, const struct resp_value **reply,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    st = send_rest(conn, conn->setup, conn->setup_bytes, err);
+    while (st == RLOCK_OK && conn->n_setup_replies > 0) {
+        st = read_reply(conn, reply, err);
+        if (st != RLOCK_OK)
+            return st;
+        if (conn->n_setup_replies == 1 && conn->must_be_primary)
+            st = read_role(*reply, err);
+        else if (resp_error(*reply) != NULL)
+            return RLOCK_OK; /* the caller reads the error; the request is never sent */
+        else if (!resp_is_ok(*reply))
+            return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not one to AUTH, SELECT or ROLE");
+        conn->n_setup_replies--;
+    }
+    if (st == RLOCK_OK)
+        st = read_unasked(conn, reply, err);
+    if (st == RLOCK_PENDING) {
+        clear_setup(conn);
+        conn->phase = CONN_READY;
+        conn->sent_bytes = 0;
+    }
+    return st;
+}
+
+/*
+ * Errors to CLUSTER NODES or INFO are harmless: then less is known. Not so to ASKING: without it
+ * the request is redirected back, so its error is the request's. The connection isn't ready any
+ * more, as the reply to the request itself is still to come.
+ */
+static bool is_asking_refused(struct conn *conn, const struct resp_value *reply)
 {
     if (!conn->expects_preamble_reply || conn->preamble != CONN_ASKING || resp_error(reply) == NULL)
         return false;
-    conn->phase = CONN_SETTING_UP; /* with an answer still to come it is of no more use */
+    conn->phase = CONN_SETTING_UP;
     return true;
 }
 
-static void hear_first(struct conn *conn, const struct resp_value *reply)
+static void read_preamble_reply(struct conn *conn, const struct resp_value *reply)
 {
     size_t n;
     const char *text = resp_string(reply, &n);
 
     conn->expects_preamble_reply = false;
     if (conn->reply_bytes > 0)
-        resp_reader_set_max_bytes(conn->resp, conn->reply_bytes);
+        resp_reader_set_max_bytes(conn->replies, conn->reply_bytes);
     free(conn->preamble_reply);
     conn->preamble_reply = NULL;
     if (conn->preamble == CONN_INFO_SERVER ||
         (conn->preamble == CONN_CLUSTER_NODES && text != NULL))
-        conn->preamble_reply =
-            strdup(text != NULL ? text : ""); /* who may not ask it is told nothing */
+        conn->preamble_reply = strdup(text != NULL ? text : ""); /* "": no right to ask */
 }
 
 static enum rlock_status step_request(struct conn *conn, const struct resp_value **reply,
                                       struct rlock_error *err)
 {
-    bool was_sent = conn->sent == conn->out_bytes;
+    bool was_sent = conn->sent_bytes == conn->request_bytes;
     enum rlock_status st;
 
     if (conn->sent_ms == 0)
         conn->sent_ms = rlock_clock_ms();
-    st = send_rest(conn, conn->out, conn->out_bytes, err);
-    if (st == RLOCK_OK && !was_sent) /* no answer can be here yet: who polls will be told */
+    st = send_rest(conn, conn->request, conn->request_bytes, err);
+    if (st == RLOCK_OK && !was_sent) /* no reply can be here yet: spare a recv(2) */
         return RLOCK_PENDING;
     if (st == RLOCK_OK || st == RLOCK_PENDING)
-        st = next_reply(conn, reply, err);
-    if (st == RLOCK_OK && is_kept_out(conn, *reply))
+        st = read_reply(conn, reply, err);
+    if (st == RLOCK_OK && is_asking_refused(conn, *reply))
         return RLOCK_OK;
     if (st == RLOCK_OK && conn->expects_preamble_reply) {
-        hear_first(conn, *reply);
-        st = conn->is_alone ? st : next_reply(conn, reply, err);
+        read_preamble_reply(conn, *reply);
+        st = conn->has_request ? read_reply(conn, reply, err) : st;
     }
-    if (st == RLOCK_OK && (conn->sent < conn->out_bytes || !resp_reader_is_empty(conn->resp)))
-        st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more than was asked for");
+    if (st == RLOCK_OK &&
+        (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))
+        st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more bytes than its own");
     return st;
 }
 
-static enum rlock_status start_greeting(struct conn *conn, struct rlock_error *err)
+static enum rlock_status start_setup(struct conn *conn, struct rlock_error *err)
 {
-    enum rlock_status st = write_greeting(conn, err);
+    enum rlock_status st = encode_setup(conn, err);
 
     conn->phase = CONN_SETTING_UP;
-    conn->sent = 0;
+    conn->sent_bytes = 0;
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
 /*
- * The password is looked up when the server has taken the connection: one that
- * can't be reached costs no lookup, however often it is tried.
+ * The password is looked up only after the server has accepted the connection, as the lookup may
+ * run a command: a server that can't be reached doesn't cost one for each attempt.
  */
-static enum rlock_status start_login(struct conn *conn, struct rlock_error *err)
+static enum rlock_status start_authentication(struct conn *conn, struct rlock_error *err)
 {
     enum rlock_status st;
 
     if (conn->password != NULL || !password_source_is_set(conn->password_source))
-        return start_greeting(conn, err);
+        return start_setup(conn, err);
     st = password_source_request(conn->password_source, err);
     if (st != RLOCK_OK)
         return st;
@@ -462,13 +466,14 @@ static enum rlock_status start_login(struct conn *conn, struct rlock_error *err)
     return RLOCK_PENDING;
 }
 
-static enum rlock_status step_login(struct conn *conn, struct rlock_error *err)
+static enum rlock_status step_password(struct conn *conn, struct rlock_error *err)
 {
-    enum rlock_status st = password_source_take(conn->password_source, &conn->secret, err);
+    enum rlock_status st =
+        password_source_take(conn->password_source, &conn->looked_up_password, err);
 
     if (st != RLOCK_PENDING)
-        conn->phase = CONN_SETTING_UP; /* it waits no longer */
-    return st == RLOCK_OK ? start_greeting(conn, err) : st;
+        conn->phase = CONN_SETTING_UP; /* not AWAITING_PASSWORD: there is nothing left to abandon */
+    return st == RLOCK_OK ? start_setup(conn, err) : st;
 }
 
 static enum rlock_status step_connecting(struct conn *conn, struct rlock_error *err)
@@ -479,17 +484,17 @@ static enum rlock_status step_connecting(struct conn *conn, struct rlock_error *
     if (st != RLOCK_OK)
         return st;
     if (!conn->url->is_tls)
-        return start_login(conn, err);
+        return start_authentication(conn, err);
     conn->phase = CONN_TLS_HANDSHAKE;
-    st = tls_connection_new(conn->tls, &conn->line, names, conn->fd, err);
+    st = tls_connection_new(conn->tls, &conn->tls_connection, names, conn->fd, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
 static enum rlock_status step_handshake(struct conn *conn, struct rlock_error *err)
 {
-    enum rlock_status st = tls_handshake(conn->line, err);
+    enum rlock_status st = tls_handshake(conn->tls_connection, err);
 
-    return st == RLOCK_OK ? start_login(conn, err) : st;
+    return st == RLOCK_OK ? start_authentication(conn, err) : st;
 }
 
 enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
@@ -502,13 +507,13 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
     if (st == RLOCK_PENDING && conn->phase == CONN_TLS_HANDSHAKE)
         st = step_handshake(conn, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_AWAITING_PASSWORD)
-        st = step_login(conn, err);
+        st = step_password(conn, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_SETTING_UP)
-        st = step_greeting(conn, reply, err);
+        st = step_setup(conn, reply, err);
     if (st == RLOCK_PENDING && conn->phase == CONN_READY)
         st = step_request(conn, reply, err);
     if (st == RLOCK_E_CONFIG)
-        conn->sent_ms = 0; /* our certificate was refused: nothing was listened to */
+        conn->sent_ms = 0; /* our certificate was refused, and what was sent not read */
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
@@ -516,18 +521,18 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
 
 void conn_abandon(struct conn *conn, const struct request *undo)
 {
-    bool delivered = conn->phase == CONN_READY && conn->sent == conn->out_bytes;
+    bool delivered = conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes;
     enum rlock_status st = RLOCK_OK;
     char *bytes = NULL;
     size_t n = 0;
     size_t done;
 
     if (undo != NULL && delivered && conn->preamble == CONN_ASKING)
-        st = say_first(CONN_ASKING, &bytes, &n, NULL);
+        st = encode_preamble(CONN_ASKING, &bytes, &n, NULL);
     if (undo != NULL && delivered && st == RLOCK_OK)
         st = request_encode(undo, &bytes, &n, NULL);
     if (n > 0 && st == RLOCK_OK)
-        (void)put(conn, bytes, n, &done, NULL);
+        (void)conn_send(conn, bytes, n, &done, NULL);
     free(bytes);
     conn_reset(conn);
 }

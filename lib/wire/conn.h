@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn: one Redis server: a connection, its greeting, one request at a time. */
+/* conn: a connection to one Redis server, made anew as needed; one request at a time. */
 #ifndef CONN_H
 #define CONN_H
 
@@ -8,74 +8,86 @@
 #include "wire/socket.h"
 #include "wire/tls.h"
 
+/* How far a connection is. */
 enum conn_phase {
     CONN_CLOSED,
-    CONN_CONNECTING,
-    CONN_TLS_HANDSHAKE,
-    CONN_AWAITING_PASSWORD, /* waits for the password */
-    CONN_SETTING_UP,
-    CONN_READY
+    CONN_CONNECTING,        /* resolving the name, connect(2) */
+    CONN_TLS_HANDSHAKE,     /* until the server has proven who it is */
+    CONN_AWAITING_PASSWORD, /* until the password has been looked up */
+    CONN_SETTING_UP,        /* until AUTH, SELECT and ROLE are answered, as far as needed */
+    CONN_READY              /* a request can be sent, or is under way */
 };
 
-/* What is said before a request, in the same packet. */
+/* A command that is sent in front of a request, in the same packet; its reply comes first. */
 enum conn_preamble {
     CONN_NO_PREAMBLE,
-    CONN_ASKING,        /* by who was sent here by ASK */
-    CONN_CLUSTER_NODES, /* CLUSTER NODES */
-    CONN_INFO_SERVER    /* INFO server */
+    CONN_ASKING,        /* ASKING: the request was sent here by an ASK redirect */
+    CONN_CLUSTER_NODES, /* CLUSTER NODES: which other nodes there are */
+    CONN_INFO_SERVER    /* INFO server: who the server is, and since when it runs */
 };
 
 struct conn {
-    const struct url *url; /* borrowed */
-    const char *password;  /* borrowed; NULL: none, or one that is looked up */
-    struct password_source
-        *password_source; /* borrowed; for who has no `password`; NULL: nothing is looked up */
-    char *secret;         /* that was looked up, until the server has accepted it; else NULL */
+    /* what is given, once or before a request */
+    const struct url *url;                   /* borrowed */
+    const char *password;                    /* borrowed; NULL: none, or one that is looked up */
+    struct password_source *password_source; /* borrowed; is asked if `password` is NULL, and may
+                                                be NULL too: then there is no password */
+    struct tls_context *tls;                 /* borrowed; for rediss:// */
+    size_t reply_bytes;                      /* the longest reply allowed; 0: the default of resp */
+    bool must_be_primary;   /* ROLE is asked on each new connection, and a replica is a fault */
+    bool wants_server_info; /* CONN_INFO_SERVER precedes the first request of each connection */
+
+    /* the connection */
     enum conn_phase phase;
+    unsigned n_connections; /* begun so far: the number of this one */
+    bool has_received;      /* anything at all from this server, by any connection */
     struct connector connector;
-    int fd;                      /* of the connection; -1: none */
-    struct tls_context *tls;     /* borrowed; for rediss:// */
-    struct tls_connection *line; /* over the stream; NULL: nothing is */
-    struct resp_reader *resp;
-    unsigned n_connections; /* connections begun so far: which one it is */
-    bool has_received;      /* anything at all from this server, ever */
-    bool must_be_primary;   /* must it be one? Then it is asked before anything else */
-    bool wants_server_info; /* CONN_INFO_SERVER on each new connection */
-    int greetings;          /* replies the greeting still waits for */
-    char *greeting;         /* AUTH, SELECT and ROLE, on their way */
-    size_t greeting_bytes;
+    int fd;                                /* of the socket; -1: none */
+    struct tls_connection *tls_connection; /* over the socket; NULL: plain */
+    struct resp_reader *replies;           /* what was received; NULL: CONN_CLOSED */
+
+    /* setting up */
+    char *looked_up_password; /* a copy of password_source's, until AUTH is answered; else NULL */
+    char *setup;              /* AUTH, SELECT and ROLE, encoded, until they are answered */
+    size_t setup_bytes;
+    int n_setup_replies; /* still to come */
+
+    /* the request */
     enum conn_preamble preamble;
-    bool expects_preamble_reply; /* its reply comes next */
-    bool is_alone;               /* no request follows it */
-    char *preamble_reply; /* what came of CONN_CLUSTER_NODES or CONN_INFO_SERVER; NULL: nothing */
-    char *out;            /* the request, encoded */
-    size_t out_bytes;
-    size_t sent;        /* of what is being sent, greeting or request */
-    size_t reply_bytes; /* the longest reply; 0: what is usual */
-    int64_t sent_ms;    /* just before the request's first byte was sent; 0: not yet */
+    bool expects_preamble_reply; /* the next reply is the preamble's */
+    bool has_request;            /* false: nothing follows the preamble, whose reply is the reply */
+    char *preamble_reply;        /* text of CLUSTER NODES or INFO, until somebody takes it; NULL */
+    char *request;               /* preamble and request, encoded */
+    size_t request_bytes;
+    size_t sent_bytes; /* of `setup` or of `request`, whichever is being sent */
+    int64_t sent_ms; /* on rlock_clock_ms(), just before the request's first byte was sent; 0: none
+                          was, so the server can't have executed it */
 };
 
 /*
- * conn_init: no connection yet. A password in the URL goes before `password`.
- * For rediss:// `tls` is to be set before the first request.
+ * conn_init: closed, with no request. A password in the URL goes before `password`; both pointers
+ * are borrowed. For rediss:// set `tls` before the first request.
  */
 void conn_init(struct conn *conn, const struct url *url, const char *password);
 void conn_fini(struct conn *conn);
 
-/* conn_password: that which the server is being told, to be hidden in what it says; NULL: none. */
+/* conn_password: what the server is told now, to be masked in its replies; NULL: nothing. */
 const char *conn_password(const struct conn *conn);
 
-/* conn_clear_password: overwrite what of it is on its way: for who will ask nothing any more. */
+/* conn_clear_password: overwrite all copies: for a forked process that connects no more. */
 void conn_clear_password(struct conn *conn);
 
 /* conn_has_password: is the server told one, wherever it comes from? */
 bool conn_has_password(const struct conn *conn);
 
 /*
- * conn_start_request: begin a request, on the standing connection if there is one, else
- * on a new one that must stand by `connect_deadline_ms`. Nothing may be under way.
- * `bytes` are a request as it was encoded; borrowed for the call. Without any, CONN_CLUSTER_NODES
- * is all that is asked, and its reply is the reply.
+ * conn_start_request: begin a request, on the connection that is ready, or else on a new one. No
+ * other request may be under way.
+ *
+ *   bytes, n             the encoded request, copied; with n = 0 the preamble alone is asked
+ *   connect_deadline_ms  on rlock_clock_ms(): when a new connection must stand
+ *
+ * Returns  RLOCK_PENDING, or a fault.
  */
 enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble preamble,
                                      const char *bytes, size_t n, int64_t connect_deadline_ms,
@@ -88,28 +100,32 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err);
 
-/* conn_is_ready: is there a connection that a request could be sent on at once? */
+/* conn_is_ready: could a request be sent at once, as a connection stands? */
 bool conn_is_ready(const struct conn *conn);
 
-/* What the request waits for: a descriptor, its poll events, and a time to look again. */
+/* What a request waits for: a descriptor, its poll(2) events, and a time on rlock_clock_ms(). */
 int conn_fd(const struct conn *conn);
 short conn_events(const struct conn *conn);
 int64_t conn_wake_ms(const struct conn *conn);
 
-/* conn_timeout_text: where a request that has taken too long hangs, in words. */
+/* conn_timeout_text: in which phase a request hangs that has taken too long, for people. */
 const char *conn_timeout_text(const struct conn *conn);
 
 /*
- * conn_step: go on. RLOCK_OK with the reply (the node's, until its next
- * request), RLOCK_PENDING, or a fault, after which the connection is closed.
+ * conn_step: go on with the request; doesn't block.
+ *
+ *   reply  out, on RLOCK_OK only: borrowed until the next request. While the connection is not
+ *          ready yet it is an error reply to AUTH, SELECT or ROLE, and the request was not sent
+ *
+ * Returns  RLOCK_OK, RLOCK_PENDING, or a fault, after which the connection is closed.
  */
 enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
                             struct rlock_error *err);
 
 /*
- * conn_abandon: give the request up. Where it may have been delivered already
- * `undo` is sent behind it, on the same connection, so that whoever executes
- * the one executes the other; then the connection is reset.
+ * conn_abandon: give the request up and close the connection, with a TCP reset. If the server may
+ * have received the whole request, `undo` (NULL: none) is sent behind it on the same connection:
+ * so whichever server executes the request executes its undo next.
  */
 void conn_abandon(struct conn *conn, const struct request *undo);
 

@@ -81,7 +81,7 @@ static int asked(struct conn *conn, struct url *url)
 
 /* ---- requests and replies ---- */
 
-static void test_greeting(void)
+static void test_setup(void)
 {
     const struct resp_value *reply = NULL;
     char text[128];
@@ -100,7 +100,7 @@ static void test_greeting(void)
        "with the login of its URL and the database");
     peer_say(fd, "+OK\r\n+O");
     is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "and waits for each answer");
-    ok(peer_hears_nothing(fd), "nothing is asked before the greeting was answered");
+    ok(peer_hears_nothing(fd), "nothing is asked before AUTH and SELECT were answered");
     peer_say(fd, "K\r\n");
     is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "then it asks");
     ok(peer_hears(fd, PING), "what was to be asked");
@@ -108,7 +108,7 @@ static void test_greeting(void)
     ok(answers_one(&conn), "and has the answer");
     ok(ask(&conn, "PING") == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            peer_hears(fd, PING),
-       "a standing connection needs no greeting");
+       "a standing connection needs no AUTH");
     close_node(&conn, &url, fd);
 }
 
@@ -131,7 +131,7 @@ static void test_no_password(void)
     close_node(&conn, &url, fd);
 }
 
-static void test_bad_greeting(void)
+static void test_bad_setup(void)
 {
     static const struct {
         const char *says;
@@ -159,7 +159,8 @@ static void test_bad_greeting(void)
         (void)!step(&conn, &reply, A_WHILE_MS);
         ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "a password without a user");
         peer_say(fd, rows[i].says);
-        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st, "a greeting answered %s", rows[i].says);
+        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st, "AUTH or SELECT answered %s",
+            rows[i].says);
         if (rows[i].st == RLOCK_OK)
             ok(resp_error(reply) != NULL, "is the refusal");
         conn_abandon(&conn, NULL);
@@ -342,7 +343,8 @@ static void test_abandon(void)
     (void)!ask(&conn, "PING");
     fd = peer_accept();
     (void)!step(&conn, &reply, A_WHILE_MS);
-    ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "one that still waits for its greeting");
+    ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
+       "one that still waits for the reply to AUTH");
     conn_abandon(&conn, &undo);
     ok(peer_hears_the_end(fd), "has nothing to undo");
     close_node(&conn, &url, fd);
@@ -356,7 +358,7 @@ static void test_abandon(void)
     ok(answers_one(&conn), "a connection that stands");
     setsockopt(conn.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
-           conn.sent < conn.out_bytes,
+           conn.sent_bytes < conn.request_bytes,
        "a request that can't be sent whole");
     conn_abandon(&conn, &undo);
     while ((n = recv(fd, big, 1 << 20, 0)) > 0)
@@ -398,9 +400,9 @@ int main(void)
 {
     if (!ok(peer_open(), "a place to listen"))
         return done_testing();
-    test_greeting();
+    test_setup();
     test_no_password();
-    test_bad_greeting();
+    test_bad_setup();
     test_pieces();
     test_endings();
     test_unasked();

@@ -120,7 +120,7 @@ static void test_events(struct tls_context *tls)
 static void test_unsent(struct tls_context *tls)
 {
     struct request request = {.n = 0};
-    struct conn node;
+    struct conn conn;
     struct talk talk;
     struct url url;
     char *bytes = NULL;
@@ -131,23 +131,24 @@ static void test_unsent(struct tls_context *tls)
                 request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
             "a line"))
         return;
-    conn_init(&node, &url, NULL);
-    node.line = talk.line;
-    node.fd = talk.fd;
-    node.resp = resp_reader_new();
-    ok(tls_handshake(node.line, NULL) == RLOCK_PENDING && tls_events(node.line) == POLLIN,
+    conn_init(&conn, &url, NULL);
+    conn.tls_connection = talk.line;
+    conn.fd = talk.fd;
+    conn.replies = resp_reader_new();
+    ok(tls_handshake(conn.tls_connection, NULL) == RLOCK_PENDING &&
+           tls_events(conn.tls_connection) == POLLIN,
        "of which TLS waits for the other end");
-    node.phase = CONN_READY;
-    ok(conn_start_request(&node, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
+    conn.phase = CONN_READY;
+    ok(conn_start_request(&conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
                           NULL) == RLOCK_PENDING &&
-           conn_events(&node) == (POLLIN | POLLOUT),
+           conn_events(&conn) == (POLLIN | POLLOUT),
        "a request that isn't sent yet waits for POLLOUT, whatever TLS waits for");
-    node.sent = node.out_bytes;
-    is_int(conn_events(&node), POLLIN, "once it is sent, only an answer is awaited");
-    node.sent = 0;
-    node.phase = CONN_TLS_HANDSHAKE;
-    is_int(conn_events(&node), POLLIN, "in the handshake it isn't its turn yet");
-    conn_fini(&node);
+    conn.sent_bytes = conn.request_bytes;
+    is_int(conn_events(&conn), POLLIN, "once it is sent, only an answer is awaited");
+    conn.sent_bytes = 0;
+    conn.phase = CONN_TLS_HANDSHAKE;
+    is_int(conn_events(&conn), POLLIN, "in the handshake it isn't its turn yet");
+    conn_fini(&conn);
     url_fini(&url);
     free(bytes);
     close(talk.peer);
