@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "doctor/topology_checks.h"
 #include "ops/inspect.h"
-#include "server/info.h"
+#include "server/server_info.h"
 
 #include <inttypes.h>
 #include <stdio.h>

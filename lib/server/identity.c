@@ -3,7 +3,7 @@
 #include "server/identity.h"
 
 #include "rlock.h"
-#include "server/info.h"
+#include "server/server_info.h"
 
 #define UPTIME_MAX (INT64_C(1) << 40)
 

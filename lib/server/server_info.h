@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* info: what a server tells of itself, field by field. */
-#ifndef INFO_H
-#define INFO_H
+/* server_info: what a server tells of itself, field by field. */
+#ifndef SERVER_INFO_H
+#define SERVER_INFO_H
 
 #include <stdbool.h>
 #include <stddef.h>

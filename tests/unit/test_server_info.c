@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_info: fields of what INFO gives, and of what it should not. */
-#include "server/info.h"
+/* test_server_info: fields of what INFO gives, and of what it should not. */
+#include "server/server_info.h"
 #include "tap.h"
 
 static const char text[] = "# Server\r\nredis_version:7.0.15\r\nuptime:12\r\nup:3\r\nempty:\r\n"

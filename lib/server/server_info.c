@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* info: what a server tells of itself, field by field. */
-#include "server/info.h"
+/* server_info: what a server tells of itself, field by field. */
+#include "server/server_info.h"
 
 #include "base/err.h"
 
