@@ -65,8 +65,8 @@ static enum rlock_status fetch_info(struct probe *probe, char **info)
 /* "standalone", "sentinel" or "cluster"; Valkey calls the field otherwise. */
 static void read_mode(const char *info, char *mode, size_t room)
 {
-    if (!info_word(info, "redis_mode", mode, room))
-        info_word(info, "server_mode", mode, room);
+    if (!server_info_text(info, "redis_mode", mode, room))
+        server_info_text(info, "server_mode", mode, room);
 }
 
 /* In a Cluster, go to the node that serves the slot of the key: that node is examined. */
@@ -107,12 +107,12 @@ static enum rlock_status check_server(struct probe *probe, const char *info)
     char version[40];
     char mode[20];
     char databases[20];
-    bool is_valkey = info_word(info, "valkey_version", version, sizeof version);
+    bool is_valkey = server_info_text(info, "valkey_version", version, sizeof version);
     enum rlock_status st = probe_setting(probe, "databases", databases, sizeof databases);
 
     if (st != RLOCK_OK)
         return st;
-    if (!is_valkey && !info_word(info, "redis_version", version, sizeof version)) {
+    if (!is_valkey && !server_info_text(info, "redis_version", version, sizeof version)) {
         report_unknown(probe, "server");
         return RLOCK_OK;
     }
@@ -136,12 +136,12 @@ static void check_role(struct probe *probe, const char *info)
     char host[100];
     char port[12];
 
-    if (!info_word(info, "role", role, sizeof role)) {
+    if (!server_info_text(info, "role", role, sizeof role)) {
         report_unknown(probe, "role");
     } else if (strcmp(role, "slave") == 0) {
         probe->is_replica = true;
-        info_word(info, "master_host", host, sizeof host);
-        info_word(info, "master_port", port, sizeof port);
+        server_info_text(info, "master_host", host, sizeof host);
+        server_info_text(info, "master_port", port, sizeof port);
         probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
                      "a replica of %s:%s, which takes no locks", host, port);
     } else {
@@ -151,11 +151,11 @@ static void check_role(struct probe *probe, const char *info)
 
 static void check_eviction(struct probe *probe, const char *info)
 {
-    int64_t most = info_number(info, "maxmemory", -1);
-    int64_t used = info_number(info, "used_memory", 0);
+    int64_t most = server_info_number(info, "maxmemory", -1);
+    int64_t used = server_info_number(info, "used_memory", 0);
     char policy[40];
 
-    info_word(info, "maxmemory_policy", policy, sizeof policy);
+    server_info_text(info, "maxmemory_policy", policy, sizeof policy);
     if (most < 0)
         report_unknown(probe, "eviction");
     else if (most == 0)
@@ -176,7 +176,7 @@ static void check_eviction(struct probe *probe, const char *info)
 static enum rlock_status check_persistence(struct probe *probe, const char *info)
 {
     static const char more[] = "set appendonly to yes";
-    int64_t has_aof = info_number(info, "aof_enabled", -1);
+    int64_t has_aof = server_info_number(info, "aof_enabled", -1);
     char state[20];
     char fsync[20];
     char save[100];
@@ -186,7 +186,7 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
         st = probe_setting(probe, "save", save, sizeof save);
     if (st != RLOCK_OK)
         return st;
-    info_word(info, "aof_last_write_status", state, sizeof state);
+    server_info_text(info, "aof_last_write_status", state, sizeof state);
     if (has_aof < 0)
         report_unknown(probe, "persistence");
     else if (has_aof > 0 && strcmp(state, "err") == 0)
@@ -224,7 +224,7 @@ static int64_t count_online(const char *info, int64_t connected)
 
     for (i = 0; i < connected && i < RLOCK_REPLICAS_MAX; i++) {
         snprintf(name, sizeof name, "slave%" PRId64, i);
-        info_word(info, name, line, sizeof line);
+        server_info_text(info, name, line, sizeof line);
         online += strstr(line, "state=online") != NULL;
     }
     return online;
@@ -232,8 +232,8 @@ static int64_t count_online(const char *info, int64_t connected)
 
 static void check_replicas(struct probe *probe, const char *info)
 {
-    int64_t connected = info_number(info, "connected_slaves", -1);
-    int64_t least = info_number(info, "min_slaves_good_slaves", -1); /* -1: none is set */
+    int64_t connected = server_info_number(info, "connected_slaves", -1);
+    int64_t least = server_info_number(info, "min_slaves_good_slaves", -1); /* -1: none is set */
     int64_t wanted = probe->one.replicas;
     int64_t online = count_online(info, connected);
 

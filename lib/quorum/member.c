@@ -446,7 +446,7 @@ static void read_preamble_reply(struct member *member, struct conn *conn)
     if (conn->preamble == CONN_CLUSTER_NODES)
         cluster_see(&member->route.cluster, conn->preamble_reply, conn->url);
     else
-        identity_read(&member->server.identity, conn->preamble_reply);
+        server_identity_read(&member->server.identity, conn->preamble_reply);
     free(conn->preamble_reply);
     conn->preamble_reply = NULL;
 }

@@ -20,8 +20,8 @@
 
 #include "lock/replies.h"
 #include "server/cluster.h"
-#include "server/identity.h"
 #include "server/sentinel.h"
+#include "server/server_info.h"
 #include "wire/conn.h"
 
 #define MEMBER_POLLFDS_MAX URL_SENTINELS_MAX /* descriptors that one member may wait for */
@@ -88,10 +88,10 @@ struct member_route {
 
 /* What is known of the server itself. */
 struct member_server {
-    struct identity identity;  /* as it has told; all of it "" and 0: not yet */
-    int64_t ahead_ms;          /* its clock minus rlock_clock_ms(), or a little more */
-    bool knows_clock;          /* ... is ahead_ms true? */
-    bool has_answered;         /* ever: so it has accepted a password of ours */
+    struct server_identity identity; /* as it has told; all of it "" and 0: not yet */
+    int64_t ahead_ms;                /* its clock minus rlock_clock_ms(), or a little more */
+    bool knows_clock;                /* ... is ahead_ms true? */
+    bool has_answered;               /* ever: so it has accepted a password of ours */
     uint64_t grant_connection; /* by which the last grant came, see connection_id(); 0: by none */
 };
 

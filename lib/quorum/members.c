@@ -205,7 +205,7 @@ void members_note_lease(struct quorum *quorum, int64_t ttl_ms)
 int64_t members_uncounted_ms(const struct quorum *quorum, const struct member *member)
 {
     int64_t longest_ms = quorum->longest_lease_ms + quorum->longest_lease_ms / DRIFT_PART;
-    int64_t age_ms = rlock_clock_ms() - member->server.identity.born_ms;
+    int64_t age_ms = rlock_clock_ms() - member->server.identity.started_ms;
 
     return member->is_one_of_several && age_ms < longest_ms ? longest_ms - age_ms : 0;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* server_info: what a server tells of itself, field by field. */
+/* server_info: the fields of a server's INFO, and which run of which server it tells of. */
 #include "server/server_info.h"
 
 #include "base/err.h"
+#include "rlock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool info_word(const char *info, const char *name, char *out, size_t room)
+#define UPTIME_MAX_S (INT64_C(1) << 40) /* more is no uptime, and would overflow in ms */
+
+bool server_info_text(const char *info, const char *name, char *out, size_t room)
 {
     size_t n = strlen(name);
 
@@ -27,15 +30,26 @@ bool info_word(const char *info, const char *name, char *out, size_t room)
     return false;
 }
 
-int64_t info_number(const char *info, const char *name, int64_t none)
+int64_t server_info_number(const char *info, const char *name, int64_t none)
 {
     char text[32];
     int64_t number;
     char *end;
 
-    if (!info_word(info, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!server_info_text(info, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return none;
     errno = 0;
     number = strtoll(text, &end, 10);
     return *end == '\0' && errno == 0 ? number : none;
+}
+
+void server_identity_read(struct server_identity *identity, const char *info)
+{
+    int64_t uptime_s = server_info_number(info, "uptime_in_seconds", 0);
+
+    server_info_text(info, "run_id", identity->run_id, sizeof identity->run_id);
+    identity->started_ms = rlock_clock_ms();
+    /* whole seconds, maybe rounded up: one less, so that the server never seems older than it is */
+    if (uptime_s > 0 && uptime_s < UPTIME_MAX_S)
+        identity->started_ms -= (uptime_s - 1) * 1000;
 }

@@ -647,7 +647,7 @@ static void test_uptime(void)
     (void)acquire(&several.quorum, &several.owner, &expires_ms);
     is_str(several.quorum.member[0].server.identity.run_id, "young",
            "a member tells since when it runs");
-    ok(several.quorum.member[0].server.identity.born_ms >= before + LATE_MS - (5 - 1) * 1000,
+    ok(several.quorum.member[0].server.identity.started_ms >= before + LATE_MS - (5 - 1) * 1000,
        "that is counted from its answer, and not from the request");
     close_several(&several);
 }
