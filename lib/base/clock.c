@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: time that also counts suspended time, and deadlines on it. */
+/* clock: a clock that goes on while the machine is suspended, and deadlines on it. */
 #include "base/clock.h"
 
 #include <limits.h>
@@ -68,7 +68,7 @@ enum rlock_status clock_sleep(struct rlock_deadline deadline)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
-    /* poll counts on a clock that stands still in suspend: look again after each return */
+    /* poll(2) counts on a clock that stands still in suspend: read ours after each return */
     while (!deadline_has_passed(deadline))
         if (poll(&stop, 1, deadline_poll_ms(deadline)) > 0)
             return RLOCK_STOPPED;

@@ -86,7 +86,7 @@ void err_suffix(struct rlock_error *err, const char *and)
     snprintf(err->text + used, sizeof err->text - used, "; %s", and);
 }
 
-/* A server may repeat what it was told: "unknown command AUTH, with args beginning with ...". */
+/* A server may repeat what it was sent: "unknown command AUTH, with args beginning with ...". */
 void err_mask(char *text, const char *secret)
 {
     if (secret == NULL || *secret == '\0')

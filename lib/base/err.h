@@ -12,9 +12,9 @@
 #define RLOCK_PENDING ((enum rlock_status)1)
 
 /*
- * err_set: write a fault where the fact is known, and return its status, so
- * that `return err_set(...)` is the whole of failing. `sys` is an errno, whose
- * text is appended, or 0. `err` may be NULL.
+ * err_set: fill `err` (NULL: don't) and return `status`, so that a function fails with
+ * `return err_set(...)`. The reason becomes RLOCK_REASON_NONE. `sys` is an errno, whose text is
+ * appended, or 0.
  */
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -22,7 +22,8 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
 /* err_set_reason: what a program may decide by, after err_set(). `err` may be NULL. */
 void err_set_reason(struct rlock_error *err, enum rlock_reason reason);
 
-/* err_make_printable: foreign bytes in a text, made harmless in place. */
+/* err_make_printable: replace all but printable ASCII by '?', in place: a server's bytes may be
+ * escape sequences for a terminal. */
 void err_make_printable(char *text);
 
 /*
@@ -34,11 +35,11 @@ void err_escape(char *out, size_t room, const char *bytes);
 /* err_escape_text: the same, but a backslash stays: what is foreign in it was escaped before. */
 void err_escape_text(char *out, size_t room, const char *text);
 
-/* err_prefix: put "where: " before the text; err_suffix: put "; and" behind it. */
+/* err_prefix: make the text "where: text"; err_suffix: make it "text; and". `err` may be NULL. */
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);
 
-/* err_mask: asterisks for each time that a secret stands in a text; NULL: there is none. */
+/* err_mask: replace a secret by asterisks wherever it stands in the text, in place; NULL: none. */
 void err_mask(char *text, const char *secret);
 
 #endif

@@ -6,9 +6,8 @@
 #include <pthread.h>
 
 /*
- * thread_start: run `body(arg)` with every signal blocked and a small stack.
- * Returns 0 or an errno. Give back with thread_join(), or let it go with
- * thread_detach().
+ * thread_start: run `body(arg)` with every signal blocked and a stack of 256 KiB. Returns 0 or an
+ * errno. End with thread_join(), which blocks until `body` returns, or with thread_detach().
  */
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 

@@ -21,47 +21,47 @@ void tls_context_free(struct tls_context *tls)
     (void)tls;
 }
 
-enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
+enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **connection,
                                      const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err)
 {
-    (void)line;
+    (void)connection;
     (void)names;
     (void)fd;
     return tls_context_new(&tls, NULL, err);
 }
 
-void tls_connection_free(struct tls_connection *line)
+void tls_connection_free(struct tls_connection *connection)
 {
-    (void)line;
+    (void)connection;
 }
 
-short tls_events(const struct tls_connection *line)
+short tls_events(const struct tls_connection *connection)
 {
-    (void)line;
+    (void)connection;
     return 0;
 }
 
-enum rlock_status tls_handshake(struct tls_connection *line, struct rlock_error *err)
+enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_error *err)
 {
-    (void)line;
+    (void)connection;
     return tls_context_new(NULL, NULL, err);
 }
 
-enum rlock_status tls_write(struct tls_connection *line, const char *bytes, size_t n, size_t *done,
-                            struct rlock_error *err)
+enum rlock_status tls_write(struct tls_connection *connection, const char *bytes, size_t n,
+                            size_t *done, struct rlock_error *err)
 {
     (void)bytes;
     (void)n;
     (void)done;
-    return tls_handshake(line, err);
+    return tls_handshake(connection, err);
 }
 
-enum rlock_status tls_read(struct tls_connection *line, char *bytes, size_t n, size_t *done,
+enum rlock_status tls_read(struct tls_connection *connection, char *bytes, size_t n, size_t *done,
                            struct rlock_error *err)
 {
     (void)bytes;
     (void)n;
     (void)done;
-    return tls_handshake(line, err);
+    return tls_handshake(connection, err);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resp: requests to bytes and bytes to replies, bounded (the only user of hiredis).
+ * resp: Redis' protocol: requests to bytes and bytes to replies, bounded. Only it uses hiredis.
  *
- * hiredis builds an array as soon as its length is announced, so the bounds
- * are checked where it asks for the object: a server can announce anything,
- * and gets no more of our memory for it than was allowed.
+ * hiredis allocates an array as soon as its length has come, and a server can send any length. So
+ * the bounds are checked in the function by which hiredis allocates.
  */
 #include "wire/resp.h"
 
@@ -19,7 +18,7 @@
 #define MAX_BYTES (64 * 1024)
 #define MAX_ELEMENTS 64
 #define MAX_DEPTH 4
-#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* with a digest, encoded */
+#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* of it and a SHA1 */
 
 /* hiredis 1.0 changed the type of an array's length in its callback. */
 #if HIREDIS_MAJOR >= 1
@@ -33,8 +32,8 @@ struct resp_reader {
     redisReplyObjectFunctions bounded;
     void *(*build_array)(const redisReadTask *, element_count);
     redisReply *reply;
-    size_t unread; /* bytes fed since the last whole reply */
-    size_t most;   /* of them */
+    size_t unread;    /* bytes fed since the last whole reply */
+    size_t max_bytes; /* the most that `unread` may be */
 };
 
 #define TEXT_OF(number) #number
@@ -51,7 +50,7 @@ void request_begin(struct request *request, const char *command)
 {
     request->n = 0;
     request->script = NULL;
-    request->made_used = 0;
+    request->text_used = 0;
     request_add(request, command);
 }
 
@@ -66,17 +65,17 @@ void request_add(struct request *request, const char *word)
 
 void request_add_format(struct request *request, const char *format, ...)
 {
-    char *made = request->made + request->made_used;
-    size_t room = sizeof request->made - request->made_used;
+    char *word = request->text + request->text_used;
+    size_t room = sizeof request->text - request->text_used;
     va_list args;
     int written;
 
     va_start(args, format);
-    written = vsnprintf(made, room, format, args);
+    written = vsnprintf(word, room, format, args);
     va_end(args);
     if (written >= 0 && (size_t)written < room) {
-        request_add(request, made);
-        request->made_used += (size_t)written + 1;
+        request_add(request, word);
+        request->text_used += (size_t)written + 1;
     }
 }
 
@@ -148,7 +147,7 @@ static void *bounded_array(const redisReadTask *task, element_count n)
     for (above = task->parent; above != NULL; above = above->parent)
         depth++;
     if (n > MAX_ELEMENTS || depth > MAX_DEPTH)
-        return NULL; /* hiredis gives up: out of memory, as far as it knows */
+        return NULL; /* hiredis fails as if out of memory */
     return resp->build_array(task, n);
 }
 
@@ -158,7 +157,7 @@ struct resp_reader *resp_reader_new(void)
 
     if (resp == NULL)
         return NULL;
-    resp->most = MAX_BYTES;
+    resp->max_bytes = MAX_BYTES;
     resp->reader = redisReaderCreate();
     if (resp->reader == NULL) {
         free(resp);
@@ -183,15 +182,15 @@ void resp_reader_free(struct resp_reader *resp)
 
 void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes)
 {
-    resp->most = bytes;
+    resp->max_bytes = bytes;
 }
 
 enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, size_t n,
                                    struct rlock_error *err)
 {
     resp->unread += n;
-    if (resp->unread > resp->most)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", resp->most);
+    if (resp->unread > resp->max_bytes)
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", resp->max_bytes);
     if (redisReaderFeed(resp->reader, bytes, n) != REDIS_OK)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return RLOCK_OK;
@@ -220,7 +219,7 @@ bool resp_reader_is_empty(const struct resp_reader *resp)
     return resp->unread == 0;
 }
 
-/* A struct resp_value is a redisReply that only this file can look into. */
+/* A struct resp_value is hiredis' redisReply, which no other file can see into. */
 static const redisReply *inside(const struct resp_value *reply)
 {
     return (const redisReply *)reply;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resp: requests to bytes and bytes to replies, bounded (the only user of hiredis). */
+/* resp: Redis' protocol: requests to bytes and bytes to replies, bounded. Only it uses hiredis. */
 #ifndef RESP_H
 #define RESP_H
 
@@ -8,22 +8,25 @@
 #include <stdbool.h>
 
 #define REQUEST_WORDS (9 * RLOCK_KEYS_MAX + RLOCK_PARENTS_MAX + 16)
-#define REQUEST_MADE (48 * RLOCK_KEYS_MAX + 512)
+#define REQUEST_TEXT_BYTES (48 * RLOCK_KEYS_MAX + 512)
 
-/* One command; the words are borrowed until it is encoded. Begins with request_begin(). */
+/*
+ * One command with its arguments; request_begin() makes it empty. The words are borrowed until it
+ * is encoded. It has no fini, and may be begun again.
+ */
 struct request {
-    int n;              /* of words; only they are defined */
-    const char *script; /* what an EVALSHA stands for; NULL: it is none */
-    size_t made_used;
+    int n;              /* words; the rest of the arrays is not initialized */
+    const char *script; /* source of the script that an EVALSHA calls; NULL: no EVALSHA */
+    size_t text_used;
     const char *word[REQUEST_WORDS];
     size_t bytes[REQUEST_WORDS];
-    char made[REQUEST_MADE]; /* words that are made for it */
+    char text[REQUEST_TEXT_BYTES]; /* the words of request_add_format() */
 };
 
 void request_begin(struct request *request, const char *command);
 void request_add(struct request *request, const char *word);
 
-/* request_add_format: a short word that is made here, such as a number. */
+/* request_add_format: a word that the request itself keeps, such as a number. */
 void request_add_format(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -35,20 +38,20 @@ enum rlock_status request_encode(const struct request *request, char **out, size
 const char *resp_built_with(bool tls);
 
 /*
- * request_use_eval: EVALSHA becomes EVAL, which any server understands.
- * request_encoded_use_eval: the same of a request that is encoded already.
+ * request_use_eval: EVALSHA becomes EVAL, which also a server without the script in its cache can
+ * execute. request_encoded_use_eval: the same of a request that is encoded already.
  */
 void request_use_eval(struct request *request);
 enum rlock_status request_encoded_use_eval(const char *script, char **bytes, size_t *n,
                                            struct rlock_error *err);
 
-/* A reader of replies. */
+/* Bytes from a server, until they are whole replies. */
 struct resp_reader;
 
 struct resp_reader *resp_reader_new(void); /* NULL: no memory */
 void resp_reader_free(struct resp_reader *resp);
 
-/* resp_reader_set_max_bytes: replies may have so many bytes; 64 KiB without it. */
+/* resp_reader_set_max_bytes: the longest reply that is allowed; 64 KiB by default. */
 void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes);
 
 /*
@@ -65,10 +68,14 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
 enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
                                    struct rlock_error *err);
 
-/* resp_reader_is_empty: has every byte that was fed been part of a reply? */
+/* resp_reader_is_empty: are there no bytes behind the reply that was read last? */
 bool resp_reader_is_empty(const struct resp_reader *resp);
 
-/* What a reply is. Asking for what it is not gives NULL, 0 or false. */
+/*
+ * A reply, or an element of an array. Each function gives NULL, 0 or false where the value is of
+ * another type; NULL is allowed but by resp_error(), resp_is_ok() and resp_array_count(). Texts
+ * are borrowed for as long as the value.
+ */
 const char *resp_error(const struct resp_value *reply);
 bool resp_is_ok(const struct resp_value *reply);
 bool resp_is_int(const struct resp_value *reply);

@@ -2,10 +2,10 @@
 /*
  * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
  *
- * OpenSSL never sees the socket: it reads from one buffer in memory and writes
- * to another, and what is in them goes by socket_send() and socket_receive(). So there is one place
- * that sends, no SIGPIPE, and a failing line doesn't hide what the server said
- * before: the reason of a refusal is read even when we can't send any more.
+ * OpenSSL never sees the socket. It reads from one buffer in memory and writes to another, and
+ * their bytes go by socket_send() and socket_receive(). So one function of the program sends, there
+ * is no SIGPIPE, and where sending fails we still read what the server sent before: the alert that
+ * says why it refused us.
  */
 #include "wire/tls.h"
 
@@ -23,26 +23,26 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* so that an endless talker doesn't keep us from our deadlines */
+#define READS_A_STEP 16 /* a server that never stops sending must not keep us from deadlines */
 
 struct tls_context {
     struct libssl lib;
     SSL_CTX *context;
-    char *name;           /* that servers must prove to have; NULL: whatever they are called */
+    char *name;           /* --tls-name: the certificate must be for it; NULL: for the host */
     bool has_certificate; /* we can show one */
 };
 
 struct tls_connection {
     const struct libssl *lib;
     SSL *ssl;
-    BIO *in; /* both are the ssl's */
-    BIO *out;
+    BIO *in;                      /* received, not read by OpenSSL yet; both are freed with `ssl` */
+    BIO *out;                     /* written by OpenSSL, not sent yet */
     int fd;                       /* of the socket, the caller's */
     const char *names[TLS_NAMES]; /* of which the server must have one */
-    size_t accepted;              /* of the caller's bytes; they stand in `out` */
-    bool is_up;
+    size_t accepted;              /* bytes of the caller whose records are in `out` */
+    bool is_up;                   /* the handshake is over */
     bool has_certificate;
-    bool was_asked; /* for a certificate */
+    bool was_asked; /* the server has asked for a certificate */
     bool has_heard; /* a byte of the caller's protocol has come */
 };
 
@@ -53,7 +53,7 @@ bool tls_is_built(void)
 
 /* ---- who is trusted, and who we are ---- */
 
-/* A key with a passphrase: nobody is there to be asked. */
+/* Called for a key with a passphrase: nobody is there to type it. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
 {
     (void)buffer;
@@ -63,7 +63,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
     return 0;
 }
 
-/* A file that OpenSSL didn't take; `lacks` is what it should be and isn't, in most cases. */
+/* A file that OpenSSL refused; `lacks` is what is wrong with it in most cases. */
 static enum rlock_status bad_file(const struct libssl *lib, const char *what, const char *path,
                                   const char *lacks, struct rlock_error *err)
 {
@@ -86,7 +86,7 @@ static bool is_hashed(const char *name)
     return digits == 8 && name[digits] == '.' && isdigit((unsigned char)name[digits + 1]);
 }
 
-/* A folder in which no CA would be found is a mistake that is better told at once. */
+/* OpenSSL looks CAs up by file names that are hashes; without any such file none is found. */
 static enum rlock_status load_folder(const struct tls_context *tls, const char *path,
                                      struct rlock_error *err)
 {
@@ -197,22 +197,22 @@ void tls_context_free(struct tls_context *tls)
 
 /* ---- a connection ---- */
 
-/* The server wants to see a certificate; called whether we have one or not. */
+/* OpenSSL calls it when the server asks for a certificate, whether we have one or not. */
 static int note_request(SSL *ssl, void *context)
 {
-    struct tls_connection *line = context;
+    struct tls_connection *connection = context;
 
     (void)ssl;
-    line->was_asked = true;
+    connection->was_asked = true;
     return 1;
 }
 
-/* A certificate must name the host where names of hosts belong: its subject is no such place. */
+/* The host must stand in subjectAltName: the subject's common name never counts. */
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 #define NAME_BYTES 256
 
-/* A host as a certificate has it. False: none can be for it. */
+/* A host as certificates write it. False: no certificate can be for it. */
 static bool plain_name(const char *host, char name[NAME_BYTES])
 {
     size_t n;
@@ -227,17 +227,17 @@ static bool plain_name(const char *host, char name[NAME_BYTES])
 }
 
 /* Whom the server must prove to be: an address, or a name. */
-static bool expect_host(const struct tls_connection *line)
+static bool expect_host(const struct tls_connection *connection)
 {
-    const struct libssl *lib = line->lib;
+    const struct libssl *lib = connection->lib;
     char name[NAME_BYTES];
 
-    if (!plain_name(line->names[0], name))
+    if (!plain_name(connection->names[0], name))
         return false;
     if (url_is_number(name))
-        return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(line->ssl), name) == 1;
-    lib->SSL_set_hostflags(line->ssl, HOST_FLAGS);
-    return lib->SSL_set1_host(line->ssl, name) == 1;
+        return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(connection->ssl), name) == 1;
+    lib->SSL_set_hostflags(connection->ssl, HOST_FLAGS);
+    return lib->SSL_set1_host(connection->ssl, name) == 1;
 }
 
 static bool is_for(const struct libssl *lib, X509 *certificate, const char *host)
@@ -251,10 +251,10 @@ static bool is_for(const struct libssl *lib, X509 *certificate, const char *host
     return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
 }
 
-/* Whose handshake OpenSSL is at, as what it calls back isn't told by whom it was called. */
+/* The connection in tls_handshake(): OpenSSL doesn't tell check_other_names() which one it is. */
 static _Thread_local const struct tls_connection *in_handshake;
 
-/* OpenSSL checks one host. Where that is all that was wrong, the other names of it count, too. */
+/* OpenSSL has checked the first name. If only that was wrong, one of the other names is enough. */
 static int check_other_names(int is_good, X509_STORE_CTX *context)
 {
     const struct libssl *lib = in_handshake->lib; /* only a handshake looks at certificates */
@@ -270,20 +270,21 @@ static int check_other_names(int is_good, X509_STORE_CTX *context)
     return is_good;
 }
 
-/* Several servers may share an address: by the name (SNI) they know which of them is meant. */
-static bool tell_name(const struct tls_connection *line)
+/* SNI: servers that share an address tell by it which of them is meant. */
+static bool tell_name(const struct tls_connection *connection)
 {
     char name[NAME_BYTES];
     size_t i;
 
     for (i = 0; i < TLS_NAMES; i++)
-        if (line->names[i] != NULL && plain_name(line->names[i], name) && !url_is_number(name))
-            return line->lib->SSL_ctrl(line->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
-                                       TLSEXT_NAMETYPE_host_name, name) == 1;
+        if (connection->names[i] != NULL && plain_name(connection->names[i], name) &&
+            !url_is_number(name))
+            return connection->lib->SSL_ctrl(connection->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                                             TLSEXT_NAMETYPE_host_name, name) == 1;
     return true;
 }
 
-enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **line,
+enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **connection,
                                      const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err)
 {
@@ -316,40 +317,40 @@ enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connect
         tls_connection_free(l);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
     }
-    *line = l;
+    *connection = l;
     return RLOCK_OK;
 }
 
-void tls_connection_free(struct tls_connection *line)
+void tls_connection_free(struct tls_connection *connection)
 {
-    if (line == NULL)
+    if (connection == NULL)
         return;
-    line->lib->SSL_free(line->ssl);
-    free(line);
+    connection->lib->SSL_free(connection->ssl);
+    free(connection);
 }
 
-static bool has_unsent(const struct tls_connection *line)
+static bool has_unsent(const struct tls_connection *connection)
 {
-    return line->lib->BIO_ctrl(line->out, BIO_CTRL_PENDING, 0, NULL) > 0;
+    return connection->lib->BIO_ctrl(connection->out, BIO_CTRL_PENDING, 0, NULL) > 0;
 }
 
-short tls_events(const struct tls_connection *line)
+short tls_events(const struct tls_connection *connection)
 {
-    return has_unsent(line) ? POLLIN | POLLOUT : POLLIN;
+    return has_unsent(connection) ? POLLIN | POLLOUT : POLLIN;
 }
 
 /* ---- what failed, in words ---- */
 
-static enum rlock_status bad_certificate(const struct tls_connection *line, long why,
+static enum rlock_status bad_certificate(const struct tls_connection *connection, long why,
                                          struct rlock_error *err)
 {
-    const char *words = line->lib->X509_verify_cert_error_string(why);
+    const char *words = connection->lib->X509_verify_cert_error_string(why);
 
     switch (why) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate is not for %.100s",
-                       line->names[0]);
+                       connection->names[0]);
     case X509_V_ERR_CERT_HAS_EXPIRED:
         words = "it has expired";
         break;
@@ -371,9 +372,9 @@ static enum rlock_status bad_certificate(const struct tls_connection *line, long
     return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s", words);
 }
 
-static bool lacks_certificate(const struct tls_connection *line)
+static bool lacks_certificate(const struct tls_connection *connection)
 {
-    return line->was_asked && !line->has_certificate;
+    return connection->was_asked && !connection->has_certificate;
 }
 
 static enum rlock_status wants_certificate(struct rlock_error *err)
@@ -385,41 +386,42 @@ static enum rlock_status wants_certificate(struct rlock_error *err)
  * The server refuses us, for a reason that has a number. In TLS 1.3 it looks
  * at our certificate after we have begun to talk, but before it listens.
  */
-static enum rlock_status refused(const struct tls_connection *line, int alert, const char *words,
-                                 struct rlock_error *err)
+static enum rlock_status refused(const struct tls_connection *connection, int alert,
+                                 const char *words, struct rlock_error *err)
 {
-    if (line->has_heard)
+    if (connection->has_heard)
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server broke off: %.80s", words);
     switch (alert) {
     case SSL_AD_PROTOCOL_VERSION:
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
-    case SSL_AD_BAD_RECORD_MAC: /* what we said was changed on its way */
+    case SSL_AD_BAD_RECORD_MAC: /* our bytes were changed on their way */
     case SSL_AD_INTERNAL_ERROR:
     case SSL_AD_USER_CANCELLED:
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server gave up: %.80s", words);
     default:
-        if (lacks_certificate(line) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
+        if (lacks_certificate(connection) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
             return wants_certificate(err);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server refuses %s: %.80s",
-                       line->was_asked ? "our certificate" : "us", words);
+                       connection->was_asked ? "our certificate" : "us", words);
     }
 }
 
-static enum rlock_status fault(const struct tls_connection *line, struct rlock_error *err)
+static enum rlock_status fault(const struct tls_connection *connection, struct rlock_error *err)
 {
-    unsigned long first = line->lib->ERR_peek_error();
-    const char *words = line->lib->ERR_reason_error_string(first);
+    unsigned long first = connection->lib->ERR_peek_error();
+    const char *words = connection->lib->ERR_reason_error_string(first);
     int reason = ERR_GET_REASON(first);
 
     if (words == NULL)
         words = "no reason is given";
     if (reason > SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + 255)
-        return refused(line, reason - SSL_AD_REASON_OFFSET, words, err);
-    if (line->is_up) /* what came was changed on its way, or cut */
+        return refused(connection, reason - SSL_AD_REASON_OFFSET, words, err);
+    if (connection->is_up) /* bytes were changed or lost on their way */
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: %.80s", words);
     switch (reason) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
-        return bad_certificate(line, line->lib->SSL_get_verify_result(line->ssl), err);
+        return bad_certificate(connection, connection->lib->SSL_get_verify_result(connection->ssl),
+                               err);
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_WRONG_SSL_VERSION:
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
@@ -432,8 +434,8 @@ static enum rlock_status fault(const struct tls_connection *line, struct rlock_e
 
 /* ---- bytes ---- */
 
-/* Send what OpenSSL wrote, as much as goes now. */
-static enum rlock_status flush(struct tls_connection *line, struct rlock_error *err)
+/* Sends what OpenSSL wrote, as far as the kernel takes it now. */
+static enum rlock_status flush(struct tls_connection *connection, struct rlock_error *err)
 {
     char sent[RECORD_BYTES];
     enum rlock_status st = RLOCK_OK;
@@ -441,112 +443,115 @@ static enum rlock_status flush(struct tls_connection *line, struct rlock_error *
     char *bytes;
     long n;
 
-    while (st == RLOCK_OK && (n = line->lib->BIO_ctrl(line->out, BIO_CTRL_INFO, 0, &bytes)) > 0) {
-        st = socket_send(line->fd, bytes, n < (long)sizeof sent ? (size_t)n : sizeof sent, &done,
-                         err);
+    while (st == RLOCK_OK &&
+           (n = connection->lib->BIO_ctrl(connection->out, BIO_CTRL_INFO, 0, &bytes)) > 0) {
+        st = socket_send(connection->fd, bytes, n < (long)sizeof sent ? (size_t)n : sizeof sent,
+                         &done, err);
         if (st == RLOCK_OK)
-            line->lib->BIO_read(line->out, sent, (int)done); /* that is how they are taken out */
+            connection->lib->BIO_read(connection->out, sent,
+                                      (int)done); /* removes them from the buffer */
     }
     return st;
 }
 
-/* OpenSSL waits for bytes: RLOCK_OK says that some have come. */
-static enum rlock_status fill(struct tls_connection *line, struct rlock_error *err)
+/* Hands received bytes to OpenSSL. RLOCK_OK: there were some. */
+static enum rlock_status fill(struct tls_connection *connection, struct rlock_error *err)
 {
     char bytes[4096];
     enum rlock_status st;
     size_t n;
 
-    st = socket_receive(line->fd, bytes, sizeof bytes, &n, err);
-    if (st == RLOCK_OK && line->lib->BIO_write(line->in, bytes, (int)n) != (int)n)
+    st = socket_receive(connection->fd, bytes, sizeof bytes, &n, err);
+    if (st == RLOCK_OK && connection->lib->BIO_write(connection->in, bytes, (int)n) != (int)n)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return st;
 }
 
-/* What a call into OpenSSL has led to: RLOCK_OK says that it should be tried again. */
-static enum rlock_status after(struct tls_connection *line, int result, int reads,
+/* Goes on after a call into OpenSSL that returned `result`. RLOCK_OK: make the same call again. */
+static enum rlock_status after(struct tls_connection *connection, int result, int reads,
                                struct rlock_error *err)
 {
     struct rlock_error unsent = {.status = RLOCK_OK};
-    enum rlock_status sent = flush(line, &unsent);
+    enum rlock_status sent = flush(connection, &unsent);
     enum rlock_status st;
 
-    switch (line->lib->SSL_get_error(line->ssl, result)) {
-    case SSL_ERROR_WANT_READ: /* it has used up what was read, so nothing waits here unseen */
-        st = reads < READS_A_STEP ? fill(line, err) : RLOCK_PENDING;
+    switch (connection->lib->SSL_get_error(connection->ssl, result)) {
+    case SSL_ERROR_WANT_READ: /* it has read all that was received */
+        st = reads < READS_A_STEP ? fill(connection, err) : RLOCK_PENDING;
         break;
     case SSL_ERROR_ZERO_RETURN:
         st = err_set(err, RLOCK_E_UNREACHABLE, 0, "the server closed the connection");
         break;
     default:
-        return fault(line, err);
+        return fault(connection, err);
     }
     if (sent != RLOCK_OK && sent != RLOCK_PENDING && st == RLOCK_PENDING) {
-        st = sent; /* it said nothing that would explain it */
+        st = sent; /* the server sent nothing that would say why */
         if (err != NULL)
             *err = unsent;
     }
-    if (st == RLOCK_E_UNREACHABLE && lacks_certificate(line) && !line->has_heard)
+    if (st == RLOCK_E_UNREACHABLE && lacks_certificate(connection) && !connection->has_heard)
         return wants_certificate(err);
-    if (st == RLOCK_E_UNREACHABLE && !line->is_up)
+    if (st == RLOCK_E_UNREACHABLE && !connection->is_up)
         err_prefix(err, "TLS handshake");
     return st;
 }
 
-enum rlock_status tls_handshake(struct tls_connection *line, struct rlock_error *err)
+enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     int reads;
 
-    for (reads = 0; st == RLOCK_OK && !line->is_up; reads++) {
+    for (reads = 0; st == RLOCK_OK && !connection->is_up; reads++) {
         int result;
 
-        line->lib->ERR_clear_error();
-        in_handshake = line;
-        result = line->lib->SSL_do_handshake(line->ssl);
+        connection->lib->ERR_clear_error();
+        in_handshake = connection;
+        result = connection->lib->SSL_do_handshake(connection->ssl);
         in_handshake = NULL;
         if (result != 1)
-            st = after(line, result, reads, err);
-        else if (line->lib->SSL_get_verify_result(line->ssl) != X509_V_OK)
-            st = bad_certificate(line, line->lib->SSL_get_verify_result(line->ssl), err);
+            st = after(connection, result, reads, err);
+        else if (connection->lib->SSL_get_verify_result(connection->ssl) != X509_V_OK)
+            st = bad_certificate(connection,
+                                 connection->lib->SSL_get_verify_result(connection->ssl), err);
         else
-            line->is_up = true; /* our last words go out before the caller's first ones */
+            connection->is_up = true; /* what is left in `out` is sent before the caller's bytes */
     }
     return st;
 }
 
-enum rlock_status tls_write(struct tls_connection *line, const char *bytes, size_t n, size_t *done,
-                            struct rlock_error *err)
+enum rlock_status tls_write(struct tls_connection *connection, const char *bytes, size_t n,
+                            size_t *done, struct rlock_error *err)
 {
     struct rlock_error unsent = {.status = RLOCK_OK};
     enum rlock_status st;
     char heard;
 
-    line->lib->ERR_clear_error();
-    if (line->accepted == 0) {
-        int result =
-            line->lib->SSL_write(line->ssl, bytes, n < RECORD_BYTES ? (int)n : RECORD_BYTES);
+    connection->lib->ERR_clear_error();
+    if (connection->accepted == 0) {
+        int result = connection->lib->SSL_write(connection->ssl, bytes,
+                                                n < RECORD_BYTES ? (int)n : RECORD_BYTES);
 
         if (result <= 0)
-            return fault(line, err);
-        line->accepted = (size_t)result;
+            return fault(connection, err);
+        connection->accepted = (size_t)result;
     }
-    st = flush(line, &unsent);
+    st = flush(connection, &unsent);
     if (st == RLOCK_OK) {
-        *done = line->accepted;
-        line->accepted = 0;
+        *done = connection->accepted;
+        connection->accepted = 0;
         return RLOCK_OK;
     }
     if (st == RLOCK_PENDING)
         return st;
-    /* the line is dead; why it was cut may have been said before */
-    st = tls_read(line, &heard, 1, done, err);
+    /* the connection is broken; the server may have said why before */
+    st = tls_read(connection, &heard, 1, done, err);
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         return st;
     return err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", unsent.text);
 }
 
-enum rlock_status tls_read(struct tls_connection *line, char *bytes, size_t n, size_t *done,
+enum rlock_status tls_read(struct tls_connection *connection, char *bytes, size_t n, size_t *done,
                            struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
@@ -555,14 +560,15 @@ enum rlock_status tls_read(struct tls_connection *line, char *bytes, size_t n, s
     for (reads = 0; st == RLOCK_OK; reads++) {
         int result;
 
-        line->lib->ERR_clear_error();
-        result = line->lib->SSL_read(line->ssl, bytes, n < RECORD_BYTES ? (int)n : RECORD_BYTES);
+        connection->lib->ERR_clear_error();
+        result = connection->lib->SSL_read(connection->ssl, bytes,
+                                           n < RECORD_BYTES ? (int)n : RECORD_BYTES);
         if (result > 0) {
-            line->has_heard = true;
+            connection->has_heard = true;
             *done = (size_t)result;
             return RLOCK_OK;
         }
-        st = after(line, result, reads, err);
+        st = after(connection, result, reads, err);
     }
     return st;
 }

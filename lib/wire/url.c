@@ -328,7 +328,7 @@ static bool is_called(const struct url *url, const char *name)
            (url->alias != NULL && strcasecmp(url->alias, name) == 0);
 }
 
-/* Servers may share a name, but then their numbers differ: what is known of both must agree. */
+/* Servers may share a name while their addresses differ: where both have both, both must agree. */
 bool url_is_same(const struct url *a, const struct url *b)
 {
     if (a->kind != URL_TCP || b->kind != URL_TCP || a->host == NULL || b->host == NULL ||

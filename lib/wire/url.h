@@ -15,14 +15,14 @@ struct url {
     enum url_kind kind;
     char *host;     /* URL_TCP: name or number, without brackets */
     char *alias;    /* URL_TCP: another name or number of the same server; NULL: none is known */
-    char *given;    /* URL_TCP: the host that somebody named, who was led here; NULL: nobody was */
+    char *given;    /* URL_TCP: the host of the URL that redirected here; NULL: not redirected */
     char port[6];   /* URL_TCP */
     char *path;     /* URL_UNIX: of the socket */
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
     int db;         /* 0: the default, nothing to select */
     bool is_tls;    /* URL_TCP; URL_SENTINEL: of the Sentinels and of the primary */
-    char *service;  /* URL_SENTINEL: whose primary it is */
+    char *service;  /* URL_SENTINEL: the name under which the Sentinels know the primary */
     struct url *sentinel;
     size_t n_sentinels;
     char shown[128]; /* for people: "host:port", the path or the service, never a password */
@@ -43,21 +43,24 @@ struct url {
 enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err);
 
 /*
- * url_at: another server's address, with the login, the database and the TLS
- * of `like`. RLOCK_OK, RLOCK_E_PROTOCOL (that can't be one) or RLOCK_E_MEMORY.
+ * url_at: another server's address, with user, password, database and TLS of `like`. RLOCK_OK,
+ * RLOCK_E_PROTOCOL (host or port can't be right) or RLOCK_E_MEMORY.
  *
  *   alias  another name or number of that server; NULL or "": none is known
  */
 enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
                          const char *alias, const char *port, struct rlock_error *err);
 
-/* url_is_number: is it an address already, and no name? */
+/* url_is_number: is the host an IPv4 or IPv6 address, and not a name? */
 bool url_is_number(const char *host);
 
 /* url_copy: RLOCK_OK or RLOCK_E_MEMORY. Not of Sentinels. */
 enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err);
 
-/* url_is_same: is it the same place, as far as their texts tell? One of its names is enough. */
+/*
+ * url_is_same: is it the same server, judged by ports and names alone? Nothing is resolved. Of a
+ * server with an alias, one of both names is enough.
+ */
 bool url_is_same(const struct url *a, const struct url *b);
 
 /*
