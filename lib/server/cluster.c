@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cluster: where the nodes of a Redis Cluster send us.
+ * cluster: the nodes of a Redis Cluster: redirects, and whom to ask when a node is gone.
  *
- * There is no map of slots: all keys of a lock are in one, so the one node that
- * serves it is all that is needed, and any node tells which that is. The others
- * are remembered as places to ask when that one is gone. Source: Redis Cluster
+ * There is no map of slots: all keys of a lock are in one slot, so one node is enough, and any node
+ * redirects to it. The others are remembered to be asked when that node is gone. Source: Redis
+ * Cluster
  * specification, "MOVED Redirection" and "ASK redirection".
  */
 #include "server/cluster.h"
@@ -30,7 +30,7 @@ void cluster_close(struct cluster *cluster)
         url_fini(&cluster->node[--cluster->n]);
 }
 
-/* A node is remembered once; when there are too many, those that were heard of first stay. */
+/* Adds a node, or the alias of one that is known; when there is no room, the first ones stay. */
 static void remember(struct cluster *cluster, const struct url *node)
 {
     struct url *known;
@@ -49,7 +49,7 @@ static void remember(struct cluster *cluster, const struct url *node)
     }
 }
 
-/* What else this host is called; NULL: that isn't known, or several have that name. */
+/* The other name or address of this node; NULL: not known, or not the only node of that name. */
 static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
 {
     const char *other = NULL;
@@ -72,14 +72,14 @@ static enum cluster_endpoint endpoint_of(const char *host)
 {
     if (*host == '\0')
         return CLUSTER_BY_PORT;
-    if (strcmp(host, "?") == 0) /* that node has no name, where names are preferred */
+    if (strcmp(host, "?") == 0) /* names are preferred, but this node has none */
         return CLUSTER_BY_ANY;
     return url_is_number(host) ? CLUSTER_BY_NUMBER : CLUSTER_BY_NAME;
 }
 
 /*
- * "SLOT HOST:PORT", behind the word. The host may be an IPv6 address without
- * brackets, or missing, or "?" (of Redis 7): then it is that of who says so.
+ * Reads "SLOT HOST:PORT", which stands behind MOVED or ASK. The host may be an IPv6 address without
+ * brackets. Where it is missing, or "?" (Redis 7), the host of `by`, which redirects, is meant.
  */
 static enum rlock_status read_place(struct cluster *cluster, const char *text, const struct url *by,
                                     struct url *to, struct rlock_error *err)
@@ -90,7 +90,7 @@ static enum rlock_status read_place(struct cluster *cluster, const char *text, c
     char host[HOST_BYTES];
 
     if (colon == NULL || colon - place > HOST_BYTES)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirection to nowhere");
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirect without a host and port");
     snprintf(host, sizeof host, "%.*s", (int)(colon - place - 1), place + 1);
     called = endpoint_of(host);
     if (called != CLUSTER_BY_ANY)
@@ -141,7 +141,7 @@ static bool is_flagged(const struct line *line, const char *flag)
     return strstr(line->flags, flag) != NULL;
 }
 
-/* Where is it? By what clients are to call it comes first. False: nowhere that is known. */
+/* The URL of a line's node, by the name that its Cluster prefers. False: it has no address. */
 static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
                    struct url *node)
 {
@@ -164,7 +164,7 @@ static bool locate(struct line *line, const struct url *by, enum cluster_endpoin
     if (called == CLUSTER_BY_PORT && by->host != NULL)
         return url_at(node, by, by->host, by->alias, port, NULL) == RLOCK_OK;
     if (name != NULL)
-        name[strcspn(name, ",")] = '\0'; /* newer servers tell more behind it */
+        name[strcspn(name, ",")] = '\0'; /* Redis 7.2 puts more fields behind it */
     if (name == NULL || *name == '\0')
         return url_at(node, by, number, NULL, port, NULL) == RLOCK_OK;
     if (called == CLUSTER_BY_NUMBER && *number != '\0')
@@ -172,7 +172,7 @@ static bool locate(struct line *line, const struct url *by, enum cluster_endpoin
     return url_at(node, by, name, number, port, NULL) == RLOCK_OK;
 }
 
-/* The next line of the text that is one; moves `*nodes` behind it. */
+/* The next line that can be read; moves `*nodes` behind it. */
 static bool next_line(const char **nodes, struct line *line)
 {
     while (**nodes != '\0') {
@@ -236,7 +236,7 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
     return CLUSTER_BY_ANY;
 }
 
-/* "0-5460 5462 [93-<-ID]": how many? What is on its way counts where it is still. */
+/* Counts "0-5460 5462 [93-<-ID]". A migrating slot counts for the node that still has it. */
 static size_t count_slots(const struct line *line)
 {
     const char *end = line->slots + line->slots_bytes;
@@ -259,12 +259,13 @@ static size_t count_slots(const struct line *line)
     return n;
 }
 
-static bool lives(const struct line *line)
+static bool has_not_failed(const struct line *line)
 {
     char flags[sizeof line->flags + 2];
 
     snprintf(flags, sizeof flags, ",%s,", line->flags);
-    return strstr(flags, ",fail,") == NULL; /* "fail?" is what this node alone takes it for */
+    return strstr(flags, ",fail,") ==
+           NULL; /* not "fail?": only the node that we asked suspects it */
 }
 
 static bool has_replica(const char *nodes, const char *id)
@@ -272,7 +273,7 @@ static bool has_replica(const char *nodes, const char *id)
     struct line line;
 
     while (next_line(&nodes, &line))
-        if (strcmp(line.primary, id) == 0 && lives(&line))
+        if (strcmp(line.primary, id) == 0 && has_not_failed(&line))
             return true;
     return false;
 }
@@ -284,7 +285,7 @@ void cluster_examine(const char *nodes, struct cluster_health *health)
 
     *health = (struct cluster_health){.n_slots = 0};
     while (next_line(&rest, &line)) {
-        if (!is_flagged(&line, "master") || line.slots_bytes == 0 || !lives(&line))
+        if (!is_flagged(&line, "master") || line.slots_bytes == 0 || !has_not_failed(&line))
             continue;
         health->n_primaries++;
         health->n_slots += count_slots(&line);

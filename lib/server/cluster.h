@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cluster: where the nodes of a Redis Cluster send us. */
+/* cluster: the nodes of a Redis Cluster: redirects, and whom to ask when a node is gone. */
 #ifndef CLUSTER_H
 #define CLUSTER_H
 
@@ -7,21 +7,21 @@
 
 #define CLUSTER_NODES_MAX 16 /* that are remembered */
 
-/* By what the nodes tell clients to call each other: cluster-preferred-endpoint-type. */
+/* How nodes name each other to clients: their setting cluster-preferred-endpoint-type. */
 enum cluster_endpoint {
-    CLUSTER_BY_ANY, /* it isn't known: by the name, if there is one, then by the number */
-    CLUSTER_BY_NUMBER,
-    CLUSTER_BY_NAME,
-    CLUSTER_BY_PORT /* by no host: it is that of the node that says so */
+    CLUSTER_BY_ANY,    /* not known yet: use the host name, or the address where there is none */
+    CLUSTER_BY_NUMBER, /* "ip" */
+    CLUSTER_BY_NAME,   /* "hostname" */
+    CLUSTER_BY_PORT    /* "unknown-endpoint": the host of the node that says so */
 };
 
-/* The nodes that were heard of. Without any it isn't known to be a Cluster. */
+/* The nodes that are known. Without any, the server isn't known to be part of a Cluster. */
 struct cluster {
-    const struct url *first; /* borrowed: as it was given */
+    const struct url *first; /* borrowed: the URL that the user gave */
     struct url node[CLUSTER_NODES_MAX];
     size_t n;
-    size_t next;                  /* which to ask when there is nobody to ask; 0: the first */
-    enum cluster_endpoint called; /* as their redirections have shown it */
+    size_t next; /* whom cluster_locate() names next; 0: `first`, else node[next - 1] */
+    enum cluster_endpoint called; /* as their redirects have shown it */
 };
 
 void cluster_open(struct cluster *cluster, const struct url *first);
@@ -39,37 +39,40 @@ void cluster_close(struct cluster *cluster);
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
                                    struct url *to, struct rlock_error *err);
 
-/* cluster_see: remember what CLUSTER NODES has shown to a client of `by`, and no other nodes. */
+/* cluster_see: replace the known nodes by those of `by`'s reply to CLUSTER NODES, if it has any. */
 void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by);
 
 /*
- * cluster_next_primary: one after the other of those that serve slots, from
- * what CLUSTER NODES has shown to a client of `by`; moves `*nodes` on. False:
- * there are no more; else `*primary` is the caller's.
+ * cluster_next_primary: the next primary that serves slots.
+ *
+ *   nodes    the rest of `by`'s reply to CLUSTER NODES; is moved behind that primary
+ *   primary  out, on true only; the caller frees it with url_fini()
+ *
+ * Returns  false: there are no more.
  */
 bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,
                           struct url *primary);
 
-/* cluster_endpoint: how the nodes call each other in the answer to CLUSTER SLOTS. */
+/* cluster_endpoint: how the nodes name each other in a reply to CLUSTER SLOTS. */
 struct resp_value;
 
 enum cluster_endpoint cluster_endpoint(const struct resp_value *slots);
 
-/* How a Cluster stands, as far as CLUSTER NODES tells. */
+/* The health of a Cluster, as one node's reply to CLUSTER NODES tells it. */
 struct cluster_health {
-    size_t n_slots; /* that are served by a node that isn't dead */
+    size_t n_slots; /* served by a primary that has not failed */
     size_t n_primaries;
-    size_t n_alone; /* primaries without a replica that lives */
+    size_t n_alone; /* primaries without a replica that has not failed */
 };
 
 void cluster_examine(const char *nodes, struct cluster_health *health);
 
-/* cluster_is_known: is there more than the first to ask? */
+/* cluster_is_known: is any other node known than the first? */
 bool cluster_is_known(const struct cluster *cluster);
 
 /*
- * cluster_locate: whom to ask now that `lost` doesn't answer, one after the
- * other. RLOCK_OK (`*to` is the caller's), or a fault.
+ * cluster_locate: whom to ask instead of `lost`, which doesn't answer: another node each time,
+ * round robin. RLOCK_OK (the caller frees `*to` with url_fini()), or a fault.
  */
 enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
                                  struct rlock_error *err);

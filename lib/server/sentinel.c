@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sentinel: which server is the primary, as Sentinels say.
+ * sentinel: ask Sentinels which server is the primary.
  *
- * All are asked at the same time and the first that answers is believed, so
- * that those that hang cost nothing. An answer that has proven wrong waits for
- * another one: so neither does one that lies, or hasn't heard of a failover.
+ * All Sentinels are asked at the same time and the first reply is taken, so that those that hang
+ * cost no time. Only a reply that names the server that was found to be no primary is held back for
+ * a moment: another Sentinel may know of the failover already. See:
  * Source: "Guidelines for Redis clients with support for Redis Sentinel".
  */
 #include "server/sentinel.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 250 /* for another answer than the one that was wrong */
+#define PATIENCE_MS 250 /* how long such a reply is held back */
 
 struct watcher {
     struct conn conn;
@@ -150,7 +150,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
     return RLOCK_E_UNREACHABLE;
 }
 
-/* {host, port}, or nil from one that doesn't know the service. */
+/* {host, port}, or nil: this Sentinel doesn't know the service. */
 static enum rlock_status read_answer(const struct sentinel *sentinel, const struct conn *conn,
                                      const struct resp_value *reply, struct url *to,
                                      struct rlock_error *err)
@@ -168,7 +168,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 
-/* One step with one of them. RLOCK_OK: it names a place that isn't known to be wrong. */
+/* Goes on with one Sentinel. RLOCK_OK: it names a server that isn't known to be wrong. */
 static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
 {
     const struct resp_value *reply = NULL;
@@ -191,24 +191,24 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     return RLOCK_PENDING;
 }
 
-/* It wants another password or user, a certificate was wrong, or no password was found. */
+/* Wrong or missing password, or a certificate that is not trusted: the user has to mend it. */
 static bool is_ours_to_mend(const struct watcher *watcher)
 {
     return watcher->state == RLOCK_E_REFUSED || watcher->state == RLOCK_E_CONFIG;
 }
 
-/* Nobody names any place: what the first of them had to say for itself, or the last resort. */
+/* Why no Sentinel names a primary: the fault of one of them, the most useful first. */
 static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_error *err)
 {
     const struct watcher *worst = &sentinel->watcher[0];
     enum rlock_status st;
     size_t i;
 
-    /* that none of them knows the service is one thing, that some can't be asked another */
+    /* "doesn't know the service" counts only if all say so: one that can't be asked might */
     for (i = 1; i < sentinel->url->n_sentinels; i++)
         if (worst->state == RLOCK_E_UNSUPPORTED && sentinel->watcher[i].state != worst->state)
             worst = &sentinel->watcher[i];
-    /* and what only we can mend another yet */
+    /* a fault that the user has to mend goes before those that may pass */
     for (i = 0; i < sentinel->url->n_sentinels; i++)
         if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
             worst = &sentinel->watcher[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sentinel: which server is the primary, as Sentinels say. */
+/* sentinel: ask Sentinels which server is the primary. */
 #ifndef SENTINEL_H
 #define SENTINEL_H
 
@@ -7,19 +7,19 @@
 
 #include <poll.h>
 
-/* Some Sentinels, and how they answer. They are told their own user and password, if any. */
+/* All Sentinels of a URL. They may have another user and password than the primary. */
 struct sentinel {
     const struct url *url;                   /* borrowed */
     const char *password;                    /* borrowed; NULL: none, or one that is looked up */
     struct password_source *password_source; /* borrowed; NULL: no password is looked up */
     struct tls_context *tls;                 /* borrowed; for rediss+sentinel:// */
-    struct watcher *watcher;
-    char *question;
+    struct watcher *watcher;                 /* one for each Sentinel of the URL */
+    char *question;                          /* the encoded request, the same to all */
     size_t question_bytes;
-    struct url wrong; /* the address that was found to be no primary; host NULL: none */
-    struct url named; /* the same, named again: believed when nobody names another */
+    struct url wrong; /* the server that is no primary, or is gone; host NULL: none */
+    struct url named; /* named again though it is `wrong`: the last resort */
     int64_t deadline_ms;
-    int64_t patience_ms; /* when `named` is believed */
+    int64_t patience_ms; /* when `named` is taken, though Sentinels are still to answer */
     bool is_asking;
 };
 
@@ -27,31 +27,31 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
                                 struct rlock_error *err);
 void sentinel_close(struct sentinel *sentinel);
 
-/* sentinel_set_password: the password for them, or what looks it up; borrowed; NULL: none. */
+/* sentinel_set_password: what Sentinels are sent; both are borrowed, and may be NULL. */
 void sentinel_set_password(struct sentinel *sentinel, const char *password,
                            struct password_source *password_source);
 
 /* sentinel_clear_password: as conn_clear_password. */
 void sentinel_clear_password(struct sentinel *sentinel);
 
-/* sentinel_ask: begin to ask all of them, until a moment at the latest. */
+/* sentinel_ask: begin to ask all Sentinels at once; `deadline_ms` is on rlock_clock_ms(). */
 void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms);
 
-/* What the answers wait for: descriptors (returns how many), and a time to look again. */
+/* What is waited for: descriptors (URL_SENTINELS_MAX at most; returns how many), and a time. */
 size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch);
 int64_t sentinel_wake_ms(const struct sentinel *sentinel);
 
 /*
- * sentinel_locate: go on. RLOCK_OK (`*to` is the caller's), RLOCK_PENDING or a
- * fault; but for RLOCK_PENDING nobody is being asked any more.
+ * sentinel_locate: go on asking. RLOCK_OK (the primary is `*to`, which the caller frees with
+ * url_fini()), RLOCK_PENDING, or a fault. But for RLOCK_PENDING all requests have ended.
  */
 enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
                                   struct rlock_error *err);
 
-/* sentinel_redirect: `wrong` is not the primary, or is gone: whoever names another is preferred. */
+/* sentinel_redirect: `wrong` is no primary, or is gone: prefer a Sentinel that names another. */
 void sentinel_redirect(struct sentinel *sentinel, const struct url *wrong);
 
-/* sentinel_stop: ask no more. */
+/* sentinel_stop: abandon all requests. */
 void sentinel_stop(struct sentinel *sentinel);
 
 #endif
