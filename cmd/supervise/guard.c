@@ -35,9 +35,9 @@ extern char **environ;
 
 #define REAPED_AT_ONCE 64
 #define AGAIN_MS 5           /* between two tries of a call that failed */
-#define AGAIN_REFUSED_MS 100 /* for one that we may not end: it may leave others that we may */
-#define KILL_AT_ONCE_MS 20   /* of sending KILL without a look at what the program says */
-#define HEARD_WITHIN_MS 1000
+#define AGAIN_REFUSED_MS 100 /* between KILLs, if one was refused: the process may leave orphans */
+#define KILL_AT_ONCE_MS 20   /* of KILL again and again, before the guard looks at its messages */
+#define HEARD_WITHIN_MS 1000 /* a program that is not stopped closes the socket in that time */
 
 /* What is known of the program, at the other end of the socket. */
 enum program_link {
@@ -60,14 +60,14 @@ struct guard {
     int fd;       /* the socket to the program */
     int children; /* signalfd: SIGCHLD */
     int timer;
-    int failed;                     /* the errno of what the guard can't do without; 0: none */
+    int failed;                     /* why the guard can't start a command: an errno; 0: it can */
     struct environment environment; /* the command's */
     struct proctree *tree;
     pid_t command;      /* 0: it was not started, or it has ended and was reaped */
     int64_t started_ms; /* when the command was */
     int status;         /* the command's, once it was reaped */
     bool has_unreaped;  /* reap() stopped at its limit */
-    int freeze_failed;  /* the errno of a thread that can't be frozen; 0: none */
+    int freeze_error;   /* the errno of a thread that can't be frozen; 0: none */
     struct refused told_refused;
 };
 
@@ -78,7 +78,7 @@ static void tell(const struct guard *guard, struct guard_news news)
 
 static void tell_paused(const struct guard *guard)
 {
-    tell(guard, (struct guard_news){.says = GUARD_PAUSED,
+    tell(guard, (struct guard_news){.kind = GUARD_PAUSED,
                                     .frozen_since_ms = guard->machine.frozen_since_ms});
 }
 
@@ -107,7 +107,7 @@ static void tell_refused(struct guard *guard, bool was_kill)
     if (guard->link == PROGRAM_IS_GONE)
         guard_say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
     else
-        tell(guard, (struct guard_news){.says = GUARD_REFUSED, .pid = pid, .was_kill = was_kill});
+        tell(guard, (struct guard_news){.kind = GUARD_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
 /* ---- what guard_state.c decides on ---- */
@@ -153,14 +153,14 @@ static void freeze(struct guard *guard)
     if (freeze_tree(guard->tree, &failed))
         handle(guard, EVENT_TREE_STOPPED);
     else if (failed != 0)
-        guard->freeze_failed = failed;
+        guard->freeze_error = failed;
 }
 
 /* In the order of enum guard_action, without DO_PASS_SIGNAL, which needs the signal. */
 static void perform(struct guard *guard, unsigned actions)
 {
     if (actions & DO_ANSWER_AGREED)
-        tell(guard, (struct guard_news){.says = GUARD_AGREES, .lease = guard->machine.lease});
+        tell(guard, (struct guard_news){.kind = GUARD_AGREES, .lease = guard->machine.lease});
     if (actions & DO_ANSWER_PAUSED)
         tell_paused(guard);
     if (actions & DO_THAW)
@@ -229,35 +229,35 @@ static bool asks_for_the_end(int number)
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
-static void pass_signal(struct guard *guard, const struct guard_word *word)
+static void pass_signal(struct guard *guard, const struct guard_request *request)
 {
-    if (word->to_all_ms > guard->started_ms)
+    if (request->terminal_sent_ms > guard->started_ms)
         return; /* the command was of the job by then, and got the signal from the terminal */
     if (guard->command == 0)
-        proctree_signal(guard->tree, word->signal);
-    else if (kill(guard->command, word->signal) != 0 && errno == EPERM)
+        proctree_signal(guard->tree, request->signal);
+    else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
         guard->tree->refused = guard->command;
-    if (asks_for_the_end(word->signal))
+    if (asks_for_the_end(request->signal))
         tell_refused(guard, false);
 }
 
-static enum guard_event event_of(const struct guard_word *word)
+static enum guard_event event_of(const struct guard_request *request)
 {
-    if (word->order == GUARD_EXTEND)
+    if (request->kind == GUARD_EXTEND)
         return EVENT_LEASE_EXTENDED;
-    if (word->order == GUARD_END)
+    if (request->kind == GUARD_END)
         return EVENT_END_ASKED;
-    return asks_for_the_end(word->signal) ? EVENT_END_SIGNAL : EVENT_SIGNAL;
+    return asks_for_the_end(request->signal) ? EVENT_END_SIGNAL : EVENT_SIGNAL;
 }
 
-static void obey(struct guard *guard, const struct guard_word *word)
+static void obey(struct guard *guard, const struct guard_request *request)
 {
     struct guard_input in = {
-        .now_ms = rlock_clock_ms(), .lease = word->lease, .kill_ms = word->lease.kill_ms};
-    unsigned actions = guard_state_handle(&guard->machine, event_of(word), in);
+        .now_ms = rlock_clock_ms(), .lease = request->lease, .kill_ms = request->lease.kill_ms};
+    unsigned actions = guard_state_handle(&guard->machine, event_of(request), in);
 
     if (actions & DO_PASS_SIGNAL)
-        pass_signal(guard, word);
+        pass_signal(guard, request);
     perform(guard, actions);
 }
 
@@ -268,14 +268,14 @@ static void obey(struct guard *guard, const struct guard_word *word)
  */
 static void listen_to_program(struct guard *guard)
 {
-    struct guard_word word;
+    struct guard_request request;
     bool is_closed;
     ssize_t n;
 
     if (guard->link == PROGRAM_IS_GONE)
         return;
-    while ((n = recv(guard->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
-        obey(guard, &word);
+    while ((n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT)) == (ssize_t)sizeof request)
+        obey(guard, &request);
     is_closed = n == 0 || (n < 0 && errno == ECONNRESET);
     if (n > 0 || is_closed || errno == EAGAIN || errno == EINTR)
         guard->link = PROGRAM_IS_HEARD;
@@ -323,8 +323,8 @@ static bool program_lives(const struct guard *guard)
     return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
 }
 
-/* What happened, if the program is dead, or stopped, and so can't say it. */
-static void speak(const struct guard *guard)
+/* Reports what happened if the program can't, as it is dead or stopped. */
+static void report_for_program(const struct guard *guard)
 {
     struct pollfd program = {.fd = guard->fd, .events = POLLIN};
 
@@ -345,10 +345,11 @@ static void speak(const struct guard *guard)
 }
 
 /*
- * What the program opened is not the guard's: a copy would keep its connection
- * alive. What it was started with is the command's.
+ * Before the start. The guard closes its copies of what rlock has opened: a copy of the socket to
+ * the server would keep that connection open when rlock exits. Descriptors that rlock was started
+ * with stay open, for the command.
  */
-static void settle(struct guard *guard)
+static void prepare(struct guard *guard)
 {
     const struct guard_plan *plan = guard->plan;
     sigset_t all;
@@ -376,38 +377,38 @@ static void settle(struct guard *guard)
         dumpable_reset();
 }
 
-static void wait_for_start(const struct guard *guard, struct guard_word *word)
+static void wait_for_start(const struct guard *guard, struct guard_request *request)
 {
     ssize_t n;
 
-    while ((n = recv(guard->fd, word, sizeof *word, 0)) < 0 && getppid() == guard->program)
+    while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->program)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);
-    if (n != (ssize_t)sizeof *word)
+    if (n != (ssize_t)sizeof *request)
         _exit(0);
 }
 
-static void start(struct guard *guard, const struct guard_word *word)
+static void start(struct guard *guard, const struct guard_request *request)
 {
     const struct guard_plan *plan = guard->plan;
-    struct guard_news news = {.says = GUARD_FAILED, .failed = guard->failed};
+    struct guard_news news = {.kind = GUARD_FAILED, .error = guard->failed};
     struct spawn_plan command = plan->spawn;
 
-    command.not_after_ms = word->not_after_ms;
+    command.not_after_ms = request->not_after_ms;
     command.cgroup_fd = plan->cgroup->procs_fd;
-    if (!news.failed && !environment_grant(&guard->environment, &word->grant, plan->has_slot))
-        news.failed = ENOMEM;
+    if (!news.error && !environment_grant(&guard->environment, &request->grant, plan->has_slot))
+        news.error = ENOMEM;
     command.envp = guard->environment.all;
-    if (!news.failed)
-        guard->command = spawn(&command, &news.forked, &news.failed);
-    environment_forget(environ); /* of what was to be passed on */
+    if (!news.error)
+        guard->command = spawn(&command, &news.is_exec_error, &news.error);
+    environment_forget(environ); /* secrets that the command has got by now */
     dumpable_reset();
     guard->started_ms = rlock_clock_ms();
     guard_state_start(&guard->machine,
                       (struct guard_rules){.pauses = plan->pauses,
                                            .wait_all = plan->wait_all,
-                                           .grace_ms = word->grant.timing.grace_ms},
-                      word->lease);
+                                           .grace_ms = request->grant.timing.grace_ms},
+                      request->lease);
     if (guard->command == 0) {
         tell(guard, news);
         _exit(0);
@@ -416,19 +417,24 @@ static void start(struct guard *guard, const struct guard_word *word)
                      plan->cgroup->parent_fd, plan->cgroup->kill_fd},
              7);
     /*
-     * Out of the job: a KILL for the whole process group leaves someone to clean up. And out of
-     * the session, or the group would have had a link to it in us, and with the command lose it:
-     * where one of it is stopped, all of it gets HUP for that, see setpgid(2).
+     * The guard leaves rlock's process group, so that a KILL to the whole group leaves somebody to
+     * clean up. It leaves the session, too. Otherwise:
+     * 1. the guard, in the same session, keeps rlock's group from being orphaned, see setpgid(2);
+     * 2. the guard exits, and the group becomes orphaned;
+     * 3. if a process of the group is stopped just then, the kernel sends HUP to the whole group.
      */
     setsid();
 }
 
-/* To end takes time, and what the program does next is not to share a processor with that. */
+/*
+ * The kernel needs some time to tear down a process. The guard exits only when the program has
+ * closed the socket, so that the release of the lock does not share a processor with that.
+ */
 static void wait_for_dismissal(const struct guard *guard)
 {
-    struct guard_word word;
+    struct guard_request request;
 
-    while (recv(guard->fd, &word, sizeof word, 0) > 0)
+    while (recv(guard->fd, &request, sizeof request, 0) > 0)
         continue;
 }
 
@@ -445,24 +451,24 @@ static void tell_done(const struct guard *guard)
 {
     const struct guard_machine *machine = &guard->machine;
 
-    tell(guard, (struct guard_news){.says = GUARD_DONE,
+    tell(guard, (struct guard_news){.kind = GUARD_DONE,
                                     .status = guard->status,
                                     .frozen_since_ms = machine->frozen_since_ms != 0
                                                            ? machine->frozen_since_ms
                                                            : rlock_clock_ms(),
-                                    .by_lease = machine->lease_ended_first,
-                                    .is_alone = guard->link == PROGRAM_IS_GONE,
-                                    .refused = guard->freeze_failed});
+                                    .lease_ended_first = machine->lease_ended_first,
+                                    .program_was_gone = guard->link == PROGRAM_IS_GONE,
+                                    .freeze_error = guard->freeze_error});
 }
 
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
 {
     struct guard guard = {.plan = plan, .program = getppid(), .tree = tree, .fd = fd};
-    struct guard_word word;
+    struct guard_request request;
 
-    settle(&guard);
-    wait_for_start(&guard, &word);
-    start(&guard, &word);
+    prepare(&guard);
+    wait_for_start(&guard, &request);
+    start(&guard, &request);
     while (guard.machine.state != STATE_DONE) {
         wait_for_something(&guard);
         listen_to_program(&guard);
@@ -470,9 +476,9 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
         obey_clock(&guard);
     }
     tell_done(&guard);
-    speak(&guard);
+    report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
-        cgroup_remove(plan->cgroup); /* the program would have */
+        cgroup_remove(plan->cgroup); /* else the program does that */
     wait_for_dismissal(&guard);
     _exit(0);
 }

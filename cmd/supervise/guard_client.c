@@ -143,41 +143,42 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
 /*
  * False: the socket is full, as the guard doesn't read. Then it doesn't agree to anything, either.
  */
-static bool send_word(const struct guard_client *guard, struct guard_word word)
+static bool send_request(const struct guard_client *guard, struct guard_request request)
 {
-    return send(guard->fd, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+    return send(guard->fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 /* A guard that was killed while it waited for the start is replaced. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
-                       const struct guard_word *word)
+                       const struct guard_request *word)
 {
     int failed = guard_client_prepare(guard, plan);
 
-    if (failed || send_word(guard, *word))
+    if (failed || send_request(guard, *word))
         return failed;
     guard_client_reap(guard);
     failed = guard_client_prepare(guard, plan);
-    if (!failed && !send_word(guard, *word))
+    if (!failed && !send_request(guard, *word))
         failed = errno;
     return failed;
 }
 
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
 {
-    send_word(guard, (struct guard_word){.order = GUARD_EXTEND, .lease = lease});
+    send_request(guard, (struct guard_request){.kind = GUARD_EXTEND, .lease = lease});
 }
 
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
 {
-    send_word(guard, (struct guard_word){.order = GUARD_SIGNAL,
-                                         .signal = number,
-                                         .to_all_ms = from_terminal ? rlock_clock_ms() : 0});
+    send_request(guard,
+                 (struct guard_request){.kind = GUARD_SIGNAL,
+                                        .signal = number,
+                                        .terminal_sent_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 {
-    send_word(guard, (struct guard_word){.order = GUARD_END, .lease = {.kill_ms = kill_ms}});
+    send_request(guard, (struct guard_request){.kind = GUARD_END, .lease = {.kill_ms = kill_ms}});
 }
 
 void guard_client_dismiss(struct guard_client *guard)

@@ -53,32 +53,32 @@ static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_
     _exit(127);
 }
 
-pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed)
+pid_t spawn(const struct spawn_plan *plan, bool *is_exec_error, int *error)
 {
     pid_t parent = getpid();
     pid_t child;
     int error_pipe[2];
 
-    *failed = 0;
-    *forked = false;
+    *error = 0;
+    *is_exec_error = false;
     if (pipe2(error_pipe, O_CLOEXEC) != 0) {
-        *failed = errno;
+        *error = errno;
         return 0;
     }
     child = vfork();
     if (child == 0)
         exec_command(plan, parent, error_pipe[1]);
     if (child < 0)
-        *failed = errno;
+        *error = errno;
     close(error_pipe[1]);
     if (child > 0) {
-        *forked = true;
-        if (read(error_pipe[0], failed, sizeof *failed) > 0) {
+        *is_exec_error = true;
+        if (read(error_pipe[0], error, sizeof *error) > 0) {
             waitpid(child, NULL, 0);
             child = 0;
-            if (*failed < SPAWN_TOO_LATE) {
-                *failed = FROM_CGROUP(*failed);
-                *forked = false;
+            if (*error < SPAWN_TOO_LATE) {
+                *error = FROM_CGROUP(*error);
+                *is_exec_error = false;
             }
         }
     }

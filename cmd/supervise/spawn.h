@@ -17,14 +17,14 @@ struct spawn_plan {
     int64_t not_after_ms; /* on rlock_clock_ms(): the lease ends; the command is not started */
 };
 
-/* `*failed`, when it was `not_after_ms` before the exec. */
+/* `*error`, when it was `not_after_ms` before the exec. */
 #define SPAWN_TOO_LATE (-1)
 
 /*
- * spawn: start the command, and wait for its exec. Returns its pid, or 0 with `*failed` an errno or
- * SPAWN_TOO_LATE; `*forked` is true if that errno is exec's, and false if it is of a call
- * before. If the calling process dies, the kernel kills the command. Allocates nothing.
+ * spawn: start the command, and wait for its exec. Returns its pid, or 0 with `*error` an errno or
+ * SPAWN_TOO_LATE; `*is_exec_error` is true if that errno is exec's, and false if a call
+ * before it failed. If the calling process dies, the kernel kills the command. Allocates nothing.
  */
-pid_t spawn(const struct spawn_plan *plan, bool *forked, int *failed);
+pid_t spawn(const struct spawn_plan *plan, bool *is_exec_error, int *error);
 
 #endif

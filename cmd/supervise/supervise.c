@@ -59,9 +59,10 @@ static void put_not_frozen(const struct supervisor *s, char *why, size_t room)
 {
     char more[100] = "";
 
-    if (s->run.on_lost == ON_LOST_PAUSE && s->last.by_lease)
+    if (s->run.on_lost == ON_LOST_PAUSE && s->last.lease_ended_first)
         snprintf(more, sizeof more, ", and the command could not be frozen%s%.60s",
-                 s->last.refused ? ": " : "", s->last.refused ? strerror(s->last.refused) : "");
+                 s->last.freeze_error ? ": " : "",
+                 s->last.freeze_error ? strerror(s->last.freeze_error) : "");
     renewals_missing(&s->renewals, more, why, room);
 }
 
@@ -119,14 +120,14 @@ static void say_refused(const struct supervisor *s)
 static void say_not_started(const struct supervisor *s)
 {
     const struct report *report = s->plan->report;
-    int failed = s->last.failed;
+    int failed = s->last.error;
     char *command;
 
     if (failed == SPAWN_TOO_LATE) {
         report_fault(report, s->run.reason, "the lease ended before the command was started", 0);
         return;
     }
-    if (!s->last.forked) {
+    if (!s->last.is_exec_error) {
         report_fault(report, s->run.reason, "the command can't be started", failed);
         return;
     }
@@ -196,7 +197,7 @@ static void start_renewer(struct supervisor *s)
  */
 static void dismiss_guard(struct supervisor *s)
 {
-    if (!s->plan->has_waited || s->last.by_lease)
+    if (!s->plan->has_waited || s->last.lease_ended_first)
         guard_client_dismiss(s->guard);
 }
 
@@ -257,18 +258,18 @@ static void take_events(struct supervisor *s)
 
 static enum exit_reason reason_not_started(const struct guard_news *news)
 {
-    if (news->failed == SPAWN_TOO_LATE)
+    if (news->error == SPAWN_TOO_LATE)
         return REASON_LOST;
-    if (!news->forked)
+    if (!news->is_exec_error)
         return REASON_SYSTEM;
-    return news->failed == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE;
+    return news->error == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE;
 }
 
 static void take_one(struct supervisor *s, const struct guard_news *news)
 {
     struct supervise_input input = {.news = news, .pid = news->pid};
 
-    switch (news->says) {
+    switch (news->kind) {
     case GUARD_AGREES:
         handle(s, SUPERVISE_GUARD_AGREED, input);
         break;
@@ -405,12 +406,12 @@ static void start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
     /* with --on-lost ignore, too, a command is never started after the lease's end */
-    struct guard_word word = {.order = GUARD_START,
-                              .grant = *plan->grant,
-                              .lease = s->run.agreed,
-                              .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
-                                                  ? s->run.agreed.term_ms
-                                                  : s->run.expires_ms};
+    struct guard_request word = {.kind = GUARD_START,
+                                 .grant = *plan->grant,
+                                 .lease = s->run.agreed,
+                                 .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
+                                                     ? s->run.agreed.term_ms
+                                                     : s->run.expires_ms};
     int failed;
 
     say(s, REPORT_STEP, "granted", NULL);

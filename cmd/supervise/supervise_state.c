@@ -351,9 +351,9 @@ static enum supervise_state finish(struct supervision *run, const struct supervi
     run->has_run = true;
     run->actions |= SUPERVISE_DISMISS_GUARD;
     end_pause(run, input->now_ms);
-    if (input->news->by_lease || input->news->frozen_since_ms >= run->expires_ms)
+    if (input->news->lease_ended_first || input->news->frozen_since_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
-    if (input->news->is_alone)
+    if (input->news->program_was_gone)
         note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
     return SUPERVISE_RELEASING;
 }

@@ -34,7 +34,7 @@ static bool is_live(enum supervise_state state)
 /* ---- each cell ---- */
 
 static const struct guard_news usual_news = {
-    .says = GUARD_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
+    .kind = GUARD_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
 
 static unsigned tell(struct supervision *run, enum supervise_event event)
 {
@@ -381,7 +381,7 @@ static void note_event(struct walk *w, enum supervise_event event,
         end_pause(w);
         break;
     case SUPERVISE_COMMAND_ENDED:
-        w->is_unproven = w->is_unproven || news->by_lease || news->is_alone ||
+        w->is_unproven = w->is_unproven || news->lease_ended_first || news->program_was_gone ||
                          news->frozen_since_ms >= w->run.expires_ms;
         end_pause(w);
         break;
@@ -520,8 +520,9 @@ static void bring(struct walk *w, enum supervise_event event)
 {
     struct guard_news news = {.lease = w->extended,
                               .frozen_since_ms = w->now_ms - below(w, 500),
-                              .by_lease = w->run.on_lost != ON_LOST_IGNORE && below(w, 4) == 0,
-                              .is_alone = below(w, 16) == 0};
+                              .lease_ended_first =
+                                  w->run.on_lost != ON_LOST_IGNORE && below(w, 4) == 0,
+                              .program_was_gone = below(w, 16) == 0};
     struct supervise_input input = {.news = &news,
                                     .expires_ms = w->now_ms - below(w, 2000) + 29698,
                                     .pid = (pid_t)(PID + below(w, 2)),
