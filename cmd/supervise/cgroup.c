@@ -23,8 +23,8 @@
 #define PREFIX "rlock-"
 
 /*
- * Of /proc/self/mountinfo (see proc(5)): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...". A
- * mount point with a blank in it, which stands there as \040, isn't found.
+ * A line of /proc/self/mountinfo, proc(5): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...".
+ * A mount point with a blank in its name, written as \040, is not used.
  */
 static bool find_mount(char *root, char *point, size_t room)
 {
@@ -80,9 +80,9 @@ static bool find_parent(char *path, size_t room)
 }
 
 /*
- * Directories of earlier runs that ended before what was in their cgroups did. One is removed only
- * when the rlock that made it has ended: an empty one of a living rlock is about to be used. The
- * kernel refuses to remove one that has members.
+ * Removes directories of earlier runs, in which a process lived on when rlock ended. The directory
+ * of an rlock that still lives is left alone, as it may be empty only because its command has yet
+ * to start. The kernel refuses to remove the directory of a cgroup that has members.
  */
 static void remove_old(int parent_fd)
 {

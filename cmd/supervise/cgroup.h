@@ -5,10 +5,10 @@
 
 /* Begins as CGROUP_NONE. The descriptors are inherited by the guard, and closed at an exec. */
 struct cgroup {
-    int parent_fd; /* the directory of the cgroup that rlock was started in; -1: none is used */
-    int procs_fd;  /* its cgroup.procs: a process that writes 0 there moves into it */
-    int kill_fd;   /* its cgroup.kill: whoever is in it gets KILL when 1 is written there */
-    char name[32]; /* of its directory, in that of the parent */
+    int parent_fd; /* directory of the cgroup that rlock was started in; -1: no cgroup is used */
+    int procs_fd;  /* cgroup.procs of the new cgroup: a process that writes 0 here moves there */
+    int kill_fd;   /* cgroup.kill of the new cgroup: the kernel kills all members on a write of 1 */
+    char name[32]; /* of the new cgroup's directory, which is in the parent's */
 };
 
 #define CGROUP_NONE                                    \
@@ -17,26 +17,26 @@ struct cgroup {
     }
 
 /*
- * cgroup_make: a new cgroup below the one that the caller is in. 0, or an errno: ENOSYS where
- * cgroup v2 isn't mounted, or its kernel has no cgroup.kill (Linux 5.14 is the first that has it);
- * EACCES where the caller's own cgroup isn't delegated to its user. `path` is out: the directory
- * that it was tried in, or "".
+ * cgroup_make: make a cgroup below the one that the caller is in. 0, or an errno: ENOSYS if cgroup
+ * v2 isn't mounted, or the kernel has no cgroup.kill (older than Linux 5.14); EACCES if the
+ * caller's cgroup isn't delegated to the caller's user. Writes the parent's directory to `path`,
+ * which has `room` bytes, or "" if there is none.
  */
 int cgroup_make(struct cgroup *cgroup, char *path, unsigned room);
 
 /*
- * cgroup_enter: move the calling process into it, on which what it starts is there as well. 0, or
- * an errno. One write(2): may be called between vfork and exec.
+ * cgroup_enter: move the calling process, and so all processes that it starts from now on, into the
+ * cgroup. 0, or an errno. A single write(2): may be called between vfork and exec.
  */
 int cgroup_enter(int procs_fd);
 
-/* cgroup_kill: KILL to all that is in it; without effect where there is no cgroup. */
+/* cgroup_kill: send KILL to all processes of the cgroup. Does nothing if no cgroup is used. */
 void cgroup_kill(const struct cgroup *cgroup);
 
 /*
- * cgroup_remove: close it, and remove its directory unless something lives in it, such as a daemon
- * that the command left behind: then the directory stays, and a later cgroup_make() of the same
- * parent removes it.
+ * cgroup_remove: close the descriptors, and remove the cgroup's directory. If a process of the
+ * cgroup lives on, such as a daemon that the command left behind, the directory stays, and a later
+ * cgroup_make() below the same parent removes it.
  */
 void cgroup_remove(struct cgroup *cgroup);
 
