@@ -19,7 +19,7 @@ if type(held) == 'table' then
   return held
 end
 local last, err = last_fence(locks[1])
-err = err or check_holder_info() or attempt == 1 and missing_right(locks[1], 'x', token)
+err = err or check_holder_info() or attempt == 1 and missing_right(locks[1], 'timestamp', token)
 if err then
   return err
 end

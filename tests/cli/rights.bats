@@ -105,6 +105,20 @@ use_all() {
     done
 }
 
+@test "rights: a lock that is a timestamp needs no commands for a line" {
+    local each
+    redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'tells no rights'
+    redis_cli acl setuser timely reset on '>SECRET' +time +get +set +del +incr +pexpire +hget +hset \
+        +hdel +hvals +eval +evalsha '~job:time' '~{job:time}:rlock:*' >/dev/null
+    for each in s ms; do
+        run -7 --separate-stderr rlock -u "$(url_of timely)" -t 1 -k job:time --protocol timestamp \
+            --timestamp-unit "$each" -- sh -c 'sleep 0.7; exit 7'
+        assert_eq "$stderr" '' "unit $each"
+        assert_eq "$(redis_cli exists job:time)" 0 'keys left'
+    done
+    redis_cli acl deluser timely >/dev/null
+}
+
 # ---- what one can do to the other ----
 
 # Locks of web:, of each form, with every helper key that there is; sets victims.

@@ -16,33 +16,46 @@ local function has_all_rights(lock, mode)
     select(2, pcall(may, 'ACL', 'SETUSER', '')) == true
 end
 
--- The error reply about the first right that is missing, or nil.
+-- The error reply about the first right that is missing, or nil. mode: as of acquire.lua, or
+-- "timestamp".
 local function missing_right(lock, mode, token)
   local own, needed = lock.wake .. token, {}
   local function need(key, command, ...)
     needed[#needed + 1] = {command, key, ...}
   end
-  need(lock.key, 'PTTL')
-  need(own, 'PEXPIRE', 1000)
-  need(own, 'DEL')
-  need(lock.line, 'ZRANGE', 0, 0)
-  need(lock.line, 'ZREM', '')
-  need(lock.waiters, 'HGET', '')
-  need(lock.waiters, 'HDEL', '')
-  if may then
-    need(lock.fence, 'INCR')
-    need(lock.waiters, 'HSET', '', '')
-    need(own, 'RPUSH', '')
-  end
-  if mode ~= 'x' then
-    need(lock.holders, 'ZSCORE', '')
-    need(lock.holders, 'ZRANGEBYSCORE', 0, 0)
-    need(lock.holders, 'ZREM', '')
-    need(lock.holder_info, 'HVALS')
+  if mode == 'timestamp' and may then -- has no line, and no waiters
+    need(lock.key, 'DEL')
+    need(lock.holder_info, 'DEL')
     need(lock.holder_info, 'HDEL', '')
+    need(lock.holder_info, 'HSET', '', '')
+    need(lock.holder_info, 'HVALS')
+    need(lock.holder_info, 'PEXPIRE', 1000)
+    need(lock.fence, 'SET', '')
+    need(lock.fence, 'INCR')
+    need(lock.fence, 'PEXPIRE', 1000)
+  else
+    need(lock.key, 'PTTL')
+    need(own, 'PEXPIRE', 1000)
+    need(own, 'DEL')
+    need(lock.line, 'ZRANGE', 0, 0)
+    need(lock.line, 'ZREM', '')
+    need(lock.waiters, 'HGET', '')
+    need(lock.waiters, 'HDEL', '')
     if may then
-      need(lock.holders, 'ZADD', 0, '')
-      need(lock.holder_info, 'HSET', '', '')
+      need(lock.fence, 'INCR')
+      need(lock.waiters, 'HSET', '', '')
+      need(own, 'RPUSH', '')
+    end
+    if mode ~= 'x' and mode ~= 'timestamp' then
+      need(lock.holders, 'ZSCORE', '')
+      need(lock.holders, 'ZRANGEBYSCORE', 0, 0)
+      need(lock.holders, 'ZREM', '')
+      need(lock.holder_info, 'HVALS')
+      need(lock.holder_info, 'HDEL', '')
+      if may then
+        need(lock.holders, 'ZADD', 0, '')
+        need(lock.holder_info, 'HSET', '', '')
+      end
     end
   end
   for _, each in ipairs(needed) do
