@@ -45,12 +45,9 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
  * When the lease ends that a majority has granted or renewed. This is the only place that counts
  * it: on the member that was asked first the TTL began first, and not before its request was sent.
  */
-static int64_t lease_end(const struct quorum *quorum, const struct votes *votes, int64_t ttl_ms)
+static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
 {
-    struct rlock_timing timing = quorum->timing;
-
-    timing.ttl_ms = ttl_ms;
-    return timing_end(&timing, votes->sent_ms);
+    return timing_expires_ms(ttl_ms, votes->sent_ms);
 }
 
 void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
@@ -70,7 +67,7 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
     owner_take_grant(owner, granted, fence);
     timing_shorten(&quorum->timing, owner_granted_ttl_ms(owner));
     *grant = (struct rlock_grant){.sent_ms = votes->sent_ms,
-                                  .expires_ms = lease_end(quorum, votes, quorum->timing.ttl_ms),
+                                  .expires_ms = lease_end(votes, quorum->timing.ttl_ms),
                                   .fence = fence,
                                   .slot = owner->slot,
                                   .is_parent = !owner_has_own_lock(owner),
@@ -351,7 +348,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
     if (is_granted(&votes, quorum)) {
         bool is_told = owner->is_adopted && votes.left_ms > 0;
 
-        *expires_ms = lease_end(quorum, &votes, is_told ? votes.left_ms : quorum->timing.ttl_ms);
+        *expires_ms = lease_end(&votes, is_told ? votes.left_ms : quorum->timing.ttl_ms);
         *restored = votes.n_restored > 0;
         if (st == RLOCK_OK)
             repair(quorum, owner, votes.gone_from, deadline);
