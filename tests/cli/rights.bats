@@ -108,8 +108,8 @@ use_all() {
 @test "rights: a lock that is a timestamp needs no commands for a line" {
     local each
     redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'tells no rights'
-    redis_cli acl setuser timely reset on '>SECRET' +time +get +set +del +incr +pexpire +hget +hset \
-        +hdel +hvals +eval +evalsha '~job:time' '~{job:time}:rlock:*' >/dev/null
+    redis_cli acl setuser timely reset on '>SECRET' +time +get +set +del +incr +pexpire +hget \
+        +hset +hdel +hvals +eval +evalsha '~job:time' '~{job:time}:rlock:*' >/dev/null
     for each in s ms; do
         run -7 --separate-stderr rlock -u "$(url_of timely)" -t 1 -k job:time --protocol timestamp \
             --timestamp-unit "$each" -- sh -c 'sleep 0.7; exit 7'

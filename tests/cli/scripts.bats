@@ -36,7 +36,8 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     while IFS=$'\t' read -r name _ by _; do
         [[ $name != '#'* ]] || continue
         for by in $by; do
-            grep -v '^ *--' "$LUA/$by.lua" | grep -qw "REPLY_$name" || fail "$by never returns $name"
+            grep -v '^ *--' "$LUA/$by.lua" | grep -qw "REPLY_$name" ||
+                fail "$by never returns $name"
         done
     done <"$TABLE"
 }
