@@ -195,16 +195,12 @@ static enum supervise_state do_without(struct supervision *run, const struct sup
     return SUPERVISE_RELEASING;
 }
 
-/*
- * Nothing ran. A lease that was too short to start the command may have been told as lost already.
- */
+/* Nothing ran, which is told also where the lock was told as lost before. */
 static enum supervise_state not_started(struct supervision *run,
                                         const struct supervise_input *input)
 {
     run->reason = input->reason;
-    run->actions |= SUPERVISE_DISMISS_GUARD;
-    if (input->reason != REASON_LOST || run->lease == SUPERVISE_LEASE_HELD)
-        run->actions |= SUPERVISE_SAY_NOT_STARTED;
+    run->actions |= SUPERVISE_DISMISS_GUARD | SUPERVISE_SAY_NOT_STARTED;
     return SUPERVISE_RELEASING;
 }
 
