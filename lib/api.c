@@ -23,10 +23,7 @@ struct rlock {
     char *sentinel_password;
 };
 
-const char *rlock_built_with(void)
-{
-    return resp_built_with(tls_is_built());
-}
+/* ---- rlock.h ---- */
 
 const char *rlock_status_text(enum rlock_status status)
 {
@@ -63,7 +60,7 @@ static void clear(char *password)
         explicit_bzero(password, strlen(password));
 }
 
-/* Members borrow them for as long as the handle lives. */
+/* The members borrow the passwords for as long as the handle lives. */
 static enum rlock_status keep_passwords(struct rlock *l, struct rlock_config *config,
                                         struct rlock_error *err)
 {
@@ -75,18 +72,6 @@ static enum rlock_status keep_passwords(struct rlock *l, struct rlock_config *co
     config->password = l->password;
     config->sentinel_password = l->sentinel_password;
     return RLOCK_OK;
-}
-
-void rlock_forget_passwords(struct rlock *lock)
-{
-    size_t i;
-
-    clear(lock->password);
-    clear(lock->sentinel_password);
-    for (i = 0; i < lock->quorum.n; i++)
-        member_forget_password(&lock->quorum.member[i]);
-    password_source_clear_password(&lock->quorum.password_source);
-    password_source_clear_password(&lock->quorum.sentinel_password_source);
 }
 
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
@@ -111,11 +96,6 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     else
         rlock_close(l);
     return st;
-}
-
-void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)
-{
-    lock->hooks = *hooks;
 }
 
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
@@ -179,6 +159,8 @@ void rlock_close(struct rlock *lock)
     free(lock);
 }
 
+/* ---- rlock_admin.h ---- */
+
 enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)
 {
@@ -202,4 +184,26 @@ enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rloc
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
 {
     return doctor_examine(&lock->quorum, key, deadline, examiner, err);
+}
+
+void rlock_forget_passwords(struct rlock *lock)
+{
+    size_t i;
+
+    clear(lock->password);
+    clear(lock->sentinel_password);
+    for (i = 0; i < lock->quorum.n; i++)
+        member_forget_password(&lock->quorum.member[i]);
+    password_source_clear_password(&lock->quorum.password_source);
+    password_source_clear_password(&lock->quorum.sentinel_password_source);
+}
+
+void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)
+{
+    lock->hooks = *hooks;
+}
+
+const char *rlock_built_with(void)
+{
+    return resp_built_with(tls_is_built());
 }

@@ -141,8 +141,7 @@ struct rlock_obstacle {
     int64_t place;              /* ours in the queue, from 1; 0: not queued */
     bool is_next;               /* our turn may come at any moment */
     size_t key;                 /* which of the keys is held: an index into config.keys */
-    struct rlock_error trouble; /* why no server can be asked at present, or a grant doesn't count;
-                                   status RLOCK_OK: no trouble. The rest is then as last seen */
+    struct rlock_error trouble; /* no server can be asked, or a grant doesn't count; or RLOCK_OK */
     int64_t trouble_ms;         /* since when, on rlock_clock_ms() */
 };
 
@@ -175,17 +174,16 @@ struct rlock_config {
     enum rlock_mode mode;
     int64_t n_slots;  /* of RLOCK_SLOTS, with one key: 1 .. RLOCK_SLOTS_MAX */
     bool unless_done; /* return RLOCK_DONE where a lock was released as RLOCK_ENDS_DONE */
-    const char *const *parent_tokens; /* of locks that the caller runs under; a key that one of
-                                         them holds counts as had, and is not released */
-    size_t n_parents;                 /* 0 .. RLOCK_PARENTS_MAX */
+    const char *const
+        *parent_tokens; /* what these hold already counts as had, and isn't released */
+    size_t n_parents;   /* 0 .. RLOCK_PARENTS_MAX */
     bool only_parents; /* RLOCK_GONE where the parents don't hold all keys: nothing else is taken */
     const char *token; /* of a lease that stands, to renew or release; NULL: draw one */
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time to connect; > 0 */
     enum rlock_queue queue;
-    int64_t replicas; /* how many must have a grant or renewal within reply_ms, else it doesn't
-                         count; 0 .. RLOCK_REPLICAS_MAX */
+    int64_t replicas; /* that must have a grant within reply_ms, 0 .. RLOCK_REPLICAS_MAX */
     struct rlock_observer observer;
 };
 
