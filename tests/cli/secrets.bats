@@ -388,7 +388,7 @@ nested() {
 @test "an inner rlock that lacks the password says what took it away" {
     given RLOCK_PASSWORD "$SECRET" nested
     assert_status 77
-    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; an outer rlock took .*configuration file"
+    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; an outer rlock removed passwords.*config"
     RLOCK_PASSWORD=$SECRET run -77 --separate-stderr rlock -k "$KEY" -- \
         env RLOCK_PASSWORD_FILE="$BATS_FILE_TMPDIR/password" "$RLOCK" -k "$KEY:1" -- \
         "$RLOCK" -k "$KEY:2" -- true

@@ -260,7 +260,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     protect spass
     protected -- true
     assert_status 77
-    assert_line 'NOAUTH.*; --sentinel-password-file names the file'
+    assert_line 'NOAUTH.*; name the file .* with --sentinel-password-file'
     REDISCLI_AUTH=spass protected -- true
     assert_status 77
     protected --sentinel-password-file "$DIR/wrong" -- true
