@@ -391,13 +391,13 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
     line_start "$TLS_PORT"
     redis_cli set "$KEY" other PX 60000
     redis_cli config resetstat
-    start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 4 -u "rediss://127.0.0.1:$LINE_PORT" \
+    start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 8 -u "rediss://127.0.0.1:$LINE_PORT" \
         -- touch "$DIR/ran"
     eventually 5 asked_often 2 # so the connection stands
     line drop down on
     redis_cli del "$KEY"
     eventually 5 exists "$KEY"
-    finish waiter
+    finish waiter 20
     [[ $status == 69 || $status == 75 ]]
     gone "$KEY"
     [[ ! -e $DIR/ran ]]
