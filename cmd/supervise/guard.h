@@ -12,7 +12,7 @@
 struct guard_plan {
     struct spawn_plan spawn; /* envp, not_after_ms and cgroup_fd are filled in at the start */
     const char *keys;        /* for the command's environment; NULL: there was no memory for it */
-    bool has_slot;           /* the command's environment tells the slot of a --limit */
+    bool has_slot;           /* the command's environment tells the slot of a --slots lock */
     bool keeps_secrets;      /* the command's environment keeps the passwords in rlock's own */
     bool pauses;             /* --on-lost pause: the tree is frozen at the lease's end */
     bool wait_all;           /* --wait-all: the guard is done when no process of the tree is left */
@@ -28,7 +28,7 @@ enum guard_request_kind { GUARD_START, GUARD_EXTEND, GUARD_SIGNAL, GUARD_END };
 struct guard_request {
     enum guard_request_kind kind;
     int signal;               /* SIGNAL: for the command */
-    int64_t terminal_sent_ms; /* SIGNAL: when the terminal sent it to the whole job; 0: it didn.t */
+    int64_t terminal_sent_ms; /* SIGNAL: when the terminal sent it to the whole job; 0: it didn't */
     struct deadlines lease;   /* START, EXTEND: the lease's; END: of these only kill_ms */
     int64_t not_after_ms;     /* START: the command is not started at this time or later */
     struct rlock_grant grant; /* START: for the command's environment */

@@ -11,8 +11,8 @@
  * 4. In either case the waiter sends the next attempt, which is also its heartbeat: a waiter whose
  *    attempts stop is dropped from the queue.
  *
- * So a wake-up is only a hint; what counts is the reply to the next attempt. All times of the queue
- * stand in one place, lib/lua/acquire.lua.
+ * So a wake-up is only a hint; what counts is the reply to the next attempt. The times of the
+ * queue stand in lib/lua/acquire.lua and lib/lua/shared/line.lua, none here.
  */
 #include "ops/acquire_loop.h"
 
