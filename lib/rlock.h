@@ -32,7 +32,6 @@
 #include <stdint.h>
 
 #define RLOCK_VERSION "0.1.0"
-
 #define RLOCK_KEY_MAX 65536  /* bytes in a key */
 #define RLOCK_KEYS_MAX 32    /* keys that are locked together */
 #define RLOCK_PARENTS_MAX 16 /* tokens of locks that the caller already runs under */
@@ -218,6 +217,7 @@ enum rlock_kept {
 
 struct rlock_event {
     enum rlock_kept kind;
+    int64_t sent_ms; /* RENEWED, RESTORED: just before the request for it was sent */
     int64_t expires_ms;
     char text[256];
 };

@@ -242,7 +242,9 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
             s->result->renewals++;
-            handle(s, SUPERVISE_RENEWED, (struct supervise_input){.expires_ms = event.expires_ms});
+            handle(
+                s, SUPERVISE_RENEWED,
+                (struct supervise_input){.sent_ms = event.sent_ms, .expires_ms = event.expires_ms});
             break;
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:

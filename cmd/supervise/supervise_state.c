@@ -206,9 +206,16 @@ static enum supervise_state not_started(struct supervision *run,
 
 /* ---- cells: the lease ---- */
 
-/* The guard is told of a renewal that comes late, too: it decides whether that still serves. */
+/*
+ * The guard is told of a renewal that comes late, too: it decides whether that still serves. With
+ * --on-lost ignore the guard knows no deadline, so a gap is noted here:
+ * 1. this process is stopped until after the lease's end;
+ * 2. it goes on, and the renewer puts the lock back before this thread looks at the clock.
+ */
 static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
 {
+    if (run->on_lost == ON_LOST_IGNORE && input->sent_ms >= run->expires_ms)
+        note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
     run->actions |= SUPERVISE_EXTEND_GUARD;
     expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));

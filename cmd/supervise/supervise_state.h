@@ -28,11 +28,11 @@ enum supervise_state {
 
 /* What can happen to it. Events that a deadline brings come last, see supervise_state_due(). */
 enum supervise_event {
-    SUPERVISE_SIGNAL,          /* before the start: one that ends rlock; then: any that came */
-    SUPERVISE_STARTED,         /* the guard was asked to start the command */
-    SUPERVISE_NO_GUARD,        /* there is no guard: fork or timer failed */
-    SUPERVISE_NOT_STARTED,     /* the guard could not start the command: `reason` */
-    SUPERVISE_RENEWED,         /* the renewer confirmed the lease until `expires_ms` */
+    SUPERVISE_SIGNAL,      /* before the start: one that ends rlock; then: any that came */
+    SUPERVISE_STARTED,     /* the guard was asked to start the command */
+    SUPERVISE_NO_GUARD,    /* there is no guard: fork or timer failed */
+    SUPERVISE_NOT_STARTED, /* the guard could not start the command: `reason` */
+    SUPERVISE_RENEWED, /* the renewer confirmed the lease until `expires_ms`, asked at `sent_ms` */
     SUPERVISE_LOCK_LOST,       /* the renewer found the lock gone, another's, or released */
     SUPERVISE_SERVER_GONE,     /* the private server has ended, with all of its locks */
     SUPERVISE_GUARD_AGREED,    /* the guard acts by new deadlines: `news` */
@@ -119,6 +119,7 @@ struct supervision {
 /* What comes with an event; an event's comment names the fields it has. */
 struct supervise_input {
     int64_t now_ms; /* set by supervise_state_handle() */
+    int64_t sent_ms;
     int64_t expires_ms;
     const struct guard_news *news;
     pid_t pid;

@@ -27,10 +27,8 @@
 #define BACKOFF_HIGH_MS 500
 #define JITTER_PERCENT 10 /* so that many holders don't renew in step */
 
-static void write_event(const struct renewer *renewer, enum rlock_kept kind, int64_t expires_ms,
-                        const char *text)
+static void write_event(const struct renewer *renewer, struct rlock_event event, const char *text)
 {
-    struct rlock_event event = {.kind = kind, .expires_ms = expires_ms};
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
@@ -63,33 +61,33 @@ static int64_t next_renewal_at_ms(const struct renewer *renewer)
 static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
 {
     struct rlock_error err = {.status = RLOCK_OK};
-    int64_t sent_ms = rlock_clock_ms();
-    int64_t expires_ms = 0;
+    struct rlock_event event = {.sent_ms = rlock_clock_ms()};
     bool is_restored = false;
     enum rlock_status st =
-        quorum_renew(renewer->quorum, renewer->owner, stop, &expires_ms, &is_restored, &err);
+        quorum_renew(renewer->quorum, renewer->owner, stop, &event.expires_ms, &is_restored, &err);
 
     if (st == RLOCK_OK)
         st = replicas_have(renewer->quorum, stop, &err);
     if (st == RLOCK_STOPPED)
         return RLOCK_NEVER;
     if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
-        write_event(renewer, st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST, 0,
-                    err.text);
+        event.kind = st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST;
+        write_event(renewer, event, err.text);
         return RLOCK_NEVER;
     }
     if (st == RLOCK_OK) {
         renewer->n_failures = 0;
         renewer->has_told_trouble = false;
-        renewer->renewed_at_ms = sent_ms;
-        write_event(renewer, is_restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED, expires_ms,
-                    "");
+        renewer->renewed_at_ms = event.sent_ms;
+        event.kind = is_restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED;
+        write_event(renewer, event, "");
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
     if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* pending: no fault, ask again */
         renewer->has_told_trouble = true;
-        write_event(renewer, RLOCK_KEPT_TROUBLE, 0, err.text);
+        event.kind = RLOCK_KEPT_TROUBLE;
+        write_event(renewer, event, err.text);
     }
     return rlock_clock_ms() + backoff_ms(renewer);
 }

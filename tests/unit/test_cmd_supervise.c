@@ -245,6 +245,24 @@ static void test_too_short_a_lease(void)
     ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "also where the lock was told as lost before");
 }
 
+/* The renewer may be quicker than the main thread when both go on after a stop. */
+static void test_renewal_after_the_end(void)
+{
+    struct supervision run = run_in(SUPERVISE_RUNNING);
+    struct supervise_input late = {.sent_ms = run.expires_ms, .expires_ms = run.expires_ms + 9000};
+    unsigned actions;
+
+    run.on_lost = ON_LOST_IGNORE;
+    actions = supervise_state_handle(&run, SUPERVISE_RENEWED, late.sent_ms + 1, late);
+    ok((actions & SUPERVISE_SAY_LOST) != 0, "a renewal sent after the lease's end: lost, as told");
+    is_int(run.reason, REASON_LOST, "and 76");
+    run = run_in(SUPERVISE_RUNNING);
+    run.on_lost = ON_LOST_IGNORE;
+    late.sent_ms--;
+    actions = supervise_state_handle(&run, SUPERVISE_RENEWED, late.sent_ms + 2, late);
+    ok((actions & SUPERVISE_SAY_LOST) == 0, "one sent before it: the lease is proven");
+}
+
 static void test_renewer_times(void)
 {
     struct supervision run = run_in(SUPERVISE_RUNNING);
@@ -619,6 +637,7 @@ int main(int argc, char **argv)
     test_cells();
     test_gone_server();
     test_too_short_a_lease();
+    test_renewal_after_the_end();
     test_renewer_times();
     test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL));
     return done_testing();
