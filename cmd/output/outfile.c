@@ -128,7 +128,7 @@ static int write_and_close(int fd, const char *bytes, size_t n)
 struct place {
     int dir;                 /* opened with O_PATH; -1: none yet */
     char name[NAME_MAX + 1]; /* not a symbolic link, unless `is_descriptor` */
-    bool is_descriptor;      /* a link of /proc to an open file */
+    bool is_descriptor;      /* a link in /proc, such as /proc/self/fd/1, which openat(2) follows */
 };
 
 /* The rule of the kernel's fs.protected_symlinks, which may be off. */

@@ -75,8 +75,12 @@ static enum rlock_status pause_until(struct rlock_deadline deadline)
 /* ---- one attempt ---- */
 
 /*
- * RLOCK_OK: the server is in use by us, with a shared flock on `users_fd`. RLOCK_PENDING: there is
- * no server and no user of one, and we have the exclusive flock. RLOCK_BUSY: neither, try again.
+ * Tries once to join the server.
+ *
+ * RLOCK_OK       we have connected, and hold a shared flock on `users_fd` as a user of the server
+ * RLOCK_PENDING  no server answers and nobody uses one: we hold the exclusive flock, and may start
+ *                a server
+ * RLOCK_BUSY     others hold the flock, or the server has no user and ends soon: try again
  */
 static enum rlock_status try_join(struct local *local, int dir, struct rlock_error *err)
 {
@@ -195,7 +199,7 @@ static enum rlock_status join(struct local *local, int dir, struct rlock_deadlin
     int turn;
 
     if (st == RLOCK_PENDING)
-        flock(local->users_fd, LOCK_UN); /* else who has the turn would find it taken */
+        flock(local->users_fd, LOCK_UN); /* the process with the turn needs this flock */
     if (st != RLOCK_PENDING && st != RLOCK_BUSY)
         return st;
     st = take_turn(dir, deadline, &turn, err);

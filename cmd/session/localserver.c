@@ -43,7 +43,7 @@
 #define TRY_AGAIN_MS 2
 #define TOUCH_S 3600       /* cleaners count in days */
 #define FORK_AGAIN_S 1     /* when there was no room for a process */
-#define FILES_WANTED 10064 /* of a server with its 10,000 clients, and what it keeps for itself */
+#define FILES_WANTED 10064 /* for 10,000 clients, and enough for the server's own files */
 #define FILES_RESERVED 32  /* the server keeps so many for itself */
 #define FEW_CLIENTS 1000
 
@@ -309,9 +309,9 @@ static void become_parent(int dir, int log, int alive)
     }
     close(log);
     is_running = server > 0 && await_end(dir, users, server);
-    unlinkat(dir, LOCALDIR_SOCKET, 0); /* a server that is killed leaves it there */
+    unlinkat(dir, LOCALDIR_SOCKET, 0); /* a server that was killed left its socket */
     if (is_running)
-        kill(server, SIGKILL); /* it keeps nothing on disk that would have to be saved */
+        kill(server, SIGKILL); /* the server has nothing to save: it keeps no data on disk */
     _exit(0);
 }
 

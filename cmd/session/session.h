@@ -93,7 +93,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
 /* session_fault: report what the library could not do, and what helps; returns the reason. */
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err);
 
-/* session_deadline: for a single request: --connect-timeout from now. */
+/* session_deadline: returns the deadline of a single request: --connect-timeout from now. */
 struct rlock_deadline session_deadline(const struct session *session);
 
 /* session_status: the exit status; 0 for REASON_GRANTED, --conflict-exit-code where it is 75. */

@@ -29,7 +29,7 @@
 #define HEARD_WITHIN_MS 1000
 #define LOOK_AGAIN_MS 20
 #define KILL_AT_ONCE_MS 20
-#define GIVE_UP_MS 2000 /* after KILL: what is left can't be ended */
+#define GIVE_UP_MS 2000 /* after the time for KILL: then stop waiting for what KILL didn't end */
 #define NO_TIMER_MS 100 /* between two looks at the clock, where no timer could be opened */
 
 /* ---- the bound process ---- */

@@ -52,8 +52,9 @@ struct deadline_killer {
 };
 
 /*
- * deadline_killer_start: fork it. `keep_fd` stays open in it, unless -1. When it ends the bound
- * process by the clock it tells why by `report`. 0, or an errno.
+ * deadline_killer_start: fork the deadline killer, which keeps `keep_fd` open, unless -1. When the
+ * killer ends the bound process because the deadline has come, the killer says why by `report`,
+ * unless the caller does, see deadline_killer_end_bound(). Returns 0, or an errno.
  */
 int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
                           struct deadlines deadlines, int keep_fd, const struct report *report);

@@ -478,7 +478,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     tell_done(&guard);
     report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
-        cgroup_remove(plan->cgroup); /* else the program does that */
+        cgroup_remove(plan->cgroup); /* otherwise the program removes the cgroup */
     wait_for_dismissal(&guard);
     _exit(0);
 }

@@ -130,7 +130,7 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
         poll(NULL, 0, HEAR_AGAIN_MS);
     if (how.si_pid == 0)
         snprintf(text, room, "%s",
-                 guard->is_gone           ? "can't be heard any more"
+                 guard->is_gone           ? "closed its socket, but has not ended"
                  : is_stopped(guard->pid) ? "does not answer: it is stopped"
                                           : "did not answer in time");
     else if (how.si_code == CLD_EXITED)

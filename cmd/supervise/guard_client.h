@@ -9,7 +9,7 @@
 struct guard_client {
     pid_t pid;            /* 0: there is no guard, or it was reaped */
     int fd;               /* readable when the guard has news */
-    bool is_gone;         /* the guard can't be heard any more */
+    bool is_gone;         /* the guard has closed its socket: no more news will come */
     struct proctree tree; /* all below this process, to be ended here if the guard fails */
 };
 

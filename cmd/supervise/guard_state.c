@@ -136,7 +136,7 @@ static enum guard_state take_lease_if_in_time(struct guard_machine *machine)
     return machine->lease_ended_first ? machine->state : take_lease(machine);
 }
 
-/* The program counts with a tree that runs as soon as it has got the answer. */
+/* When the program reads this answer it ends the pause, and expects the tree to run again. */
 static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
@@ -193,7 +193,11 @@ static enum guard_state believe_frozen_again(struct guard_machine *machine)
     return STATE_FROZEN;
 }
 
-/* From when the tree stands still until it is dead, it is not running beyond its lease. */
+/*
+ * A tree that stands still before the lease's KILL, and then dies of KILL, has not run beyond the
+ * lease. The guard notes since when the tree stands still, so that no KILL_DUE follows, which would
+ * count the lease as lost.
+ */
 static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
 {
     if (machine->frozen_since_ms == 0 && machine->in.now_ms < machine->lease.kill_ms)

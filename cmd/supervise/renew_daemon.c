@@ -213,7 +213,8 @@ static void take_events(struct renewing *r)
         case RLOCK_KEPT_RELEASED:
             r->lease = LEASE_RELEASED;
             report_say(&r->report, REPORT_STEP,
-                       (struct message){.what = "released", .why = "by its token, from elsewhere"});
+                       (struct message){.what = "released",
+                                        .why = "another process released the lock by its token"});
             break;
         case RLOCK_KEPT_LOST:
             lose(r, event.text);

@@ -34,7 +34,7 @@ static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_
     int failed;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before PR_SET_PDEATHSIG took effect */
+    if (getppid() != parent) /* the parent died before prctl() */
         _exit(127);
     if (plan->ignore_child)
         sigaction(SIGCHLD, &ignored, NULL);

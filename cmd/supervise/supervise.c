@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervise: from a grant to an exit reason: the command, its guard, the renewer, the release.
+ * supervise: runs the command under a grant, releases the lock, and returns the reason to exit.
  *
- * supervise_state.c decides; this file listens and acts. While the command runs all is one poll:
- * signals, the renewer's events, the private server's end, the guard's news, and one timer for the
- * next deadline.
+ * supervise_state.c decides; this file listens and acts. While the command runs, one poll(2) waits
+ * for signals, the renewer's events, the end of the private server, the guard's news, and a timer
+ * for the next deadline.
  *
- * The guard is forked first, while there is one thread. The renewer's thread starts when the
- * command takes long enough to need renewals. The release comes after the guard's last word.
+ * We fork the guard before we start the renewer's thread, as a fork copies only one thread. That
+ * thread starts when the command takes long enough to need renewals. We release the lock when the
+ * guard has said that nothing of the command runs, or we have ended the command ourselves.
  */
 #include "supervise/supervise.h"
 
@@ -468,7 +469,7 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
     if (pid != 0)
         return pid > 0;
     prctl(PR_SET_NAME, "rlock-release");
-    setsid(); /* out of the job: no signal of the terminal reaches it */
+    setsid(); /* leave the job's session: the terminal sends this process no signal */
     (void)!chdir("/");
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->plan->signals->inherited, NULL);

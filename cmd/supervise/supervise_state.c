@@ -339,7 +339,10 @@ static enum supervise_state tell_refused(struct supervision *run,
     return run->state;
 }
 
-/* The command has the lock for as long as it runs, if the lock is ours still: we renew and wait. */
+/*
+ * The kernel refuses our KILL to a process of the command. So the command runs until it ends by
+ * itself. Until then we keep renewing the lock, if we still hold it, so that nobody else gets it.
+ */
 static enum supervise_state wait_for_end(struct supervision *run,
                                          const struct supervise_input *input)
 {

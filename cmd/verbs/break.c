@@ -103,7 +103,7 @@ static enum exit_reason break_one(struct session *session)
     if (!may_break(session, &target)) {
         say(session,
             (struct message){.what = exit_reason_row(REASON_BUSY)->name,
-                             .why = "it was not broken; it is held by "},
+                             .why = "the lock was not broken: it is held by "},
             target.holders);
         return REASON_BUSY;
     }

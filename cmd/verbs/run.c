@@ -260,18 +260,23 @@ static enum exit_reason make_cgroup(struct run *run)
     char path[PATH_MAX];
     char why[PATH_MAX + 200];
     int failed = cgroup_make(&run->cgroup, path, sizeof path);
+    bool is_denied = failed == EACCES || failed == EPERM;
 
     if (failed == 0)
         return REASON_GRANTED;
     if (failed == ENOSYS)
         snprintf(why, sizeof why, "--cgroup: it needs cgroup v2, mounted, and Linux 5.14 or later");
     else
-        snprintf(why, sizeof why, "--cgroup: no control group can be made in %s%s", path,
-                 failed == EACCES || failed == EPERM
-                     ? ", which isn't delegated to this user; systemd-run --user --scope -p "
-                       "Delegate=yes rlock ... starts rlock in one that is"
-                     : "");
-    return report_fault(&run->session.report, REASON_SYSTEM, why, failed == ENOSYS ? 0 : failed);
+        snprintf(why, sizeof why, "--cgroup: no control group can be made in %s%s: %s", path,
+                 is_denied ? ", which isn't delegated to this user" : "", strerror(failed));
+    report_say(&run->session.report, REPORT_FAILURE,
+               (struct message){.what = exit_reason_row(REASON_SYSTEM)->name,
+                                .why = why,
+                                .hint = is_denied
+                                            ? "to start rlock in a delegated one: systemd-run "
+                                              "--user --scope -p Delegate=yes rlock ..."
+                                            : NULL});
+    return REASON_SYSTEM;
 }
 
 static enum exit_reason run_all(struct run *run)

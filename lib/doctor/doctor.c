@@ -390,13 +390,13 @@ static enum rlock_status check_locks(struct probe *probe)
                      counts.n_wrong, counts.n, counts.wrong);
     else if (counts.n_late > 0)
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
-                     "if its holder is gone, take it away by rlock break -k KEY",
+                     "if the holder is gone, free the lock: rlock break -k KEY",
                      "%zu of %zu last longer than their ttl, as after the server's clock was set "
                      "back; one is %s",
                      counts.n_late, counts.n, counts.late);
     else if (counts.n_endless > 0)
         probe_report(probe, "locks", RLOCK_GRADE_WEAK,
-                     "if its holder is gone, take it away by rlock break -k KEY",
+                     "if the holder is gone, free the lock: rlock break -k KEY",
                      "%zu of %zu never expire; one is %s", counts.n_endless, counts.n,
                      counts.endless);
     else

@@ -73,7 +73,7 @@ static void read_answer(struct sentinels *sentinels, const struct resp_value *re
     url_fini(&named);
 }
 
-/* Ask one Sentinel, as a member of its own. */
+/* Asks the nth Sentinel of the URL alone what it knows of the primary (SENTINEL MASTER). */
 static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sentinels)
 {
     const struct url *primary = member_primary_url(probe->one.member);

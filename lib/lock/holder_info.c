@@ -139,7 +139,7 @@ static int64_t get_number(const char *info, const char *name, int64_t otherwise)
                                                                                 : otherwise;
 }
 
-/* "tar of backup@web1, pid 42 (nightly)" */
+/* Describes a holder or waiter to people, as in "tar of backup@web1, pid 42 (nightly)". */
 static void put_party(char *out, size_t room, const struct rlock_party *party)
 {
     char text[320];

@@ -51,8 +51,9 @@ reply_parse reply_parse_renew;
 reply_parse reply_parse_release;
 
 /*
- * reply_soon_ms: what woke a waiter that blocked (BLPOP). A word that its turn is near says for how
- * many ms to go on waiting for the turn itself; returns that, or -1: any other reason to ask again.
+ * reply_soon_ms: read the reply to a waiter's BLPOP. Returns MS for "soon MS": the waiter's turn is
+ * near, and the waiter may block again for up to MS ms until the turn comes. Returns -1 for any
+ * other reply, also for a timeout: then the waiter asks for the lock.
  */
 int64_t reply_soon_ms(const struct resp_value *value);
 

@@ -111,7 +111,7 @@ void requests_renew(const struct owner *owner, struct request *request,
     }
 }
 
-/* How a value starts that is to be removed: one that the token wrote, or the last attempt alone. */
+/* Which values a release removes: all that the token wrote, or only those of its last attempt. */
 enum written_by { BY_TOKEN, BY_LAST_ATTEMPT };
 
 static void add_value_start(struct request *request, const struct owner *owner, enum written_by by)

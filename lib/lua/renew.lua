@@ -48,8 +48,9 @@ for i, lock in ipairs(locks) do
   end
   lock.token, lock.ttl = ARGV[i * 3 + 2], tonumber(ARGV[i * 3 + 3])
   lock.info = info_of(lock, lock.token)
-  -- Every grant and the owner's own release raise the fence. As long as it is the owner's, nobody
-  -- else has held the lock, and nothing is put back that was released.
+  -- Every grant, every break and this owner's release raise the fence. As long as the fence
+  -- equals this grant's fence, nobody else has held the lock since, and nobody has released or
+  -- broken the lock: so this script may put the lock back.
   lock.is_last_fence = redis.pcall('GET', lock.fence) == ARGV[i * 3 + 4]
   lock.is_released = not lock.info and
     redis.pcall('GET', lock.wake .. lock.token) == 'released'

@@ -50,7 +50,8 @@ if type(probe) == 'table' and string.find(probe.err, 'key', 1, true) and
   return {'', '', '', '', '', '', '', '', scratch, probe.err, '', ''}
 end
 
--- What is written is removed at once; where it couldn't be removed nothing is written.
+-- This script removes each key that it writes at once, by DEL or PEXPIRE. If the user may call
+-- neither, the script writes nothing, as it could not remove the key.
 local may_del, may_expire = try('DEL', scratch), try('PEXPIRE', scratch, 1000)
 local function remove(key)
   if may_del then

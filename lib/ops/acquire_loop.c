@@ -42,8 +42,7 @@ struct acquire_loop {
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
     const struct rlock_hooks *hooks;
-    int64_t refresh_at_ms; /* when the observer sees the obstacle again; RLOCK_NEVER: once
-                                     there is news */
+    int64_t refresh_at_ms; /* when to show the obstacle again without news; RLOCK_NEVER: not */
     bool has_warned;
     struct rlock_error block_err; /* why the last block failed; status RLOCK_OK: it didn't */
     int64_t block_failed_ms;      /* when it did */

@@ -176,8 +176,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 }
 
 /*
- * A member answers 1: broken, 0: another value is there by now, -1: none is. A majority with other
- * values means that somebody else holds the lock.
+ * A member answers 1: it removed the value that we named; 0: its key has another value by now; -1:
+ * its key is gone. If a majority answers 0, somebody else holds the lock: RLOCK_BUSY.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
@@ -305,7 +305,7 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
 
 /* ---- which servers have locks ---- */
 
-/* A request that the server may deny or not know: that is no fault, and `*reply` is NULL then. */
+/* Sends a request. If the server denies it or doesn't know it: RLOCK_OK, with NULL in `*reply`. */
 static enum rlock_status ask_optional(struct quorum *quorum, const struct request *request,
                                       struct rlock_deadline deadline,
                                       const struct resp_value **reply, struct rlock_error *err)

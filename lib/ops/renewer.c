@@ -32,7 +32,8 @@ static void write_event(const struct renewer *renewer, struct rlock_event event,
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
-    /* less than PIPE_BUF is written whole or not at all; a full pipe means that nobody reads */
+    /* an event has less than PIPE_BUF bytes, so the kernel takes all of it, or, if the reader has
+     * let the pipe fill up, none */
     written = write(renewer->events[1], &event, sizeof event);
     (void)written;
 }

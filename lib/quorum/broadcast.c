@@ -40,7 +40,7 @@ enum rule {
 };
 
 static const struct {
-    requests_build *build; /* NULL: the request is given, or is MEMBER_TOPOLOGY */
+    requests_build *build; /* NULL: the caller gives the request, or asks for the topology */
     reply_parse *read;     /* NULL: any reply is a yes */
     enum enough enough;
     unsigned rules;

@@ -330,7 +330,7 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
         return back_off(member, st);
     }
     if (kind == ERROR_REPLY_MOVED && request->limits.block_ms > 0)
-        return st; /* the lock has moved: the waiter looks at it there before it waits there */
+        return st; /* the lock is on another node now: the waiter asks there before it blocks */
     if (kind == ERROR_REPLY_MOVED)
         return ask_at(member, route->primary, CONN_NO_PREAMBLE);
     return ask_at(member, route->redirect, CONN_ASKING);
@@ -434,7 +434,7 @@ static bool is_elsewhere(const struct member *member, enum rlock_status st)
     return is_gone && cluster_is_known(&member->route.cluster);
 }
 
-/* Could the password not be looked up? Then the fault isn't the server's. */
+/* Did the lookup of the password fail? Then the message doesn't name the server. */
 static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 {
     return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;

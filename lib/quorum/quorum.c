@@ -79,11 +79,16 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 }
 
 /*
- * The second round: note the fence with a majority. A member that has seen a greater one refuses
- * it; then the fence is raised to that, and all are asked again. Both rounds together have the
- * time of one reply, from the first request on.
+ * The second round of a grant makes a majority note the fence:
+ * 1. We ask all members to note `*fence`.
+ * 2. A member that has noted a greater fence refuses, and tells its fence.
+ * 3. Without a majority we raise `*fence` to the greatest that was told, and go to 1.
+ * Both rounds together may take as long as one reply, counted from the first request of the grant.
+ * No second round is needed if all members granted with the same fence, or if only parent locks
+ * were granted.
  *
- * RLOCK_OK (`*fence` is noted), RLOCK_STOPPED, a fault, or RLOCK_PENDING: it isn't to be had.
+ * RLOCK_OK (a majority has noted `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no majority
+ * has noted a fence in that time.
  */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
                                  const struct votes *votes, uint64_t *fence,

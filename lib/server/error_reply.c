@@ -69,7 +69,7 @@ static const struct {
 
 #define FOREIGN "FOREIGN " /* our scripts say so of a key of another program: shared/keys.lua */
 #define SHOWN_BYTES 160
-#define MASKED_BYTES 1024 /* more than is shown, so that no password is shown in part */
+#define MASKED_BYTES 1024 /* masked, then cut to SHOWN_BYTES: a cut password can't be found */
 
 static bool matches(const char *reply, const char *words)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resp: Redis' protocol: requests to bytes and bytes to replies, bounded. Only it uses hiredis.
+ * resp: encodes requests and parses replies of Redis' protocol (RESP); only this file uses hiredis.
  *
- * hiredis allocates an array as soon as its length has come, and a server can send any length. So
- * the bounds are checked in the function by which hiredis allocates.
+ * A reply that is too large is refused before memory is taken for it. hiredis allocates an array as
+ * soon as it has read the array's length, and a server can send any length. So bounded_array(),
+ * which hiredis calls to allocate, checks the length before that.
  */
 #include "wire/resp.h"
 

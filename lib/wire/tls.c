@@ -212,7 +212,7 @@ static int note_request(SSL *ssl, void *context)
 
 #define NAME_BYTES 256
 
-/* A host as certificates write it. False: no certificate can be for it. */
+/* Writes the host to `name` without a zone and a final dot. False: no certificate can name it. */
 static bool plain_name(const char *host, char name[NAME_BYTES])
 {
     size_t n;
@@ -467,7 +467,10 @@ static enum rlock_status fill(struct tls_connection *connection, struct rlock_er
     return st;
 }
 
-/* Goes on after a call into OpenSSL that returned `result`. RLOCK_OK: make the same call again. */
+/*
+ * Sends and receives what OpenSSL needs after a call that returned `result`. RLOCK_OK: new bytes
+ * have come, and the caller makes the same call again.
+ */
 static enum rlock_status after(struct tls_connection *connection, int result, int reads,
                                struct rlock_error *err)
 {

@@ -355,8 +355,8 @@ static void test_cells(void)
     struct guard_machine m;
     unsigned actions;
     size_t i;
-    int s;
-    int e;
+    enum guard_state s;
+    enum guard_event e;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
@@ -379,8 +379,8 @@ static void test_impossible_events(void)
 {
     struct guard_machine m;
     unsigned actions;
-    int s;
-    int e;
+    enum guard_state s;
+    enum guard_event e;
 
     for (s = 0; s < GUARD_STATES; s++)
         for (e = 0; e < GUARD_EVENTS; e++) {
@@ -774,8 +774,8 @@ static void begin_life(void)
 
 static void test_random_walk(uint64_t seed)
 {
-    int s;
-    int e;
+    enum guard_state s;
+    enum guard_event e;
 
     printf("# seed %llu\n", (unsigned long long)seed);
     random_state = seed;

@@ -56,8 +56,8 @@ local function wake(lock, token, word)
   redis.call('PEXPIRE', lock.wake .. token, LIFE_MS / 2)
 end
 
--- Does a waiter or holder with this info ask a quorum? For it no turn is kept: a server doesn't
--- know whether the others keep it as well.
+-- Does the waiter or holder with this info use a quorum? The server keeps a free lock for no such
+-- waiter, as the server doesn't know whether the other members keep the lock for the same waiter.
 local function is_in_quorum(info)
   return string.find(info or '', ' members=%x') ~= nil
 end

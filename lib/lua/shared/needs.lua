@@ -1,9 +1,9 @@
--- needs: may this user do all that a lock will need? Included behind shared/keys.lua.
+-- needs: may this user run every command that the lock will need? Included behind shared/keys.lua.
 --
--- With a grant the rights are tried that its renewal, its release and its waiters will need: a
--- right that is missing then would end a command that runs. Redis 7 and later tell by
--- acl_check_cmd, which costs less than a call and changes nothing; on older servers, commands are
--- called that change nothing.
+-- The acquire scripts check this at an owner's first attempt. Otherwise the first renewal would
+-- find that a right is missing, the lease would end, and rlock would end a command that runs. On
+-- Redis 7 and later acl_check_cmd tells; a check costs less than a call, and changes nothing. On
+-- older servers the script calls only such commands as change nothing.
 local may = redis.acl_check_cmd
 
 -- The quick way, for a user who may do nearly everything: one who may change the rights of users is
