@@ -45,7 +45,7 @@ struct rlock_view {
     const char *key;
     enum rlock_seen seen;
     int64_t left_ms;   /* until the key expires; -1: it never does; 0: free */
-    uint64_t fence;    /* the last one of this key; 0: none is known */
+    uint64_t fence;    /* the last number given; release and break raise it, too; 0: not known */
     int64_t waiting;   /* length of the queue, with waiters that have died; -1: not known */
     const char *name;  /* of the key's present value, for rlock_break(); "": not told */
     const char *value; /* RLOCK_SEEN_FOREIGN: the beginning of it, any bytes; else NULL */

@@ -35,7 +35,7 @@ struct verb_row {
     const char *name;  /* the first word of the command line; NULL: what is done without one */
     const char *words; /* what may follow the options, for --help; NULL: nothing may */
     bool needs_key;    /* -k KEY must be given */
-    bool only_looks;   /* it opens no lock of its own, but looks at those of others */
+    bool only_looks;   /* it needs no token: it shows or breaks the locks of others */
     const char *help;
 };
 

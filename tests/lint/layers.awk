@@ -38,7 +38,7 @@ FNR == 1 {
     self = name_of(substr(FILENAME, length(top) + 1))
     seen[self] = 1
     if (!(self in layer))
-        complain(self " is in no layer")
+        complain("add " self " to its folder's line in " top "LAYERS")
 }
 
 /^#[ ]*include "/ {
@@ -46,6 +46,8 @@ FNR == 1 {
     other = name_of(part[2])
     if (other == self || (other == "scripts_embedded" && self == "lock/scripts") ||
         (other == "reply_codes" && self == "lock/replies"))
+        next
+    if (!(self in layer)) # that was told, and is the reason for whatever else would be
         next
     if (!(other in layer))
         complain(self " may not include " other)

@@ -21,13 +21,13 @@ printf '# two folders\n%s\n%s\n' 'low a b gone' 'high c' >lib/LAYERS
 echo '#include "high/c.h"' >lib/low/a.c
 echo '#include "low/b.h"' >>lib/low/a.c
 echo '#include "low/a.h"' >lib/low/b.c
-echo '#include "low/b.h"' >lib/high/c.c
-echo '#include "nowhere.h"' >lib/high/d.c
+printf '#include "%s.h"\n' low/b nowhere >lib/high/c.c
+echo '#include "low/b.h"' >lib/high/d.c
 awk -f "$here/layers.awk" lib/LAYERS lib/*/*.c >out
 caught 'a folder below' 'low/a.c:1: low/a may not include high/c'
 caught 'a file to the right' 'low/a.c:2: low/a may not include low/b'
-caught 'a file without a layer' 'high/d.c:1: high/d is in no layer'
-caught 'an unknown file' 'high/d.c:1: high/d may not include nowhere'
+caught 'a file without a layer' 'high/d.c:1: add high/d to its folder'
+caught 'an unknown file' 'high/c.c:2: high/c may not include nowhere'
 caught 'a layer without a file' 'low/gone has a layer and no file'
 [ "$(wc -l <out)" -eq 5 ] || { echo 'too much is complained of:' && cat out && failed=1; }
 
