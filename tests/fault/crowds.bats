@@ -27,13 +27,16 @@ teardown() {
     common_teardown
 }
 
+ready_or_dead() { [[ -e $DIR/ours.ready ]] || dead "$pid"; }
+
 # start_crowd OPTION...: rlock, which inherits a crowd, with a crowd as its command and with a small
 # stack; sets pid, guard and total.
 start_crowd() {
     start crowd sh -c 'ulimit -s 128; exec "$@"' sh \
         "$TOOLS/crowd" "$DIR/others" "$zombies" "$children" 0 "$RLOCK" -k "$KEY" "$@" -- \
         "$TOOLS/crowd" "$DIR/ours" "$zombies" "$children" "$depth"
-    eventually "$patience" test -e "$DIR/ours.ready"
+    eventually "$patience" ready_or_dead
+    [[ -e $DIR/ours.ready ]] || fail "the crowd was not started: $(<"$DIR/crowd.err")" || return 1
     guard=$(guard_of "$pid")
     total=$((children + depth + 1))
     assert_eq "$("$TOOLS/crowd" states "$DIR/ours")" "$total S" 'the crowd'
@@ -134,7 +137,8 @@ is_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
     start others "$TOOLS/crowd" "$DIR/others" 0 "$children" 0 sleep 60
     start ours sh -c 'ulimit -s 128; exec "$@"' sh \
         "$TOOLS/crowd" "$DIR/ours" "$zombies" "$children" "$depth"
-    eventually "$patience" test -e "$DIR/ours.ready"
+    eventually "$patience" ready_or_dead
+    [[ -e $DIR/ours.ready ]] || fail "the crowd was not started: $(<"$DIR/crowd.err")" || return 1
     eventually "$patience" test -e "$DIR/others.ready"
     total=$((children + depth + 1))
     rlock acquire -k "$KEY" -t 6 --bind-pid "$pid" --kill-after 2
