@@ -33,7 +33,17 @@ setup() {
     OTHER=$((OWNER % 3 + 1))
     THIRD=$((OTHER % 3 + 1))
 }
+# Nodes that a shell of the test's has started: end_all knows the children of the test alone.
+end_nodes() {
+    local each its_pid
+    for each in "$DIR"/server-n*/; do
+        [[ -e $each/pid ]] || continue
+        its_pid=$(<"$each/pid")
+        [[ $(readlink "/proc/$its_pid/cwd") != "${each%/}" ]] || kill -KILL "$its_pid"
+    done
+}
 teardown() {
+    end_nodes
     common_teardown
     [[ -n ${NETNS_ID:-} ]] || return 0
     netns_remove 1
