@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define PREFIX "rlock-"
+#define NAMES_MAX 100 /* that are tried */
 
 /*
  * A line of /proc/self/mountinfo, proc(5): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...".
@@ -103,6 +104,26 @@ static void remove_old(int parent_fd)
     closedir(parent);
 }
 
+/*
+ * Makes a directory with a name of its own. That of the pid alone may exist already: the kernel
+ * gives a pid again, and each container counts its pids for itself. What runs in the existing one
+ * belongs to somebody else, and must not be killed with our command.
+ */
+static int make_directory(struct cgroup *cgroup)
+{
+    unsigned n;
+
+    for (n = 0; n < NAMES_MAX; n++) {
+        snprintf(cgroup->name, sizeof cgroup->name, PREFIX "%d-%u", (int)getpid(), n);
+        if (mkdirat(cgroup->parent_fd, cgroup->name, 0755) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    cgroup->name[0] = '\0'; /* nothing of ours is there to be removed */
+    return errno;
+}
+
 static int open_files(struct cgroup *cgroup)
 {
     char path[64];
@@ -130,12 +151,12 @@ int cgroup_make(struct cgroup *cgroup, char *path, unsigned room)
     if (cgroup->parent_fd < 0)
         return errno;
     remove_old(cgroup->parent_fd);
-    snprintf(cgroup->name, sizeof cgroup->name, PREFIX "%d", (int)getpid());
     /* the kernel asks for this right when a process moves from the one cgroup to the other */
-    if (faccessat(cgroup->parent_fd, "cgroup.procs", W_OK, AT_EACCESS) != 0 ||
-        (mkdirat(cgroup->parent_fd, cgroup->name, 0755) != 0 && errno != EEXIST))
+    if (faccessat(cgroup->parent_fd, "cgroup.procs", W_OK, AT_EACCESS) != 0)
         failed = errno;
     else
+        failed = make_directory(cgroup);
+    if (failed == 0)
         failed = open_files(cgroup);
     if (failed != 0)
         cgroup_remove(cgroup);

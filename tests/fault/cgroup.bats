@@ -107,6 +107,27 @@ holds_no_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     holds_no_cgroup
 }
 
+# The pid of an rlock that has ended is given again, and what that one left behind is a stranger's.
+@test "a cgroup of the same name has members already: they are not killed with the command" {
+    local each strangers
+    # shellcheck disable=SC2016
+    start_there command sh -c 'for each in "rlock-$$" "rlock-$$-0"; do
+            mkdir "$CGROUP/$each"
+            (echo 0 >"$CGROUP/$each/cgroup.procs" && exec setsid sleep 60) &
+            echo "stranger $!"
+            until grep -qs "$each\$" "/proc/$!/cgroup"; do sleep 0.02; done
+        done
+        exec "$@"' - "$PLACE/rlock" --cgroup -k "$KEY" -t 2 -- \
+        sh -c 'trap "" TERM; echo running; sleep 60' # so that KILL is what ends it
+    eventually 10 file_has "$DIR/command.out" running
+    redis_cli set "$KEY" other XX
+    finish command
+    assert_status 76
+    mapfile -t strangers < <(sed -n 's/^stranger //p' "$DIR/command.out")
+    assert_eq "${#strangers[@]}" 2
+    for each in "${strangers[@]}"; do alive "$each"; done
+}
+
 @test "a cgroup that isn't the user's to divide: 71, and the lock is not asked for" {
     chown 0 "$CGROUP" "$CGROUP/cgroup.procs"
     start_there command "$PLACE/rlock" --cgroup -k "$KEY" -- touch "$PLACE/ran"
