@@ -39,7 +39,7 @@ struct supervisor {
     struct supervision run;
     struct renewals renewals;
     int timer;                     /* -1: not open */
-    struct signal_seen signal;     /* that SUPERVISE_PASS_SIGNAL is about */
+    struct signal_seen signal;     /* that SUPERVISE_ACTION_PASS_SIGNAL is about */
     unsigned unsaid;               /* of enum supervise_action: what is still to be said */
     struct guard_news last;        /* the guard's last word, once it was said */
     struct rlock_error no_renewer; /* why it could not be started */
@@ -79,7 +79,7 @@ static void say_lost(const struct supervisor *s)
     struct message message = {.what = "lost", .hint = hint};
     char why[400];
 
-    if (s->run.state >= SUPERVISE_RELEASING)
+    if (s->run.state >= SUPERVISE_STATE_RELEASING)
         message.hint = NULL; /* the command has ended already */
     if (s->run.loss == SUPERVISE_LOSS_NOT_RENEWED) {
         put_not_frozen(s, why, sizeof why);
@@ -139,8 +139,8 @@ static void say_not_started(const struct supervisor *s)
 
 static void say_guard_lost(const struct supervisor *s)
 {
-    const char *hint = s->run.state == SUPERVISE_REPLACING ? "the command is being ended"
-                                                           : "the command was ended";
+    const char *hint = s->run.state == SUPERVISE_STATE_REPLACING ? "the command is being ended"
+                                                                 : "the command was ended";
     char why[200];
 
     snprintf(why, sizeof why, "the process that guards the command %s", s->guard_fate);
@@ -163,14 +163,14 @@ static void say_all(struct supervisor *s)
     static const struct {
         enum supervise_action action;
         void (*say)(const struct supervisor *);
-    } rows[] = {{SUPERVISE_SAY_LOST, say_lost},
-                {SUPERVISE_SAY_GUARD_LOST, say_guard_lost},
-                {SUPERVISE_SAY_PAUSED, say_paused},
-                {SUPERVISE_SAY_RESUMED, say_resumed},
-                {SUPERVISE_SAY_REFUSED, say_refused},
-                {SUPERVISE_SAY_MAX_HOLD, say_max_hold},
-                {SUPERVISE_SAY_NOT_STARTED, say_not_started},
-                {SUPERVISE_SAY_NO_RENEWER, say_no_renewer}};
+    } rows[] = {{SUPERVISE_ACTION_SAY_LOST, say_lost},
+                {SUPERVISE_ACTION_SAY_GUARD_LOST, say_guard_lost},
+                {SUPERVISE_ACTION_SAY_PAUSED, say_paused},
+                {SUPERVISE_ACTION_SAY_RESUMED, say_resumed},
+                {SUPERVISE_ACTION_SAY_REFUSED, say_refused},
+                {SUPERVISE_ACTION_SAY_MAX_HOLD, say_max_hold},
+                {SUPERVISE_ACTION_SAY_NOT_STARTED, say_not_started},
+                {SUPERVISE_ACTION_SAY_NO_RENEWER, say_no_renewer}};
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -187,7 +187,7 @@ static void start_renewer(struct supervisor *s)
 {
     enum rlock_status st = renewals_start(&s->renewals, &s->no_renewer);
 
-    handle(s, st == RLOCK_OK ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
+    handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
 }
 
@@ -207,18 +207,18 @@ static void dismiss_guard(struct supervisor *s)
  */
 static void act(struct supervisor *s, unsigned actions)
 {
-    if ((actions & SUPERVISE_DISMISS_GUARD) != 0)
+    if ((actions & SUPERVISE_ACTION_DISMISS_GUARD) != 0)
         dismiss_guard(s);
-    if ((actions & SUPERVISE_EXTEND_GUARD) != 0)
+    if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
-    if ((actions & SUPERVISE_PASS_SIGNAL) != 0)
+    if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
-    if ((actions & SUPERVISE_END_COMMAND) != 0)
+    if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
-    if ((actions & SUPERVISE_START_RENEWER) != 0)
+    if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
         start_renewer(s);
-    s->unsaid |= actions & ~(SUPERVISE_SAY_LOST - 1U);
-    if (s->run.state != SUPERVISE_REPLACING)
+    s->unsaid |= actions & ~(SUPERVISE_ACTION_SAY_LOST - 1U);
+    if (s->run.state != SUPERVISE_STATE_REPLACING)
         say_all(s);
 }
 
@@ -231,7 +231,7 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
 
 static bool is_command_there(const struct supervisor *s)
 {
-    return s->run.state < SUPERVISE_REPLACING;
+    return s->run.state < SUPERVISE_STATE_REPLACING;
 }
 
 static void take_events(struct supervisor *s)
@@ -244,13 +244,13 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_RESTORED:
             s->result->renewals++;
             handle(
-                s, SUPERVISE_RENEWED,
+                s, SUPERVISE_EVENT_RENEWED,
                 (struct supervise_input){.sent_ms = event.sent_ms, .expires_ms = event.expires_ms});
             break;
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:
             snprintf(s->lost_why, sizeof s->lost_why, "%s", event.text);
-            handle(s, SUPERVISE_LOCK_LOST, (struct supervise_input){0});
+            handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
             break;
         case RLOCK_KEPT_TROUBLE:
             break;
@@ -274,22 +274,23 @@ static void take_one(struct supervisor *s, const struct guard_news *news)
 
     switch (news->kind) {
     case GUARD_AGREES:
-        handle(s, SUPERVISE_GUARD_AGREED, input);
+        handle(s, SUPERVISE_EVENT_GUARD_AGREED, input);
         break;
     case GUARD_PAUSED:
-        handle(s, SUPERVISE_GUARD_PAUSED, input);
+        handle(s, SUPERVISE_EVENT_GUARD_PAUSED, input);
         break;
     case GUARD_REFUSED:
-        handle(s, news->was_kill ? SUPERVISE_KILL_REFUSED : SUPERVISE_TERM_REFUSED, input);
+        handle(s, news->was_kill ? SUPERVISE_EVENT_KILL_REFUSED : SUPERVISE_EVENT_TERM_REFUSED,
+               input);
         break;
     case GUARD_FAILED:
         s->last = *news;
-        handle(s, SUPERVISE_NOT_STARTED,
+        handle(s, SUPERVISE_EVENT_NOT_STARTED,
                (struct supervise_input){.reason = reason_not_started(news)});
         break;
     case GUARD_DONE:
         s->last = *news;
-        handle(s, SUPERVISE_COMMAND_ENDED, input);
+        handle(s, SUPERVISE_EVENT_COMMAND_ENDED, input);
         break;
     }
 }
@@ -301,7 +302,7 @@ static void take_news(struct supervisor *s)
 
     while (is_command_there(s) && (heard = guard_client_hear(s->guard, &news)) != 0)
         if (heard < 0)
-            handle(s, SUPERVISE_GUARD_GONE, (struct supervise_input){0});
+            handle(s, SUPERVISE_EVENT_GUARD_GONE, (struct supervise_input){0});
         else
             take_one(s, &news);
 }
@@ -323,7 +324,7 @@ static void take_signals(struct supervisor *s)
         }
         if (s->signal.from_terminal)
             s->result->from_terminal = s->signal.number;
-        handle(s, SUPERVISE_SIGNAL, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         say(s, REPORT_STEP, "signal", strsignal(s->signal.number));
     }
 }
@@ -367,7 +368,7 @@ static void watch_command(struct supervisor *s)
     if (watch[1].revents != 0)
         take_events(s);
     if (watch[4].revents != 0 && local_has_ended(s->plan->local))
-        handle(s, SUPERVISE_SERVER_GONE, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_SERVER_GONE, (struct supervise_input){0});
     if (watch[2].revents != 0)
         take_news(s);
     if (is_command_there(s) && watch[0].revents != 0)
@@ -389,7 +390,7 @@ static void note_survivor(void *context, pid_t refused)
     enum supervise_event event;
 
     if (refused != 0) {
-        handle(s, SUPERVISE_KILL_REFUSED, (struct supervise_input){.pid = refused});
+        handle(s, SUPERVISE_EVENT_KILL_REFUSED, (struct supervise_input){.pid = refused});
         if (supervise_state_due(&s->run, rlock_clock_ms(), &event)) /* the lock is to be kept */
             handle(s, event, (struct supervise_input){0});
     }
@@ -400,7 +401,7 @@ static void replace_guard(struct supervisor *s)
 {
     guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate); /* before we end the guard */
     guard_client_replace(s->guard, note_survivor, s);
-    handle(s, SUPERVISE_TREE_ENDED, (struct supervise_input){0});
+    handle(s, SUPERVISE_EVENT_TREE_ENDED, (struct supervise_input){0});
 }
 
 /* ---- before the command ---- */
@@ -420,18 +421,18 @@ static void start(struct supervisor *s)
     say(s, REPORT_STEP, "granted", NULL);
     if (signals_end(plan->signals, &s->result->interrupted_by)) {
         guard_client_reap(s->guard);
-        handle(s, SUPERVISE_SIGNAL, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
     s->timer = timer_open();
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &word);
     if (failed == 0) {
-        handle(s, SUPERVISE_STARTED, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         return;
     }
     report_fault(plan->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
     guard_client_reap(s->guard);
-    handle(s, SUPERVISE_NO_GUARD, (struct supervise_input){0});
+    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
 }
 
 /* ---- after the command ---- */
@@ -518,14 +519,14 @@ static void release(struct supervisor *s)
         deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
     st = rlock_release(plan->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
-        handle(s, SUPERVISE_LOCK_MISSING, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_LOCK_MISSING, (struct supervise_input){0});
         return;
     }
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, "released", NULL);
     else if (!local_has_ended(plan->local)) /* else the lock has ended with its server */
         say_not_released(s, ending, stay_ms, &err);
-    handle(s, SUPERVISE_RELEASED, (struct supervise_input){0});
+    handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }
 
 /* ---- all of it ---- */
@@ -539,13 +540,13 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     supervise_state_init(&s.run, plan->grant, plan->granted_ms,
                          (enum on_lost)plan->options->on_lost, plan->options->max_hold_ms);
     start(&s);
-    while (is_command_there(&s) && s.run.state != SUPERVISE_WAITING)
+    while (is_command_there(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);
-    if (s.run.state == SUPERVISE_REPLACING)
+    if (s.run.state == SUPERVISE_STATE_REPLACING)
         replace_guard(&s);
     result->status = s.last.status;
     result->paused_ms = s.run.paused_ms;
-    if (s.run.state == SUPERVISE_RELEASING)
+    if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewals_stop(&s.renewals);
     guard_client_reap(s.guard); /* after the release: its end is in nobody's way */

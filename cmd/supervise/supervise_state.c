@@ -80,11 +80,11 @@ static int64_t due_ms(const struct supervision *run, enum supervise_event event)
 {
     if (!supervise_state_can_happen(run->state, event))
         return RLOCK_NEVER;
-    if (event == SUPERVISE_RENEWER_DUE)
+    if (event == SUPERVISE_EVENT_RENEWER_DUE)
         return run->renewer_at_ms;
-    if (event == SUPERVISE_LEASE_DUE)
+    if (event == SUPERVISE_EVENT_LEASE_DUE)
         return lease_due_ms(run);
-    if (event == SUPERVISE_MAX_HOLD_DUE)
+    if (event == SUPERVISE_EVENT_MAX_HOLD_DUE)
         return run->max_hold_at_ms;
     return guard_late_ms(run);
 }
@@ -94,14 +94,14 @@ int64_t supervise_state_next_ms(const struct supervision *run)
     int64_t next_ms = RLOCK_NEVER;
     enum supervise_event event;
 
-    for (event = SUPERVISE_RENEWER_DUE; event < SUPERVISE_EVENTS; event++)
+    for (event = SUPERVISE_EVENT_RENEWER_DUE; event < SUPERVISE_EVENTS; event++)
         next_ms = earlier(next_ms, due_ms(run, event));
     return next_ms;
 }
 
 bool supervise_state_due(const struct supervision *run, int64_t now_ms, enum supervise_event *event)
 {
-    for (*event = SUPERVISE_RENEWER_DUE; *event < SUPERVISE_EVENTS; ++*event)
+    for (*event = SUPERVISE_EVENT_RENEWER_DUE; *event < SUPERVISE_EVENTS; ++*event)
         if (now_ms >= due_ms(run, *event))
             return true;
     return false;
@@ -127,7 +127,7 @@ static bool note_loss(struct supervision *run, enum supervise_loss loss)
         return false;
     run->lease = SUPERVISE_LEASE_LOST;
     run->loss = loss;
-    run->actions |= SUPERVISE_SAY_LOST;
+    run->actions |= SUPERVISE_ACTION_SAY_LOST;
     return true;
 }
 
@@ -141,9 +141,10 @@ static enum supervise_loss loss_by_time(const struct supervision *run)
 static enum supervise_state end_command(struct supervision *run, int64_t kill_at_ms, int64_t now_ms)
 {
     run->kill_at_ms = kill_at_ms;
-    run->actions |= SUPERVISE_END_COMMAND;
+    run->actions |= SUPERVISE_ACTION_END_COMMAND;
     expect_answer(run, now_ms);
-    return run->state == SUPERVISE_UNKILLABLE ? SUPERVISE_UNKILLABLE : SUPERVISE_ENDING;
+    return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
+                                                    : SUPERVISE_STATE_ENDING;
 }
 
 static enum supervise_state lose(struct supervision *run, enum supervise_loss loss, int64_t now_ms)
@@ -169,7 +170,7 @@ static void note_refused(struct supervision *run, pid_t pid)
     if (run->refused_pid == pid)
         return;
     run->refused_pid = pid;
-    run->actions |= SUPERVISE_SAY_REFUSED;
+    run->actions |= SUPERVISE_ACTION_SAY_REFUSED;
 }
 
 /* ---- cells: before the command ---- */
@@ -178,21 +179,21 @@ static enum supervise_state interrupt(struct supervision *run, const struct supe
 {
     (void)input;
     run->reason = REASON_INTERRUPTED;
-    return SUPERVISE_RELEASING;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 static enum supervise_state start(struct supervision *run, const struct supervise_input *input)
 {
     (void)run;
     (void)input;
-    return SUPERVISE_RUNNING;
+    return SUPERVISE_STATE_RUNNING;
 }
 
 static enum supervise_state do_without(struct supervision *run, const struct supervise_input *input)
 {
     (void)input;
     run->reason = REASON_SYSTEM;
-    return SUPERVISE_RELEASING;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 /* Nothing ran, which is told also where the lock was told as lost before. */
@@ -200,8 +201,8 @@ static enum supervise_state not_started(struct supervision *run,
                                         const struct supervise_input *input)
 {
     run->reason = input->reason;
-    run->actions |= SUPERVISE_DISMISS_GUARD | SUPERVISE_SAY_NOT_STARTED;
-    return SUPERVISE_RELEASING;
+    run->actions |= SUPERVISE_ACTION_DISMISS_GUARD | SUPERVISE_ACTION_SAY_NOT_STARTED;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 /* ---- cells: the lease ---- */
@@ -217,7 +218,7 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
     if (run->on_lost == ON_LOST_IGNORE && input->sent_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
-    run->actions |= SUPERVISE_EXTEND_GUARD;
+    run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
     expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));
     return run->state;
 }
@@ -249,7 +250,7 @@ static enum supervise_state end_by_max_hold(struct supervision *run,
 {
     run->max_hold_at_ms = RLOCK_NEVER;
     end_with(run, REASON_MAX_HOLD);
-    run->actions |= SUPERVISE_SAY_MAX_HOLD;
+    run->actions |= SUPERVISE_ACTION_SAY_MAX_HOLD;
     return end_command(run, input->now_ms + run->timing.grace_ms, input->now_ms);
 }
 
@@ -259,7 +260,7 @@ static enum supervise_state start_renewer(struct supervision *run,
                                           const struct supervise_input *input)
 {
     (void)input;
-    run->actions |= SUPERVISE_START_RENEWER;
+    run->actions |= SUPERVISE_ACTION_START_RENEWER;
     return run->state;
 }
 
@@ -279,7 +280,7 @@ static enum supervise_state retry_renewer(struct supervision *run,
         return run->state;
     }
     run->renewer_at_ms = input->now_ms + run->timing.reply_ms;
-    run->actions |= SUPERVISE_SAY_NO_RENEWER;
+    run->actions |= SUPERVISE_ACTION_SAY_NO_RENEWER;
     return run->state;
 }
 
@@ -289,7 +290,7 @@ static enum supervise_state pass_signal(struct supervision *run,
                                         const struct supervise_input *input)
 {
     (void)input;
-    run->actions |= SUPERVISE_PASS_SIGNAL;
+    run->actions |= SUPERVISE_ACTION_PASS_SIGNAL;
     return run->state;
 }
 
@@ -297,9 +298,9 @@ static enum supervise_state agree(struct supervision *run, const struct supervis
 {
     run->agreed = input->news->lease;
     if (run->frozen_since_ms != 0)
-        run->actions |= SUPERVISE_SAY_RESUMED;
+        run->actions |= SUPERVISE_ACTION_SAY_RESUMED;
     end_pause(run, input->now_ms);
-    return run->state == SUPERVISE_PAUSED ? SUPERVISE_RUNNING : run->state;
+    return run->state == SUPERVISE_STATE_PAUSED ? SUPERVISE_STATE_RUNNING : run->state;
 }
 
 static void note_frozen(struct supervision *run, const struct supervise_input *input)
@@ -307,7 +308,7 @@ static void note_frozen(struct supervision *run, const struct supervise_input *i
     if (run->frozen_since_ms != 0)
         return;
     run->frozen_since_ms = input->news->frozen_since_ms;
-    run->actions |= SUPERVISE_SAY_PAUSED;
+    run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
 }
 
 /* Also the answer to a renewal that came too late for a frozen command. */
@@ -316,7 +317,7 @@ static enum supervise_state pause_command(struct supervision *run,
 {
     run->answer_by_ms = RLOCK_NEVER;
     note_frozen(run, input);
-    return run->state == SUPERVISE_RUNNING ? SUPERVISE_PAUSED : run->state;
+    return run->state == SUPERVISE_STATE_RUNNING ? SUPERVISE_STATE_PAUSED : run->state;
 }
 
 /*
@@ -348,30 +349,31 @@ static enum supervise_state wait_for_end(struct supervision *run,
 {
     end_with(run, REASON_LOST);
     note_refused(run, input->pid);
-    return run->state == SUPERVISE_REPLACING ? SUPERVISE_REPLACING : SUPERVISE_UNKILLABLE;
+    return run->state == SUPERVISE_STATE_REPLACING ? SUPERVISE_STATE_REPLACING
+                                                   : SUPERVISE_STATE_UNKILLABLE;
 }
 
 /* Was the lease proven until the command had ended? Else the command's status is worth nothing. */
 static enum supervise_state finish(struct supervision *run, const struct supervise_input *input)
 {
     run->has_run = true;
-    run->actions |= SUPERVISE_DISMISS_GUARD;
+    run->actions |= SUPERVISE_ACTION_DISMISS_GUARD;
     end_pause(run, input->now_ms);
     if (input->news->lease_ended_first || input->news->frozen_since_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     if (input->news->program_was_gone)
         note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
-    return SUPERVISE_RELEASING;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 static enum supervise_state replace_dead_guard(struct supervision *run,
                                                const struct supervise_input *input)
 {
     run->has_run = true;
-    run->actions |= SUPERVISE_SAY_GUARD_LOST;
+    run->actions |= SUPERVISE_ACTION_SAY_GUARD_LOST;
     end_with(run, REASON_SYSTEM);
     end_pause(run, input->now_ms);
-    return SUPERVISE_REPLACING;
+    return SUPERVISE_STATE_REPLACING;
 }
 
 /* A command that isn't frozen may have run until now, which no agreed deadline allows. */
@@ -387,7 +389,7 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
 {
     (void)run;
     (void)input;
-    return SUPERVISE_RELEASING;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 /* ---- cells: the release ---- */
@@ -397,14 +399,14 @@ static enum supervise_state miss_lock(struct supervision *run, const struct supe
 {
     if (run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
         note_loss(run, SUPERVISE_LOSS_MISSING);
-    return SUPERVISE_DONE;
+    return SUPERVISE_STATE_DONE;
 }
 
 static enum supervise_state released(struct supervision *run, const struct supervise_input *input)
 {
     (void)run;
     (void)input;
-    return SUPERVISE_DONE;
+    return SUPERVISE_STATE_DONE;
 }
 
 /* ---- the table ---- */
@@ -413,100 +415,100 @@ static enum supervise_state released(struct supervision *run, const struct super
 static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(
     struct supervision *, const struct supervise_input *) =
     {
-        [SUPERVISE_WAITING] =
+        [SUPERVISE_STATE_WAITING] =
             {
-                [SUPERVISE_SIGNAL] = interrupt,
-                [SUPERVISE_STARTED] = start,
-                [SUPERVISE_NO_GUARD] = do_without,
+                [SUPERVISE_EVENT_SIGNAL] = interrupt,
+                [SUPERVISE_EVENT_STARTED] = start,
+                [SUPERVISE_EVENT_NO_GUARD] = do_without,
             },
-        [SUPERVISE_RUNNING] =
+        [SUPERVISE_STATE_RUNNING] =
             {
-                [SUPERVISE_SIGNAL] = pass_signal,
-                [SUPERVISE_NOT_STARTED] = not_started,
-                [SUPERVISE_RENEWED] = renew,
-                [SUPERVISE_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_GUARD_AGREED] = agree,
-                [SUPERVISE_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_COMMAND_ENDED] = finish,
-                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
+                [SUPERVISE_EVENT_NOT_STARTED] = not_started,
+                [SUPERVISE_EVENT_RENEWED] = renew,
+                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
+                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
+                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
             },
-        [SUPERVISE_PAUSED] =
+        [SUPERVISE_STATE_PAUSED] =
             {
-                [SUPERVISE_SIGNAL] = pass_signal,
-                [SUPERVISE_RENEWED] = renew,
-                [SUPERVISE_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_GUARD_AGREED] = agree,
-                [SUPERVISE_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_COMMAND_ENDED] = finish,
-                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
+                [SUPERVISE_EVENT_RENEWED] = renew,
+                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
+                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
+                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
             },
-        [SUPERVISE_ENDING] =
+        [SUPERVISE_STATE_ENDING] =
             {
-                [SUPERVISE_SIGNAL] = pass_signal,
-                [SUPERVISE_NOT_STARTED] = not_started,
-                [SUPERVISE_RENEWED] = renew,
-                [SUPERVISE_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_GUARD_AGREED] = agree,
-                [SUPERVISE_GUARD_PAUSED] = pause_while_ending,
-                [SUPERVISE_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_COMMAND_ENDED] = finish,
-                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_GUARD_LATE] = replace_silent_guard,
+                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
+                [SUPERVISE_EVENT_NOT_STARTED] = not_started,
+                [SUPERVISE_EVENT_RENEWED] = renew,
+                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
+                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_while_ending,
+                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
+                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
             },
-        [SUPERVISE_UNKILLABLE] =
+        [SUPERVISE_STATE_UNKILLABLE] =
             {
-                [SUPERVISE_SIGNAL] = pass_signal,
-                [SUPERVISE_RENEWED] = renew,
-                [SUPERVISE_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_GUARD_AGREED] = agree,
-                [SUPERVISE_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_COMMAND_ENDED] = finish,
-                [SUPERVISE_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
+                [SUPERVISE_EVENT_RENEWED] = renew,
+                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
+                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
+                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
+                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
+                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
+                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
             },
-        [SUPERVISE_REPLACING] =
+        [SUPERVISE_STATE_REPLACING] =
             {
-                [SUPERVISE_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_TREE_ENDED] = tree_ended,
-                [SUPERVISE_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_RENEWER_DUE] = start_renewer,
+                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+                [SUPERVISE_EVENT_TREE_ENDED] = tree_ended,
+                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
             },
-        [SUPERVISE_RELEASING] =
+        [SUPERVISE_STATE_RELEASING] =
             {
-                [SUPERVISE_LOCK_MISSING] = miss_lock,
-                [SUPERVISE_RELEASED] = released,
+                [SUPERVISE_EVENT_LOCK_MISSING] = miss_lock,
+                [SUPERVISE_EVENT_RELEASED] = released,
             },
 };
 
@@ -523,8 +525,8 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
         return 0;
     input.now_ms = now_ms;
     run->state = transitions[run->state][event](run, &input);
-    if (run->state == SUPERVISE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
-        run->state = SUPERVISE_DONE;
+    if (run->state == SUPERVISE_STATE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
+        run->state = SUPERVISE_STATE_DONE;
     return run->actions;
 }
 
@@ -532,7 +534,7 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
                           int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms)
 {
     *run = (struct supervision){
-        .state = SUPERVISE_WAITING,
+        .state = SUPERVISE_STATE_WAITING,
         .reason = REASON_GRANTED,
         .on_lost = on_lost,
         .timing = grant->timing,

@@ -2,9 +2,9 @@
 /*
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
- * The table decides and does nothing: it knows neither sockets nor processes nor the clock. The
- * caller tells it each event with the time, carries out the actions that come back, and asks when
- * the next deadline is due.
+ * The table has no side effects: it opens no socket, starts no process and reads no clock. The
+ * caller (supervise.c) passes each event together with the time, carries out the actions that the
+ * table returns, and asks the table for the time of the next deadline.
  */
 #ifndef SUPERVISE_STATE_H
 #define SUPERVISE_STATE_H
@@ -12,111 +12,157 @@
 #include "options/options.h"
 #include "supervise/guard.h"
 
-/* Where the run is. */
+/* What the main process of rlock is doing. */
 enum supervise_state {
-    SUPERVISE_WAITING,    /* the guard was not asked to start the command yet */
-    SUPERVISE_RUNNING,    /* the command runs; with --on-lost ignore perhaps without its lock */
-    SUPERVISE_PAUSED,     /* the guard has frozen the command: no renewal was confirmed in time */
-    SUPERVISE_ENDING,     /* the guard was asked to end the command */
-    SUPERVISE_UNKILLABLE, /* the kernel refuses KILL to us: all we can do is wait for the end */
-    SUPERVISE_REPLACING,  /* the guard is dead or silent: this process ends the command */
-    SUPERVISE_RELEASING,  /* nothing of the command runs any more: the lock is given back */
-    SUPERVISE_DONE
+    /* The main process has not asked the guard to start the command yet. */
+    SUPERVISE_STATE_WAITING,
+    /* The command runs. With --on-lost ignore it also runs on after the lock was lost. */
+    SUPERVISE_STATE_RUNNING,
+    /* --on-lost pause: the guard has frozen the command, as no renewal was confirmed in time. */
+    SUPERVISE_STATE_PAUSED,
+    /* The main process has asked the guard to end the command. */
+    SUPERVISE_STATE_ENDING,
+    /* The kernel refuses to let us kill a process of the command: wait until it ends by itself. */
+    SUPERVISE_STATE_UNKILLABLE,
+    /* The guard is dead or doesn't answer: the main process kills the command itself. */
+    SUPERVISE_STATE_REPLACING,
+    /* No process of the command runs any more: the main process releases the lock. */
+    SUPERVISE_STATE_RELEASING,
+    SUPERVISE_STATE_DONE
 };
 
-#define SUPERVISE_STATES (SUPERVISE_DONE + 1)
-
-/* What can happen to it. Events that a deadline brings come last, see supervise_state_due(). */
-enum supervise_event {
-    SUPERVISE_SIGNAL,      /* before the start: one that ends rlock; then: any that came */
-    SUPERVISE_STARTED,     /* the guard was asked to start the command */
-    SUPERVISE_NO_GUARD,    /* there is no guard: fork or timer failed */
-    SUPERVISE_NOT_STARTED, /* the guard could not start the command: `reason` */
-    SUPERVISE_RENEWED, /* the renewer confirmed the lease until `expires_ms`, asked at `sent_ms` */
-    SUPERVISE_LOCK_LOST,       /* the renewer found the lock gone, another's, or released */
-    SUPERVISE_SERVER_GONE,     /* the private server has ended, with all of its locks */
-    SUPERVISE_GUARD_AGREED,    /* the guard acts by new deadlines: `news` */
-    SUPERVISE_GUARD_PAUSED,    /* the guard has frozen the command: `news` */
-    SUPERVISE_TERM_REFUSED,    /* the guard has no right to signal a process: `pid` */
-    SUPERVISE_KILL_REFUSED,    /* nor has it, or have we, the right to KILL one: `pid` */
-    SUPERVISE_COMMAND_ENDED,   /* the guard's last word: `news` */
-    SUPERVISE_GUARD_GONE,      /* the guard ended without a last word */
-    SUPERVISE_TREE_ENDED,      /* this process has ended all that the dead guard left */
-    SUPERVISE_RENEWER_STARTED, /* as START_RENEWER wanted */
-    SUPERVISE_RENEWER_FAILED,  /* to start */
-    SUPERVISE_LOCK_MISSING,    /* to be released, it was not there, or another's */
-    SUPERVISE_RELEASED,        /* the release was tried, however it ended */
-    SUPERVISE_RENEWER_DUE,     /* the command takes long enough to need renewals */
-    SUPERVISE_LEASE_DUE,       /* no renewal came before the command has to end */
-    SUPERVISE_MAX_HOLD_DUE,    /* --max-hold is over */
-    SUPERVISE_GUARD_LATE       /* the guard was silent for longer than the command may run */
-};
-
-#define SUPERVISE_EVENTS (SUPERVISE_GUARD_LATE + 1)
+#define SUPERVISE_STATES (SUPERVISE_STATE_DONE + 1)
 
 /*
- * What to do about an event: a set of bits, to be done in this order. What is said comes last: a
- * message may have to wait for whoever reads stderr, and no deadline waits for that.
+ * What can happen during a run. The last four events come from deadlines: supervise_state_due()
+ * returns them. Names in backquotes are the fields of struct supervise_input that the event uses.
  */
-enum supervise_action {
-    SUPERVISE_DISMISS_GUARD = 1 << 0, /* it has said its last word */
-    SUPERVISE_EXTEND_GUARD = 1 << 1,  /* tell it supervise_state_deadlines() */
-    SUPERVISE_PASS_SIGNAL = 1 << 2,   /* to the guard, for the command */
-    SUPERVISE_END_COMMAND = 1 << 3,   /* ask the guard: TERM now, KILL at `kill_at_ms` */
-    SUPERVISE_START_RENEWER = 1 << 4,
-    SUPERVISE_SAY_LOST = 1 << 5, /* `loss` says why */
-    SUPERVISE_SAY_GUARD_LOST = 1 << 6,
-    SUPERVISE_SAY_PAUSED = 1 << 7,
-    SUPERVISE_SAY_RESUMED = 1 << 8, /* after `last_pause_ms` */
-    SUPERVISE_SAY_REFUSED = 1 << 9, /* who can't be ended: `refused_pid` */
-    SUPERVISE_SAY_MAX_HOLD = 1 << 10,
-    SUPERVISE_SAY_NOT_STARTED = 1 << 11,
-    SUPERVISE_SAY_NO_RENEWER = 1 << 12
+enum supervise_event {
+    /* Before the command is started: a signal that ends rlock. Afterwards: any handled signal. */
+    SUPERVISE_EVENT_SIGNAL,
+    /* The main process has asked the guard to start the command. */
+    SUPERVISE_EVENT_STARTED,
+    /* The main process could not fork the guard or open its own timer. */
+    SUPERVISE_EVENT_NO_GUARD,
+    /* The guard could not start the command; `reason` is why. */
+    SUPERVISE_EVENT_NOT_STARTED,
+    /* The server has confirmed the renewal sent at `sent_ms`: the lease lasts to `expires_ms`. */
+    SUPERVISE_EVENT_RENEWED,
+    /* The renewer learned that the lock was released, is free, or has another owner. */
+    SUPERVISE_EVENT_LOCK_LOST,
+    /* The private server has ended, and with it all of its locks. */
+    SUPERVISE_EVENT_SERVER_GONE,
+    /* The guard has taken over the new deadlines in `news`. */
+    SUPERVISE_EVENT_GUARD_AGREED,
+    /* The guard has frozen the command; `news` says when. */
+    SUPERVISE_EVENT_GUARD_PAUSED,
+    /* The kernel refused the guard's TERM to the process `pid` of the command. */
+    SUPERVISE_EVENT_TERM_REFUSED,
+    /* The kernel refused KILL, sent by the guard or by us, to the process `pid` of the command. */
+    SUPERVISE_EVENT_KILL_REFUSED,
+    /* The command has ended; `news` is the last message that the guard sends. */
+    SUPERVISE_EVENT_COMMAND_ENDED,
+    /* The guard process has ended without its last message, GUARD_DONE or GUARD_FAILED. */
+    SUPERVISE_EVENT_GUARD_GONE,
+    /* After a failure of the guard, the main process has killed the whole tree of the command. */
+    SUPERVISE_EVENT_TREE_ENDED,
+    /* The renewer's thread was started. */
+    SUPERVISE_EVENT_RENEWER_STARTED,
+    /* The renewer's thread could not be started. */
+    SUPERVISE_EVENT_RENEWER_FAILED,
+    /* The server replied to the release that the lock is free, or that another owner holds it. */
+    SUPERVISE_EVENT_LOCK_MISSING,
+    /* The release succeeded, or failed with an error that was reported. */
+    SUPERVISE_EVENT_RELEASED,
+
+    /* The command has run for so long that the lease will need renewals. */
+    SUPERVISE_EVENT_RENEWER_DUE,
+    /* The time to end the command has come, and no renewal was confirmed. */
+    SUPERVISE_EVENT_LEASE_DUE,
+    /* The command has run for as long as --max-hold allows. */
+    SUPERVISE_EVENT_MAX_HOLD_DUE,
+    /* The guard should have killed the command, or answered a request, but is silent. */
+    SUPERVISE_EVENT_GUARD_LATE
 };
 
-/* Is the lock ours? Once it isn't, or can't be shown to be, it never is again. */
+#define SUPERVISE_EVENTS (SUPERVISE_EVENT_GUARD_LATE + 1)
+
+/*
+ * What the caller has to do about an event: a set of bits, to be carried out in this order.
+ * Messages (SAY) come last: writing to stderr may block for 200 ms, which must delay no deadline.
+ */
+enum supervise_action {
+    /* Close the socket to the guard, which has sent its last message and may exit. */
+    SUPERVISE_ACTION_DISMISS_GUARD = 1 << 0,
+    /* Send supervise_state_deadlines() to the guard. */
+    SUPERVISE_ACTION_EXTEND_GUARD = 1 << 1,
+    /* Send the signal that was received to the guard, which sends it to the command. */
+    SUPERVISE_ACTION_PASS_SIGNAL = 1 << 2,
+    /* Ask the guard to send TERM to the command now, and KILL at `kill_at_ms`. */
+    SUPERVISE_ACTION_END_COMMAND = 1 << 3,
+    /* Start the renewer's thread. */
+    SUPERVISE_ACTION_START_RENEWER = 1 << 4,
+    /* Report that the lock was lost; `loss` is how. */
+    SUPERVISE_ACTION_SAY_LOST = 1 << 5,
+    /* Report that the guard has ended or doesn't answer. */
+    SUPERVISE_ACTION_SAY_GUARD_LOST = 1 << 6,
+    /* Report that the command was frozen. */
+    SUPERVISE_ACTION_SAY_PAUSED = 1 << 7,
+    /* Report that the command runs again, after `last_pause_ms`. */
+    SUPERVISE_ACTION_SAY_RESUMED = 1 << 8,
+    /* Report that the kernel refuses to let us signal the process `refused_pid`. */
+    SUPERVISE_ACTION_SAY_REFUSED = 1 << 9,
+    /* Report that --max-hold is over. */
+    SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 10,
+    /* Report that the command could not be started. */
+    SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 11,
+    /* Report that the renewer could not be started. */
+    SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 12
+};
+
+/* Whether we hold the lock. The value only ever moves down this list. */
 enum supervise_lease {
-    SUPERVISE_LEASE_HELD,
-    SUPERVISE_LEASE_LOST,
-    SUPERVISE_LEASE_GONE /* with its private server: there is nothing to give it back to */
+    SUPERVISE_LEASE_HELD, /* the lease has not ended, as far as the last renewal proves */
+    SUPERVISE_LEASE_LOST, /* another owner may hold the lock by now */
+    SUPERVISE_LEASE_GONE  /* the private server has ended with the lock: nothing can be released */
 };
 
 /* How the lock was lost. */
 enum supervise_loss {
     SUPERVISE_LOSS_NONE,
-    SUPERVISE_LOSS_NOT_RENEWED,  /* in time */
-    SUPERVISE_LOSS_GUARD_SILENT, /* it was renewed, but the guard did not agree to that in time */
-    SUPERVISE_LOSS_TOLD,         /* SUPERVISE_LOCK_LOST says why */
-    SUPERVISE_LOSS_SERVER_GONE,
-    SUPERVISE_LOSS_GUARD_ALONE, /* the guard took this process for dead */
-    SUPERVISE_LOSS_MISSING      /* it was found out by the release */
+    SUPERVISE_LOSS_NOT_RENEWED,  /* no renewal was confirmed in time */
+    SUPERVISE_LOSS_GUARD_SILENT, /* it was renewed, but the guard didn't confirm the new end */
+    SUPERVISE_LOSS_TOLD,         /* a reply of the server: SUPERVISE_EVENT_LOCK_LOST */
+    SUPERVISE_LOSS_SERVER_GONE,  /* the private server has ended */
+    SUPERVISE_LOSS_GUARD_ALONE,  /* the guard took this process for dead, and killed the command */
+    SUPERVISE_LOSS_MISSING       /* the server didn't have the lock any more when we released it */
 };
 
-/* One run. Written by supervise_state.c only; times are on rlock_clock_ms(). */
+/* One run. Only supervise_state.c writes the fields. Times are on rlock_clock_ms(). */
 struct supervision {
     enum supervise_state state;
     enum supervise_lease lease;
     enum supervise_loss loss;
-    enum exit_reason reason; /* how the run ends, as far as is known */
-    unsigned actions;        /* of the event at hand */
+    enum exit_reason reason; /* how rlock exits by what is known now; REASON_GRANTED: all is well */
+    unsigned actions;        /* enum supervise_action: what the event being handled needs */
 
     enum on_lost on_lost;
     struct rlock_timing timing;
-    int64_t expires_ms;        /* the lease's end, as the last confirmed renewal has it */
-    struct deadlines agreed;   /* what the guard acts by */
+    int64_t expires_ms;        /* the lease's end, by the last renewal that was confirmed */
+    struct deadlines agreed;   /* the deadlines that the guard has confirmed last */
     int64_t renewer_at_ms;     /* when to start the renewer; RLOCK_NEVER: it was started */
-    int64_t renewer_needed_ms; /* from then on a renewer that can't be started is worth a word */
-    int64_t max_hold_at_ms;    /* when --max-hold ends the command; RLOCK_NEVER */
-    int64_t kill_at_ms;        /* of SUPERVISE_END_COMMAND */
-    int64_t frozen_since_ms;   /* since when nothing of the command runs; 0: it isn't frozen */
-    int64_t answer_by_ms;      /* when the guard of a frozen command must answer; RLOCK_NEVER */
-    int64_t last_pause_ms;     /* how long the last pause was */
-    int64_t paused_ms;         /* how long all of them were */
-    pid_t refused_pid;         /* the last one that can't be ended; 0: none */
-    bool has_run;              /* the command was started, or may have been */
+    int64_t renewer_needed_ms; /* from then on, report if the renewer can't be started */
+    int64_t max_hold_at_ms;  /* when --max-hold ends the command; RLOCK_NEVER: not given, or past */
+    int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
+    int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
+    int64_t answer_by_ms;  /* when a guard that froze the command must answer; RLOCK_NEVER: none */
+    int64_t last_pause_ms; /* how long the last pause was */
+    int64_t paused_ms;     /* how long all pauses were together */
+    pid_t refused_pid;     /* the last process that the kernel won't let us end; 0: none */
+    bool has_run;          /* the command was started, or may have been */
 };
 
-/* What comes with an event; an event's comment names the fields it has. */
+/* The data of an event. enum supervise_event names the fields that each event uses. */
 struct supervise_input {
     int64_t now_ms; /* set by supervise_state_handle() */
     int64_t sent_ms;
@@ -127,32 +173,32 @@ struct supervise_input {
 };
 
 /*
- * supervise_state_init: a run that is SUPERVISE_WAITING, for a lease that was granted at
- * `granted_ms`. `max_hold_ms` is how long the command may run; 0: as long as it wants.
+ * supervise_state_init: begin a run in SUPERVISE_STATE_WAITING, under a lease that the server
+ * granted at `granted_ms`. `max_hold_ms` is how long the command may run; 0: without limit.
  */
 void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
                           int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms);
 
-/* supervise_state_can_happen: has the table a cell for this event in this state? */
+/* supervise_state_can_happen: does the table have a cell for this event in this state? */
 bool supervise_state_can_happen(enum supervise_state state, enum supervise_event event);
 
 /*
- * supervise_state_handle: change the state by an event. Returns the actions to be done. An event
- * that can't happen in the present state changes nothing.
+ * supervise_state_handle: change the state by an event. Returns the actions that the caller has to
+ * carry out. An event that can't happen in the present state changes nothing.
  */
 unsigned supervise_state_handle(struct supervision *run, enum supervise_event event, int64_t now_ms,
                                 struct supervise_input input);
 
 /*
- * supervise_state_deadlines: when the guard has to end, or freeze, the command by the newest
- * renewal.
+ * supervise_state_deadlines: when the guard has to end or freeze the command, by the last renewal
+ * that was confirmed; both RLOCK_NEVER with --on-lost ignore.
  */
 struct deadlines supervise_state_deadlines(const struct supervision *run);
 
-/* supervise_state_next_ms: when the next deadline is due; RLOCK_NEVER. */
+/* supervise_state_next_ms: when the next deadline is due; RLOCK_NEVER: there is none. */
 int64_t supervise_state_next_ms(const struct supervision *run);
 
-/* supervise_state_due: is a deadline due at `now_ms`? True with the first event that it brings. */
+/* supervise_state_due: true if a deadline is due at `now_ms`; `event` is then its event. */
 bool supervise_state_due(const struct supervision *run, int64_t now_ms,
                          enum supervise_event *event);
 

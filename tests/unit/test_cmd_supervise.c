@@ -28,7 +28,7 @@ static const struct rlock_grant grant = {.sent_ms = SENT_MS,
 
 static bool is_live(enum supervise_state state)
 {
-    return state >= SUPERVISE_RUNNING && state <= SUPERVISE_UNKILLABLE;
+    return state >= SUPERVISE_STATE_RUNNING && state <= SUPERVISE_STATE_UNKILLABLE;
 }
 
 /* ---- each cell ---- */
@@ -52,19 +52,20 @@ static struct supervision run_in(enum supervise_state state)
         enum supervise_event event[3];
         int n;
     } ways[SUPERVISE_STATES] = {
-        [SUPERVISE_WAITING] = {{0}, 0},
-        [SUPERVISE_RUNNING] = {{SUPERVISE_STARTED}, 1},
-        [SUPERVISE_PAUSED] = {{SUPERVISE_STARTED, SUPERVISE_GUARD_PAUSED}, 2},
-        [SUPERVISE_ENDING] = {{SUPERVISE_STARTED, SUPERVISE_MAX_HOLD_DUE}, 2},
-        [SUPERVISE_UNKILLABLE] = {{SUPERVISE_STARTED, SUPERVISE_KILL_REFUSED}, 2},
-        [SUPERVISE_REPLACING] = {{SUPERVISE_STARTED, SUPERVISE_GUARD_GONE}, 2},
-        [SUPERVISE_RELEASING] = {{SUPERVISE_STARTED, SUPERVISE_COMMAND_ENDED}, 2},
-        [SUPERVISE_DONE] = {{SUPERVISE_STARTED, SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASED}, 3}};
+        [SUPERVISE_STATE_WAITING] = {{0}, 0},
+        [SUPERVISE_STATE_RUNNING] = {{SUPERVISE_EVENT_STARTED}, 1},
+        [SUPERVISE_STATE_PAUSED] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_GUARD_PAUSED}, 2},
+        [SUPERVISE_STATE_ENDING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_MAX_HOLD_DUE}, 2},
+        [SUPERVISE_STATE_UNKILLABLE] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_KILL_REFUSED}, 2},
+        [SUPERVISE_STATE_REPLACING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_GUARD_GONE}, 2},
+        [SUPERVISE_STATE_RELEASING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_COMMAND_ENDED}, 2},
+        [SUPERVISE_STATE_DONE] = {
+            {SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_EVENT_RELEASED}, 3}};
     struct supervision run;
     int i;
 
     supervise_state_init(&run, &grant, GRANTED_MS,
-                         state == SUPERVISE_PAUSED ? ON_LOST_PAUSE : ON_LOST_KILL, 0);
+                         state == SUPERVISE_STATE_PAUSED ? ON_LOST_PAUSE : ON_LOST_KILL, 0);
     for (i = 0; i < ways[state].n; i++)
         tell(&run, ways[state].event[i]);
     run.refused_pid = 0;
@@ -81,105 +82,147 @@ struct cell {
 #define CELLS_MAX 20
 
 static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
-    [SUPERVISE_WAITING] = {{SUPERVISE_SIGNAL, SUPERVISE_RELEASING, 0, REASON_INTERRUPTED},
-                           {SUPERVISE_STARTED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
-                           {SUPERVISE_NO_GUARD, SUPERVISE_RELEASING, 0, REASON_SYSTEM}},
-    [SUPERVISE_RUNNING] =
-        {{SUPERVISE_SIGNAL, SUPERVISE_RUNNING, SUPERVISE_PASS_SIGNAL, REASON_GRANTED},
-         {SUPERVISE_NOT_STARTED, SUPERVISE_RELEASING,
-          SUPERVISE_SAY_NOT_STARTED | SUPERVISE_DISMISS_GUARD, REASON_NOT_FOUND},
-         {SUPERVISE_RENEWED, SUPERVISE_RUNNING, SUPERVISE_EXTEND_GUARD, REASON_GRANTED},
-         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+    [SUPERVISE_STATE_WAITING] =
+        {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_RELEASING, 0, REASON_INTERRUPTED},
+         {SUPERVISE_EVENT_STARTED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
+         {SUPERVISE_EVENT_NO_GUARD, SUPERVISE_STATE_RELEASING, 0, REASON_SYSTEM}},
+    [SUPERVISE_STATE_RUNNING] =
+        {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_PASS_SIGNAL,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_NOT_STARTED, SUPERVISE_STATE_RELEASING,
+          SUPERVISE_ACTION_SAY_NOT_STARTED | SUPERVISE_ACTION_DISMISS_GUARD, REASON_NOT_FOUND},
+         {SUPERVISE_EVENT_RENEWED, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_EXTEND_GUARD,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_LOCK_LOST, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_SERVER_GONE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_AGREED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
+         {SUPERVISE_EVENT_GUARD_PAUSED, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_SAY_PAUSED,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_TERM_REFUSED, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_REFUSED,
           REASON_LOST},
-         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_DISMISS_GUARD,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_GUARD_GONE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
+         {SUPERVISE_EVENT_RENEWER_FAILED, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_SAY_NO_RENEWER,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_RENEWER_DUE, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_START_RENEWER,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_SAY_GUARD_LOST, REASON_LOST}},
+    [SUPERVISE_STATE_PAUSED] =
+        {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_PASS_SIGNAL,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_RENEWED, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_EXTEND_GUARD,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_LOCK_LOST, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_SERVER_GONE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_AGREED, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_SAY_RESUMED,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_GUARD_PAUSED, SUPERVISE_STATE_PAUSED, 0, REASON_GRANTED},
+         {SUPERVISE_EVENT_TERM_REFUSED, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_REFUSED,
           REASON_LOST},
-         {SUPERVISE_GUARD_AGREED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
-         {SUPERVISE_GUARD_PAUSED, SUPERVISE_PAUSED, SUPERVISE_SAY_PAUSED, REASON_GRANTED},
-         {SUPERVISE_TERM_REFUSED, SUPERVISE_RUNNING, SUPERVISE_SAY_REFUSED, REASON_GRANTED},
-         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_GRANTED},
-         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, SUPERVISE_SAY_GUARD_LOST, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_STARTED, SUPERVISE_RUNNING, 0, REASON_GRANTED},
-         {SUPERVISE_RENEWER_FAILED, SUPERVISE_RUNNING, SUPERVISE_SAY_NO_RENEWER, REASON_GRANTED},
-         {SUPERVISE_RENEWER_DUE, SUPERVISE_RUNNING, SUPERVISE_START_RENEWER, REASON_GRANTED},
-         {SUPERVISE_LEASE_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_DISMISS_GUARD,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_GUARD_GONE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_PAUSED, 0, REASON_GRANTED},
+         {SUPERVISE_EVENT_RENEWER_FAILED, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_SAY_NO_RENEWER,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_RENEWER_DUE, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_START_RENEWER,
+          REASON_GRANTED},
+         {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_SYSTEM}},
+    [SUPERVISE_STATE_ENDING] =
+        {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_PASS_SIGNAL,
           REASON_MAX_HOLD},
-         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, SUPERVISE_SAY_LOST | SUPERVISE_SAY_GUARD_LOST,
-          REASON_LOST}},
-    [SUPERVISE_PAUSED] =
-        {{SUPERVISE_SIGNAL, SUPERVISE_PAUSED, SUPERVISE_PASS_SIGNAL, REASON_GRANTED},
-         {SUPERVISE_RENEWED, SUPERVISE_PAUSED, SUPERVISE_EXTEND_GUARD, REASON_GRANTED},
-         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_GUARD_AGREED, SUPERVISE_RUNNING, SUPERVISE_SAY_RESUMED, REASON_GRANTED},
-         {SUPERVISE_GUARD_PAUSED, SUPERVISE_PAUSED, 0, REASON_GRANTED},
-         {SUPERVISE_TERM_REFUSED, SUPERVISE_PAUSED, SUPERVISE_SAY_REFUSED, REASON_GRANTED},
-         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_GRANTED},
-         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, SUPERVISE_SAY_GUARD_LOST, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_STARTED, SUPERVISE_PAUSED, 0, REASON_GRANTED},
-         {SUPERVISE_RENEWER_FAILED, SUPERVISE_PAUSED, SUPERVISE_SAY_NO_RENEWER, REASON_GRANTED},
-         {SUPERVISE_RENEWER_DUE, SUPERVISE_PAUSED, SUPERVISE_START_RENEWER, REASON_GRANTED},
-         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_NOT_STARTED, SUPERVISE_STATE_RELEASING,
+          SUPERVISE_ACTION_SAY_NOT_STARTED | SUPERVISE_ACTION_DISMISS_GUARD, REASON_NOT_FOUND},
+         {SUPERVISE_EVENT_RENEWED, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_EXTEND_GUARD,
           REASON_MAX_HOLD},
-         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, SUPERVISE_SAY_GUARD_LOST, REASON_SYSTEM}},
-    [SUPERVISE_ENDING] =
-        {{SUPERVISE_SIGNAL, SUPERVISE_ENDING, SUPERVISE_PASS_SIGNAL, REASON_MAX_HOLD},
-         {SUPERVISE_NOT_STARTED, SUPERVISE_RELEASING,
-          SUPERVISE_SAY_NOT_STARTED | SUPERVISE_DISMISS_GUARD, REASON_NOT_FOUND},
-         {SUPERVISE_RENEWED, SUPERVISE_ENDING, SUPERVISE_EXTEND_GUARD, REASON_MAX_HOLD},
-         {SUPERVISE_LOCK_LOST, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_SERVER_GONE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_GUARD_AGREED, SUPERVISE_ENDING, 0, REASON_MAX_HOLD},
-         {SUPERVISE_GUARD_PAUSED, SUPERVISE_ENDING, SUPERVISE_SAY_PAUSED, REASON_MAX_HOLD},
-         {SUPERVISE_TERM_REFUSED, SUPERVISE_ENDING, SUPERVISE_SAY_REFUSED, REASON_MAX_HOLD},
-         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_MAX_HOLD},
-         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, SUPERVISE_SAY_GUARD_LOST, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_STARTED, SUPERVISE_ENDING, 0, REASON_MAX_HOLD},
-         {SUPERVISE_RENEWER_FAILED, SUPERVISE_ENDING, SUPERVISE_SAY_NO_RENEWER, REASON_MAX_HOLD},
-         {SUPERVISE_RENEWER_DUE, SUPERVISE_ENDING, SUPERVISE_START_RENEWER, REASON_MAX_HOLD},
-         {SUPERVISE_LEASE_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
-          REASON_LOST},
-         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_ENDING, SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_LOCK_LOST, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_SERVER_GONE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_AGREED, SUPERVISE_STATE_ENDING, 0, REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_GUARD_PAUSED, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_SAY_PAUSED,
           REASON_MAX_HOLD},
-         {SUPERVISE_GUARD_LATE, SUPERVISE_REPLACING, SUPERVISE_SAY_LOST | SUPERVISE_SAY_GUARD_LOST,
-          REASON_LOST}},
-    [SUPERVISE_UNKILLABLE] =
-        {{SUPERVISE_SIGNAL, SUPERVISE_UNKILLABLE, SUPERVISE_PASS_SIGNAL, REASON_LOST},
-         {SUPERVISE_RENEWED, SUPERVISE_UNKILLABLE, SUPERVISE_EXTEND_GUARD, REASON_LOST},
-         {SUPERVISE_LOCK_LOST, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_TERM_REFUSED, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_REFUSED,
           REASON_LOST},
-         {SUPERVISE_SERVER_GONE, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_DISMISS_GUARD,
+          REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_GUARD_GONE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_ENDING, 0, REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_RENEWER_FAILED, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_SAY_NO_RENEWER,
+          REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_RENEWER_DUE, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_START_RENEWER,
+          REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_ENDING,
+          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_MAX_HOLD},
+         {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_SAY_GUARD_LOST, REASON_LOST}},
+    [SUPERVISE_STATE_UNKILLABLE] =
+        {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_PASS_SIGNAL,
           REASON_LOST},
-         {SUPERVISE_GUARD_AGREED, SUPERVISE_UNKILLABLE, 0, REASON_LOST},
-         {SUPERVISE_GUARD_PAUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_PAUSED, REASON_LOST},
-         {SUPERVISE_TERM_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_KILL_REFUSED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_COMMAND_ENDED, SUPERVISE_RELEASING, SUPERVISE_DISMISS_GUARD, REASON_LOST},
-         {SUPERVISE_GUARD_GONE, SUPERVISE_REPLACING, SUPERVISE_SAY_GUARD_LOST, REASON_LOST},
-         {SUPERVISE_RENEWER_STARTED, SUPERVISE_UNKILLABLE, 0, REASON_LOST},
-         {SUPERVISE_RENEWER_FAILED, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_NO_RENEWER, REASON_LOST},
-         {SUPERVISE_RENEWER_DUE, SUPERVISE_UNKILLABLE, SUPERVISE_START_RENEWER, REASON_LOST},
-         {SUPERVISE_LEASE_DUE, SUPERVISE_UNKILLABLE, SUPERVISE_SAY_LOST | SUPERVISE_END_COMMAND,
+         {SUPERVISE_EVENT_RENEWED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_EXTEND_GUARD,
           REASON_LOST},
-         {SUPERVISE_MAX_HOLD_DUE, SUPERVISE_UNKILLABLE,
-          SUPERVISE_SAY_MAX_HOLD | SUPERVISE_END_COMMAND, REASON_LOST}},
-    [SUPERVISE_REPLACING] =
-        {{SUPERVISE_KILL_REFUSED, SUPERVISE_REPLACING, SUPERVISE_SAY_REFUSED, REASON_LOST},
-         {SUPERVISE_TREE_ENDED, SUPERVISE_RELEASING, 0, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_STARTED, SUPERVISE_REPLACING, 0, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_FAILED, SUPERVISE_REPLACING, SUPERVISE_SAY_NO_RENEWER, REASON_SYSTEM},
-         {SUPERVISE_RENEWER_DUE, SUPERVISE_REPLACING, SUPERVISE_START_RENEWER, REASON_SYSTEM}},
-    [SUPERVISE_RELEASING] = {{SUPERVISE_LOCK_MISSING, SUPERVISE_DONE, SUPERVISE_SAY_LOST,
-                              REASON_LOST},
-                             {SUPERVISE_RELEASED, SUPERVISE_DONE, 0, REASON_GRANTED}},
+         {SUPERVISE_EVENT_LOCK_LOST, SUPERVISE_STATE_UNKILLABLE,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_SERVER_GONE, SUPERVISE_STATE_UNKILLABLE,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_AGREED, SUPERVISE_STATE_UNKILLABLE, 0, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_PAUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_PAUSED,
+          REASON_LOST},
+         {SUPERVISE_EVENT_TERM_REFUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_LOST},
+         {SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_LOST},
+         {SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_DISMISS_GUARD,
+          REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_GONE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_LOST},
+         {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_UNKILLABLE, 0, REASON_LOST},
+         {SUPERVISE_EVENT_RENEWER_FAILED, SUPERVISE_STATE_UNKILLABLE,
+          SUPERVISE_ACTION_SAY_NO_RENEWER, REASON_LOST},
+         {SUPERVISE_EVENT_RENEWER_DUE, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_START_RENEWER,
+          REASON_LOST},
+         {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_UNKILLABLE,
+          SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_UNKILLABLE,
+          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_LOST}},
+    [SUPERVISE_STATE_REPLACING] =
+        {{SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_REFUSED,
+          REASON_LOST},
+         {SUPERVISE_EVENT_TREE_ENDED, SUPERVISE_STATE_RELEASING, 0, REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_REPLACING, 0, REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_FAILED, SUPERVISE_STATE_REPLACING,
+          SUPERVISE_ACTION_SAY_NO_RENEWER, REASON_SYSTEM},
+         {SUPERVISE_EVENT_RENEWER_DUE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_START_RENEWER,
+          REASON_SYSTEM}},
+    [SUPERVISE_STATE_RELEASING] = {{SUPERVISE_EVENT_LOCK_MISSING, SUPERVISE_STATE_DONE,
+                                    SUPERVISE_ACTION_SAY_LOST, REASON_LOST},
+                                   {SUPERVISE_EVENT_RELEASED, SUPERVISE_STATE_DONE, 0,
+                                    REASON_GRANTED}},
 };
 
 static void check_cell(enum supervise_state state, const struct cell *cell)
@@ -213,8 +256,8 @@ static void test_cells(void)
             else if (tell(&run, (enum supervise_event)i) != 0 || run.state != state)
                 n_changed++;
         }
-        /* a row that isn't there is all zero, and nothing leads back to SUPERVISE_WAITING */
-        for (i = 0; i < CELLS_MAX && cells[state][i].next != SUPERVISE_WAITING; i++) {
+        /* a row that isn't there is all zero, and nothing leads back to SUPERVISE_STATE_WAITING */
+        for (i = 0; i < CELLS_MAX && cells[state][i].next != SUPERVISE_STATE_WAITING; i++) {
             check_cell(state, &cells[state][i]);
             n_checked++;
         }
@@ -225,64 +268,67 @@ static void test_cells(void)
 
 static void test_gone_server(void)
 {
-    struct supervision run = run_in(SUPERVISE_RUNNING);
+    struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
 
-    tell(&run, SUPERVISE_SERVER_GONE);
-    tell(&run, SUPERVISE_COMMAND_ENDED);
-    is_int(run.state, SUPERVISE_DONE, "a private server that is gone gets no release");
+    tell(&run, SUPERVISE_EVENT_SERVER_GONE);
+    tell(&run, SUPERVISE_EVENT_COMMAND_ENDED);
+    is_int(run.state, SUPERVISE_STATE_DONE, "a private server that is gone gets no release");
 }
 
 static void test_too_short_a_lease(void)
 {
     struct supervise_input input = {.reason = REASON_LOST};
-    struct supervision run = run_in(SUPERVISE_RUNNING);
-    unsigned actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, NOW_MS, input);
+    struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
+    unsigned actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
 
-    ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "a lease too short to start under is told");
-    run = run_in(SUPERVISE_RUNNING);
-    tell(&run, SUPERVISE_LEASE_DUE);
-    actions = supervise_state_handle(&run, SUPERVISE_NOT_STARTED, NOW_MS, input);
-    ok((actions & SUPERVISE_SAY_NOT_STARTED) != 0, "also where the lock was told as lost before");
+    ok((actions & SUPERVISE_ACTION_SAY_NOT_STARTED) != 0,
+       "a lease too short to start under is told");
+    run = run_in(SUPERVISE_STATE_RUNNING);
+    tell(&run, SUPERVISE_EVENT_LEASE_DUE);
+    actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
+    ok((actions & SUPERVISE_ACTION_SAY_NOT_STARTED) != 0,
+       "also where the lock was told as lost before");
 }
 
 /* The renewer may be quicker than the main thread when both go on after a stop. */
 static void test_renewal_after_the_end(void)
 {
-    struct supervision run = run_in(SUPERVISE_RUNNING);
+    struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
     struct supervise_input late = {.sent_ms = run.expires_ms, .expires_ms = run.expires_ms + 9000};
     unsigned actions;
 
     run.on_lost = ON_LOST_IGNORE;
-    actions = supervise_state_handle(&run, SUPERVISE_RENEWED, late.sent_ms + 1, late);
-    ok((actions & SUPERVISE_SAY_LOST) != 0, "a renewal sent after the lease's end: lost, as told");
+    actions = supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, late.sent_ms + 1, late);
+    ok((actions & SUPERVISE_ACTION_SAY_LOST) != 0,
+       "a renewal sent after the lease's end: lost, as told");
     is_int(run.reason, REASON_LOST, "and 76");
-    run = run_in(SUPERVISE_RUNNING);
+    run = run_in(SUPERVISE_STATE_RUNNING);
     run.on_lost = ON_LOST_IGNORE;
     late.sent_ms--;
-    actions = supervise_state_handle(&run, SUPERVISE_RENEWED, late.sent_ms + 2, late);
-    ok((actions & SUPERVISE_SAY_LOST) == 0, "one sent before it: the lease is proven");
+    actions = supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, late.sent_ms + 2, late);
+    ok((actions & SUPERVISE_ACTION_SAY_LOST) == 0, "one sent before it: the lease is proven");
 }
 
 static void test_renewer_times(void)
 {
-    struct supervision run = run_in(SUPERVISE_RUNNING);
+    struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
     struct supervise_input none = {.expires_ms = 0};
     enum supervise_event event;
 
     is_int(supervise_state_next_ms(&run), GRANTED_MS + 100,
            "the renewer starts 100 ms after the grant");
-    ok(supervise_state_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_RENEWER_DUE,
+    ok(supervise_state_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_EVENT_RENEWER_DUE,
        "and that is due then");
     ok(!supervise_state_due(&run, GRANTED_MS + 99, &event), "and not before");
-    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, GRANTED_MS + 100, none), 0,
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, GRANTED_MS + 100, none), 0,
            "that it can't be started isn't told as long as it isn't needed");
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
-    is_int(supervise_state_handle(&run, SUPERVISE_RENEWER_FAILED, SENT_MS + 5000, none),
-           SUPERVISE_SAY_NO_RENEWER, "and is told from then on");
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 5000, none),
+           SUPERVISE_ACTION_SAY_NO_RENEWER, "and is told from then on");
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
            "and tried again after the time of a reply");
     supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
-    supervise_state_handle(&run, SUPERVISE_STARTED, SENT_MS + 8000, none);
+    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
 }
 
@@ -380,14 +426,14 @@ static void note_event(struct walk *w, enum supervise_event event,
     const struct guard_news *news = input->news;
 
     switch ((int)event) {
-    case SUPERVISE_LOCK_LOST:
-    case SUPERVISE_SERVER_GONE:
-    case SUPERVISE_LEASE_DUE:
-    case SUPERVISE_KILL_REFUSED:
+    case SUPERVISE_EVENT_LOCK_LOST:
+    case SUPERVISE_EVENT_SERVER_GONE:
+    case SUPERVISE_EVENT_LEASE_DUE:
+    case SUPERVISE_EVENT_KILL_REFUSED:
         w->is_unproven = true;
-        w->is_server_gone = w->is_server_gone || event == SUPERVISE_SERVER_GONE;
+        w->is_server_gone = w->is_server_gone || event == SUPERVISE_EVENT_SERVER_GONE;
         break;
-    case SUPERVISE_GUARD_PAUSED:
+    case SUPERVISE_EVENT_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
         if (!w->end_is_asked) /* else what is waited for is the command's end */
@@ -395,22 +441,22 @@ static void note_event(struct walk *w, enum supervise_event event,
         else if (w->answer_by_ms == RLOCK_NEVER)
             w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
         break;
-    case SUPERVISE_GUARD_AGREED:
+    case SUPERVISE_EVENT_GUARD_AGREED:
         end_pause(w);
         break;
-    case SUPERVISE_COMMAND_ENDED:
+    case SUPERVISE_EVENT_COMMAND_ENDED:
         w->is_unproven = w->is_unproven || news->lease_ended_first || news->program_was_gone ||
                          news->frozen_since_ms >= w->run.expires_ms;
         end_pause(w);
         break;
-    case SUPERVISE_GUARD_LATE:
+    case SUPERVISE_EVENT_GUARD_LATE:
         w->is_unproven = w->is_unproven || w->frozen_since_ms == 0;
         end_pause(w);
         break;
-    case SUPERVISE_GUARD_GONE:
+    case SUPERVISE_EVENT_GUARD_GONE:
         end_pause(w);
         break;
-    case SUPERVISE_LOCK_MISSING:
+    case SUPERVISE_EVENT_LOCK_MISSING:
         w->is_unproven = w->is_unproven || w->now_ms < w->run.expires_ms;
         break;
     }
@@ -422,24 +468,24 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
     int64_t margin_ms = run->timing.kill_margin_ms;
     int64_t asked_ms = RLOCK_NEVER;
 
-    if ((actions & SUPERVISE_SAY_LOST) != 0) {
+    if ((actions & SUPERVISE_ACTION_SAY_LOST) != 0) {
         check(w, LOSS_TOLD_ONCE, ++w->n_lost_told == 1, event);
         if (is_live(run->state) && run->on_lost != ON_LOST_IGNORE)
             check(w, END_ASKED_AT_ONCE,
-                  (actions & SUPERVISE_END_COMMAND) != 0 &&
+                  (actions & SUPERVISE_ACTION_END_COMMAND) != 0 &&
                       run->kill_at_ms <= w->now_ms + run->timing.grace_ms &&
                       run->kill_at_ms <= run->agreed.kill_ms,
                   event);
     }
-    if ((actions & SUPERVISE_EXTEND_GUARD) != 0) {
+    if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0) {
         w->extended = supervise_state_deadlines(run);
         asked_ms = max(w->extended.kill_ms, w->now_ms);
     }
-    if ((actions & SUPERVISE_END_COMMAND) != 0) {
+    if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0) {
         asked_ms = w->now_ms;
         w->end_is_asked = true;
         check(w, IGNORE_ENDS_NOTHING,
-              run->on_lost != ON_LOST_IGNORE || event == SUPERVISE_MAX_HOLD_DUE, event);
+              run->on_lost != ON_LOST_IGNORE || event == SUPERVISE_EVENT_MAX_HOLD_DUE, event);
     }
     if (w->frozen_since_ms != 0 && w->answer_by_ms == RLOCK_NEVER && asked_ms != RLOCK_NEVER)
         w->answer_by_ms = asked_ms + margin_ms;
@@ -450,7 +496,7 @@ static int64_t replaced_by_ms(const struct walk *w)
 {
     const struct supervision *run = &w->run;
 
-    if (run->state == SUPERVISE_UNKILLABLE || !is_live(run->state))
+    if (run->state == SUPERVISE_STATE_UNKILLABLE || !is_live(run->state))
         return RLOCK_NEVER;
     if (w->frozen_since_ms != 0)
         return w->answer_by_ms;
@@ -469,10 +515,11 @@ static void step(struct walk *w, enum supervise_event event, struct supervise_in
     note_event(w, event, &input);
     actions = supervise_state_handle(&w->run, event, w->now_ms, input);
     note_actions(w, event, actions);
-    w->n_releases += before != SUPERVISE_RELEASING && w->run.state == SUPERVISE_RELEASING;
+    w->n_releases +=
+        before != SUPERVISE_STATE_RELEASING && w->run.state == SUPERVISE_STATE_RELEASING;
     check(w, GUARD_REPLACED_IN_TIME, supervise_state_next_ms(&w->run) <= replaced_by_ms(w), event);
-    if ((actions & SUPERVISE_START_RENEWER) != 0)
-        step(w, below(w, 3) > 0 ? SUPERVISE_RENEWER_STARTED : SUPERVISE_RENEWER_FAILED,
+    if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
+        step(w, below(w, 3) > 0 ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
              (struct supervise_input){.expires_ms = 0});
 }
 
@@ -484,8 +531,8 @@ static void pass_time(struct walk *w, int64_t ms)
     w->now_ms += ms;
     while (supervise_state_due(&w->run, w->now_ms, &event) && n++ < SUPERVISE_EVENTS)
         step(w, event, (struct supervise_input){.expires_ms = 0});
-    check(w, NO_DEADLINE_LEFT, n <= SUPERVISE_EVENTS, SUPERVISE_SIGNAL);
-    check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_GUARD_LATE);
+    check(w, NO_DEADLINE_LEFT, n <= SUPERVISE_EVENTS, SUPERVISE_EVENT_SIGNAL);
+    check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_EVENT_GUARD_LATE);
 }
 
 /* Mostly short, sometimes to just about a deadline, sometimes as if we had been stopped. */
@@ -511,11 +558,11 @@ static int64_t draw_ms(struct walk *w)
  */
 static bool is_free(const struct walk *w, enum supervise_event event)
 {
-    if (!supervise_state_can_happen(w->run.state, event) || event >= SUPERVISE_RENEWER_DUE)
+    if (!supervise_state_can_happen(w->run.state, event) || event >= SUPERVISE_EVENT_RENEWER_DUE)
         return false;
-    if (event == SUPERVISE_GUARD_PAUSED)
+    if (event == SUPERVISE_EVENT_GUARD_PAUSED)
         return w->run.on_lost == ON_LOST_PAUSE;
-    return event != SUPERVISE_RENEWER_STARTED && event != SUPERVISE_RENEWER_FAILED;
+    return event != SUPERVISE_EVENT_RENEWER_STARTED && event != SUPERVISE_EVENT_RENEWER_FAILED;
 }
 
 /* What ends a run is rare, so that runs are long. */
@@ -524,12 +571,12 @@ static enum supervise_event draw_event(struct walk *w)
     enum supervise_event event;
 
     do
-        event = (enum supervise_event)below(w, SUPERVISE_RENEWER_DUE);
+        event = (enum supervise_event)below(w, SUPERVISE_EVENT_RENEWER_DUE);
     while (!is_free(w, event) ||
            (is_live(w->run.state) &&
-            (event == SUPERVISE_COMMAND_ENDED || event == SUPERVISE_GUARD_GONE ||
-             event == SUPERVISE_NOT_STARTED || event == SUPERVISE_LOCK_LOST ||
-             event == SUPERVISE_SERVER_GONE || event == SUPERVISE_KILL_REFUSED) &&
+            (event == SUPERVISE_EVENT_COMMAND_ENDED || event == SUPERVISE_EVENT_GUARD_GONE ||
+             event == SUPERVISE_EVENT_NOT_STARTED || event == SUPERVISE_EVENT_LOCK_LOST ||
+             event == SUPERVISE_EVENT_SERVER_GONE || event == SUPERVISE_EVENT_KILL_REFUSED) &&
             below(w, 12) > 0));
     return event;
 }
@@ -555,32 +602,32 @@ static void be_silent(struct walk *w)
     while (is_live(w->run.state) && supervise_state_next_ms(&w->run) != RLOCK_NEVER &&
            w->n_run_steps < STEPS_OF_A_RUN_MAX)
         pass_time(w, max(0, supervise_state_next_ms(&w->run) - w->now_ms));
-    if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_UNKILLABLE)
-        check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_GUARD_LATE);
+    if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_STATE_UNKILLABLE)
+        check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_EVENT_GUARD_LATE);
 }
 
 static void end_run(struct walk *w)
 {
     if (is_live(w->run.state))
-        bring(w, below(w, 2) ? SUPERVISE_COMMAND_ENDED : SUPERVISE_GUARD_GONE);
-    if (w->run.state == SUPERVISE_REPLACING)
-        bring(w, SUPERVISE_TREE_ENDED);
-    if (w->run.state == SUPERVISE_RELEASING)
-        bring(w, below(w, 4) ? SUPERVISE_RELEASED : SUPERVISE_LOCK_MISSING);
+        bring(w, below(w, 2) ? SUPERVISE_EVENT_COMMAND_ENDED : SUPERVISE_EVENT_GUARD_GONE);
+    if (w->run.state == SUPERVISE_STATE_REPLACING)
+        bring(w, SUPERVISE_EVENT_TREE_ENDED);
+    if (w->run.state == SUPERVISE_STATE_RELEASING)
+        bring(w, below(w, 4) ? SUPERVISE_EVENT_RELEASED : SUPERVISE_EVENT_LOCK_MISSING);
 }
 
 static void check_end(struct walk *w)
 {
     const struct supervision *run = &w->run;
 
-    check(w, DONE_REACHED, run->state == SUPERVISE_DONE, SUPERVISE_RELEASED);
+    check(w, DONE_REACHED, run->state == SUPERVISE_STATE_DONE, SUPERVISE_EVENT_RELEASED);
     check(w, LOSS_TOLD_ONCE, w->n_lost_told == (run->lease != SUPERVISE_LEASE_HELD),
-          SUPERVISE_RELEASED);
+          SUPERVISE_EVENT_RELEASED);
     if (run->has_run)
         check(w, UNPROVEN_IS_76, (run->reason == REASON_LOST) == w->is_unproven,
-              SUPERVISE_RELEASED);
-    check(w, PAUSES_ADD_UP, run->paused_ms == w->paused_ms, SUPERVISE_RELEASED);
-    check(w, RELEASED_ONCE, w->n_releases == !w->is_server_gone, SUPERVISE_RELEASED);
+              SUPERVISE_EVENT_RELEASED);
+    check(w, PAUSES_ADD_UP, run->paused_ms == w->paused_ms, SUPERVISE_EVENT_RELEASED);
+    check(w, RELEASED_ONCE, w->n_releases == !w->is_server_gone, SUPERVISE_EVENT_RELEASED);
 }
 
 static void walk_once(struct walk *w)
@@ -597,15 +644,15 @@ static void walk_once(struct walk *w)
                          max_hold_ms);
     w->extended = supervise_state_deadlines(&w->run);
     if (below(w, 50) > 0)
-        step(w, SUPERVISE_STARTED, (struct supervise_input){.expires_ms = 0});
-    while (n-- > 0 && w->run.state != SUPERVISE_DONE) {
-        if (w->run.state != SUPERVISE_WAITING)
+        step(w, SUPERVISE_EVENT_STARTED, (struct supervise_input){.expires_ms = 0});
+    while (n-- > 0 && w->run.state != SUPERVISE_STATE_DONE) {
+        if (w->run.state != SUPERVISE_STATE_WAITING)
             pass_time(w, draw_ms(w));
-        if (w->run.state != SUPERVISE_DONE)
+        if (w->run.state != SUPERVISE_STATE_DONE)
             bring(w, draw_event(w));
     }
-    if (w->run.state == SUPERVISE_WAITING)
-        bring(w, SUPERVISE_SIGNAL);
+    if (w->run.state == SUPERVISE_STATE_WAITING)
+        bring(w, SUPERVISE_EVENT_SIGNAL);
     if (below(w, 2))
         be_silent(w);
     end_run(w);
