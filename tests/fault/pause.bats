@@ -435,8 +435,10 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
 # ---- at a terminal ----
 
 pty_job() { # a shell that runs a clock under rlock
+    local clock='"$TOOLS/hold_clock" "$DIR/clock.job" 10'
+
     pty_start
-    pty_type '"$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- "$TOOLS/hold_clock" "$DIR/clock.job" 10'
+    pty_type '"$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- '"$clock"
     eventually 5 test -s "$DIR/clock.job"
 }
 
