@@ -44,6 +44,24 @@ enum rlock_status probe_ask(struct probe *probe, const struct request *request,
     return quorum_ask(&probe->one, request, probe->deadline, reply, &probe->err);
 }
 
+enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request,
+                                   const char *command, char **text)
+{
+    const struct resp_value *reply = NULL;
+    enum rlock_status st = probe_ask(probe, request, &reply);
+    const char *string;
+    size_t n;
+
+    *text = NULL;
+    if (st != RLOCK_OK)
+        return probe_is_denied(probe, st) ? RLOCK_OK : st;
+    string = resp_string(reply, &n);
+    if (string == NULL)
+        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what %s returns", command);
+    *text = strdup(string);
+    return *text == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+}
+
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room)
 {
     const struct resp_value *reply = NULL;

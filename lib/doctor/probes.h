@@ -36,6 +36,14 @@ enum rlock_status probe_ask(struct probe *probe, const struct request *request,
  */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
+/*
+ * probe_fetch_text: sends `request`, whose reply is one string. Returns RLOCK_OK: `*text` is a copy
+ * of the string, which the caller frees, or NULL if the server denies this user the command. Or a
+ * fault: then `*text` is NULL, too. `command` is the request's name for the error message.
+ */
+enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request,
+                                   const char *command, char **text);
+
 /* probe_setting: a value of CONFIG GET; "" where that is denied, which is no fault. */
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room);
 

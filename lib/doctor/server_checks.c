@@ -7,7 +7,6 @@
  */
 #include "doctor/server_checks.h"
 
-#include "base/err.h"
 #include "doctor/topology_checks.h"
 #include "ops/inspect.h"
 #include "server/server_info.h"
@@ -45,21 +44,10 @@ static void check_connection(struct probe *probe)
 
 static enum rlock_status fetch_info(struct probe *probe, char **info)
 {
-    const struct resp_value *reply = NULL;
     struct request request;
-    enum rlock_status st;
-    const char *text;
-    size_t n;
 
     request_begin(&request, "INFO");
-    st = probe_ask(probe, &request, &reply);
-    if (st != RLOCK_OK)
-        return probe_is_denied(probe, st) ? RLOCK_OK : st;
-    text = resp_string(reply, &n);
-    if (text == NULL)
-        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what INFO returns");
-    *info = strdup(text);
-    return *info == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+    return probe_fetch_text(probe, &request, "INFO", info);
 }
 
 /* "standalone", "sentinel" or "cluster"; Valkey calls the field otherwise. */

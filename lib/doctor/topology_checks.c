@@ -7,7 +7,6 @@
  */
 #include "doctor/topology_checks.h"
 
-#include "base/err.h"
 #include "server/slot.h"
 
 #include <inttypes.h>
@@ -135,26 +134,6 @@ enum rlock_status topology_check_sentinels(struct probe *probe)
 
 /* ---- a Cluster ---- */
 
-static enum rlock_status fetch_nodes(struct probe *probe, char **nodes)
-{
-    const struct resp_value *reply = NULL;
-    const char *text;
-    struct request request;
-    enum rlock_status st;
-    size_t n;
-
-    request_begin(&request, "CLUSTER");
-    request_add(&request, "NODES");
-    st = probe_ask(probe, &request, &reply);
-    if (st != RLOCK_OK)
-        return probe_is_denied(probe, st) ? RLOCK_OK : st;
-    text = resp_string(reply, &n);
-    if (text == NULL)
-        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what CLUSTER NODES returns");
-    *nodes = strdup(text);
-    return *nodes == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
-}
-
 static void report_nodes(struct probe *probe, const struct cluster_health *health,
                          int64_t silence_ms)
 {
@@ -188,10 +167,14 @@ static void report_nodes(struct probe *probe, const struct cluster_health *healt
 enum rlock_status topology_check_cluster(struct probe *probe)
 {
     struct cluster_health health;
+    struct request request;
     char silence[24] = "";
     char *nodes = NULL;
-    enum rlock_status st = fetch_nodes(probe, &nodes);
+    enum rlock_status st;
 
+    request_begin(&request, "CLUSTER");
+    request_add(&request, "NODES");
+    st = probe_fetch_text(probe, &request, "CLUSTER NODES", &nodes);
     if (st == RLOCK_OK)
         st = probe_setting(probe, "cluster-node-timeout", silence, sizeof silence);
     if (st == RLOCK_OK && nodes == NULL)
