@@ -21,8 +21,7 @@
 
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
-#define REPLY_PATIENCE_MS 5000 /* longest wait for a reply, which is to be measured */
-#define BLOCK_MS 1000          /* how late a server may end a short BLPOP */
+#define BLOCK_MS 1000 /* how late a server may end a short BLPOP */
 #define LIST_MS 3000
 #define TTL_SLACK_MS 1000
 #define SECOND_US INT64_C(1000000)
@@ -467,7 +466,7 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
     size_t i;
 
     for (i = 0; i < quorum->n; i++) {
-        probe->one = members_alone(quorum, &quorum->member[i], probe->pollfds);
+        probe_select(probe, quorum, &quorum->member[i]);
         left_ms = members_uncounted_ms(quorum, probe->one.member);
         if (probe->one.member->state == RLOCK_OK && left_ms > 0) {
             n_recent++;
@@ -486,16 +485,14 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
                                  struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
-    struct probe probe = {
-        .examiner = examiner, .key = key, .deadline = deadline, .timing = quorum->timing};
+    struct probe probe;
     enum rlock_status st = RLOCK_OK;
     size_t n_there = 0;
     size_t i;
 
+    probe_init(&probe, quorum, key, deadline, examiner);
     for (i = 0; st != RLOCK_STOPPED && i < quorum->n; i++) {
-        probe.one = members_alone(quorum, &quorum->member[i], probe.pollfds);
-        members_set_patience(&probe.one, quorum->connect_ms, REPLY_PATIENCE_MS);
-        probe.is_replica = false;
+        probe_select(&probe, quorum, &quorum->member[i]);
         st = examine_member(&probe);
         n_there += st == RLOCK_OK;
         member_set_outcome(probe.one.member, st, &probe.err);

@@ -9,6 +9,32 @@
 #include <string.h>
 
 #define DEFAULT_KEY "rlock-doctor"
+#define REPLY_PATIENCE_MS 5000 /* longest wait for a reply, which is to be measured */
+
+void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
+                struct rlock_deadline deadline, const struct rlock_examiner *examiner)
+{
+    *probe = (struct probe){
+        .examiner = examiner, .key = key, .deadline = deadline, .timing = quorum->timing};
+}
+
+void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member)
+{
+    probe->one = members_alone(quorum, member, probe->pollfds);
+    members_set_patience(&probe->one, quorum->connect_ms, REPLY_PATIENCE_MS);
+    probe->is_replica = false;
+    probe->is_cluster = false;
+}
+
+void probe_set_cluster(struct probe *probe, bool is_cluster)
+{
+    probe->is_cluster = is_cluster;
+}
+
+void probe_set_replica(struct probe *probe, bool is_replica)
+{
+    probe->is_replica = is_replica;
+}
 
 const char *probe_key(const struct probe *probe)
 {

@@ -18,6 +18,22 @@ struct probe {
     bool is_cluster; /* the server says that it is a node of a Cluster */
 };
 
+/*
+ * probe_init: examine the members of `quorum`, whose timing the servers are measured by. `examiner`
+ * and `key` (may be NULL) are borrowed. probe_select() must follow before the first request.
+ */
+void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
+                struct rlock_deadline deadline, const struct rlock_examiner *examiner);
+
+/* probe_select: from now on requests go to this member, and findings are about this member. */
+void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member);
+
+/* probe_set_cluster: whether the server says that it is a node of a Cluster. */
+void probe_set_cluster(struct probe *probe, bool is_cluster);
+
+/* probe_set_replica: whether the server says that it is a replica. */
+void probe_set_replica(struct probe *probe, bool is_replica);
+
 /* probe_key: the key whose rights and slot are looked at; "rlock-doctor" if none was given. */
 const char *probe_key(const struct probe *probe);
 
