@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire_loop: acquire, release or renew again and again, until the answer is final.
+ * acquire_loop: repeats an acquire, a renewal or a release until the reply is final.
  *
  * How a waiter in the queue gets the lock:
- * 1. An attempt finds the lock held. The script puts the waiter into the queue, and says for how
- *    long to block.
- * 2. The waiter blocks on the server, by BLPOP on a key of its own.
- * 3. Whoever releases the lock wakes the first waiter. If the wake-up is lost, or the holder died,
- *    the waiter's block ends by its time.
- * 4. In either case the waiter sends the next attempt, which is also its heartbeat: a waiter whose
- *    attempts stop is dropped from the queue.
+ * 1. An attempt finds the lock held. The script acquire.lua puts the waiter into the queue, and
+ *    returns for how long the waiter is to block.
+ * 2. The waiter blocks on the server: it sends BLPOP on a key of its own, with that timeout.
+ * 3. A release wakes the first waiter by a push to its key. If the wake-up is lost, or the holder
+ *    died, the BLPOP times out.
+ * 4. After the wake-up or the timeout the waiter sends the next attempt, which is also its
+ *    heartbeat: the scripts remove a waiter whose attempts stop from the queue.
  *
- * So a wake-up is only a hint; what counts is the reply to the next attempt. The times of the
- * queue stand in lib/lua/acquire.lua and lib/lua/shared/line.lua, none here.
+ * So a wake-up is only a hint: the reply to the next attempt decides. How long waiters block, and
+ * how long a turn or a heartbeat lasts, is decided by the scripts alone.
  */
 #include "ops/acquire_loop.h"
 
@@ -26,29 +26,31 @@
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
 #define BACKOFF_FIRST_MS 50
-#define BACKOFF_MAX_MS 250      /* shorter than a turn in the queue: no restart costs a turn */
-#define UNDO_STOPPED_MS 500     /* a caller that was told to stop can't wait longer for the undo */
-#define BLOCK_LATE_MS 200       /* Redis ends a block up to 0.1 s late */
-#define NEXT_IN_TURN_MS 2       /* the waiter before us has the lock, and starts its command */
-#define PASSED_ON_MS 1          /* the same, after our release */
-#define EXPIRY_GRANULARITY_MS 2 /* a key may outlive its expiry by a tick of the server */
+#define BACKOFF_MAX_MS 250  /* within the 500 ms that a restarted server lets waiters come back */
+#define UNDO_STOPPED_MS 500 /* longest wait for the undo after the stop descriptor was readable */
+#define BLOCK_LATE_MS 200   /* Redis ends a BLPOP up to 0.1 s after its timeout */
+#define NEXT_IN_TURN_MS 2   /* pause while the waiter ahead, which got the lock, starts working */
+#define PASSED_ON_MS 1      /* pause after a release, while the next holder starts working */
+#define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key so long after its PTTL has ended */
 
-/* One rlock_acquire(). */
+/* The state of one rlock_acquire(). */
 struct acquire_loop {
     struct quorum *quorum;
     struct owner *owner;
     struct rlock_deadline caller_deadline;
-    struct rlock_deadline deadline; /* the caller's; until a server has answered, maybe sooner */
+    /* caller_deadline; a caller that waits for ever or not at all has connect_ms until a server
+     * answers */
+    struct rlock_deadline deadline;
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
     const struct rlock_hooks *hooks;
-    int64_t refresh_at_ms; /* when to show the obstacle again without news; RLOCK_NEVER: not */
-    bool has_warned;
-    struct rlock_error block_err; /* why the last block failed; status RLOCK_OK: it didn't */
-    int64_t block_failed_ms;      /* when it did */
-    bool had_trouble;             /* the last attempt met trouble */
-    int n_failures;               /* attempts in a row that got no answer */
-    bool has_answered;            /* some server answered: from now on an outage is waited for */
+    int64_t refresh_at_ms;        /* when to show an unchanged obstacle again; RLOCK_NEVER: never */
+    bool has_warned;              /* on_warning() was called; further warnings are dropped */
+    struct rlock_error block_err; /* why the last BLPOP failed; status RLOCK_OK: it succeeded */
+    int64_t block_ended_ms;       /* when the last BLPOP returned or failed */
+    bool had_trouble;             /* obstacle->trouble was set after the last attempt */
+    int n_failures;               /* attempts in a row that did not end in RLOCK_BUSY */
+    bool has_answered;            /* a server has answered, so the loop waits for outages to end */
 };
 
 static bool uses_queue(const struct acquire_loop *loop)
@@ -58,7 +60,7 @@ static bool uses_queue(const struct acquire_loop *loop)
 
 /* ---- the observer and the hooks ---- */
 
-/* NULL: the wait is over. */
+/* Calls on_blocked(). `obstacle` is NULL when the wait is over. */
 static void show(struct acquire_loop *loop, const struct rlock_obstacle *obstacle)
 {
     const struct rlock_observer *observer = loop->observer;
@@ -72,8 +74,8 @@ static void show(struct acquire_loop *loop, const struct rlock_obstacle *obstacl
 }
 
 /*
- * Far back in the queue a waiter asks the server so seldom that a display would stand still.
- * A refresh shows what is known already, and needs no request.
+ * Shows the obstacle of the last reply again once observer->every_ms have passed. A waiter far back
+ * in the queue sends an attempt only every few seconds: the display would look dead between them.
  */
 static void refresh(struct acquire_loop *loop)
 {
@@ -81,6 +83,7 @@ static void refresh(struct acquire_loop *loop)
         show(loop, loop->obstacle);
 }
 
+/* Calls on_warning() for the first warning of this rlock_acquire(), and drops all others. */
 static void warn(struct acquire_loop *loop, const char *text)
 {
     if (loop->observer->on_warning == NULL || loop->has_warned)
@@ -110,12 +113,13 @@ static void on_warning(void *context, const char *text)
     warn(context, text);
 }
 
-/* ---- what is worth another attempt ---- */
+/* ---- which results call for another attempt ---- */
 
 /*
- * May the next attempt end otherwise? RLOCK_E_CONFIG may pass only where it is the fault of a
- * member that has answered before: its certificate is being replaced, which takes a moment. That
- * two URLs name the same server is nobody's fault among the members, and doesn't pass.
+ * Can the next attempt have another result than `st`? RLOCK_E_CONFIG has two causes:
+ * 1. A member's TLS certificate is wrong. If a member has answered before, an administrator may be
+ *    replacing the certificate right now: try again. members_fault() returns this cause.
+ * 2. Two URLs name the same server. That stays so: the result is final.
  */
 static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 {
@@ -125,15 +129,18 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 }
 
 /*
- * A waiter also outlasts a lack of replicas. For a renewal that is final: the primary has extended
- * the lease already.
+ * Does a waiter try again after `st`? It does so after RLOCK_E_REPLICAS, too: replicas may come
+ * back. A renewal doesn't repeat then, because the primary has already extended the lease.
  */
 static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 {
     return is_transient(quorum, st) || st == RLOCK_E_REPLICAS;
 }
 
-/* A single attempt is over with any answer. Without one the lock may be ours, so ask again. */
+/*
+ * Is `st` the final result of a caller that doesn't wait? Not while a request is unanswered: the
+ * server may have granted the lock, so the next attempt asks again with the same token.
+ */
 static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_status st)
 {
     return st == RLOCK_BUSY || st == RLOCK_E_REPLICAS ||
@@ -142,7 +149,10 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
 
 /* ---- pauses ---- */
 
-/* Exponential back-off with jitter: clients of a server that restarts are not to ask in step. */
+/*
+ * Exponential back-off with jitter: clients that lost their server at the same time don't all
+ * connect at the same time when it is back.
+ */
 static int64_t backoff_ms(int n_failures)
 {
     int64_t most = BACKOFF_FIRST_MS;
@@ -152,7 +162,10 @@ static int64_t backoff_ms(int n_failures)
     return random_between(most / 4, most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS);
 }
 
-/* Outside the queue nobody wakes us: ask again soon, or when the holder's lease ends. */
+/*
+ * The pause of a caller that isn't in the queue, whom no release wakes: 50 to 250 ms, or until the
+ * holder's lease ends, if that is sooner.
+ */
 static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 {
     int64_t pause_ms = random_between(POLL_LOW_MS, POLL_HIGH_MS);
@@ -164,9 +177,9 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 }
 
 /*
- * The server woke us because our turn is the next one: it has just passed the lock to the waiter
- * before us. 1. Leave the processor to that waiter, whose command is about to start. 2. Tell the
- * observer, who prepares what a grant will need.
+ * The server has passed the lock to the waiter ahead of us, and woke us because our turn is next.
+ * 1. We sleep 2 ms: if that waiter runs on this machine, its command starts undisturbed.
+ * 2. We show the observer `is_next`: rlock then forks its guard, before the lock is granted to us.
  */
 static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 {
@@ -180,9 +193,10 @@ static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 }
 
 /*
- * Block until we are woken, the block ends, or it fails: each is a reason for the next attempt, and
- * no more. A waiter that hears that its turn is next goes on blocking, but not for longer than the
- * script said at first: the holder and the waiters before us may be dead.
+ * Blocks on the server until another client wakes us, `block_ms` have passed, or the BLPOP fails.
+ * The next attempt must follow each of them. A waiter that is told that its turn is next blocks
+ * again, but no longer than `block_ms` in all: the holder and the waiters ahead may be dead, and
+ * then no client wakes us.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
@@ -203,10 +217,11 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
     }
     if (st <= RLOCK_PENDING)
         err->status = RLOCK_OK;
-    loop->block_failed_ms = rlock_clock_ms();
+    loop->block_ended_ms = rlock_clock_ms();
     return st == RLOCK_PENDING ? RLOCK_OK : st;
 }
 
+/* Pauses between an attempt that ended in `st` and the next. RLOCK_STOPPED ends the loop. */
 static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_status st,
                                      int64_t block_ms)
 {
@@ -228,9 +243,10 @@ static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_statu
 /* ---- one attempt ---- */
 
 /*
- * A grant that too few replicas have doesn't count: a waiter undoes it, and is in the queue again
- * with its old ticket. A waiter that was granted the lock at once, without a ticket, takes its
- * fence for one: both are the server's time.
+ * Sends one acquire, and then asks whether enough replicas have the grant. If too few have it, the
+ * waiter gives the lock back, and returns to the queue with its old ticket. If its first attempt
+ * was granted the lock, it has no ticket yet and uses the fence of the grant as its ticket: both
+ * numbers are the server's time in microseconds.
  */
 static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)
@@ -252,8 +268,9 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
     return st;
 }
 
-/* ---- trouble: no server can be asked, or a grant doesn't count ---- */
+/* ---- trouble: no server answers, or too few replicas have the grant ---- */
 
+/* Trouble that goes on keeps the time at which it began. */
 static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err, int64_t since_ms)
 {
     if (loop->obstacle->trouble.status == RLOCK_OK)
@@ -261,7 +278,11 @@ static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err
     loop->obstacle->trouble = *err;
 }
 
-/* A server that was never there is trouble once a caller that doesn't wait would have given up. */
+/*
+ * Is the trouble reported to the observer yet? If no server has answered so far, only after
+ * connect_ms, when a caller that doesn't wait would have given up: the first connection may just be
+ * slow.
+ */
 static bool is_trouble_shown(const struct acquire_loop *loop)
 {
     int64_t now_ms = rlock_clock_ms();
@@ -271,8 +292,9 @@ static bool is_trouble_shown(const struct acquire_loop *loop)
 }
 
 /*
- * Trouble, or its end, after an attempt that began at `began_ms`. Where the block before it had
- * failed, the trouble began then. Members that were restarted are an obstacle, and no trouble.
+ * Notes and shows that trouble has begun, goes on, or has ended, after an attempt that began at
+ * `began_ms` and ended in `st`. If the BLPOP before the attempt had failed, the trouble began at
+ * that failure. Members that were restarted too recently to count are an obstacle, not trouble.
  */
 static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
                          const struct rlock_error *err, int64_t began_ms)
@@ -282,13 +304,13 @@ static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
     bool has_block_failed = loop->block_err.status != RLOCK_OK;
 
     if (st >= RLOCK_E_USAGE && is_worth_waiting(loop->quorum, st) && !is_restart) {
-        set_trouble(loop, err, has_block_failed ? loop->block_failed_ms : began_ms);
+        set_trouble(loop, err, has_block_failed ? loop->block_ended_ms : began_ms);
         if (is_trouble_shown(loop))
             show(loop, obstacle);
     } else if (loop->had_trouble) {
         obstacle->trouble.status = RLOCK_OK;
         obstacle->is_next = st == RLOCK_OK;
-        if (st != RLOCK_BUSY && !is_restart) /* RLOCK_BUSY is shown in any case */
+        if (st != RLOCK_BUSY && !is_restart) /* the loop shows RLOCK_BUSY itself */
             show(loop, obstacle);
     }
     loop->had_trouble = obstacle->trouble.status != RLOCK_OK;
@@ -296,13 +318,14 @@ static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
 }
 
 /*
- * RLOCK_TIMEOUT names the holder that was seen last. Where no server ever answered, members were
- * restarted or replicas are missing, that says nothing, and the fault is the answer.
+ * The result at the deadline: RLOCK_TIMEOUT, with the holder that was seen last. It is the fault
+ * `st` instead if no server has answered, if members were restarted too recently to count, or if
+ * replicas are missing: then no holder is in the way.
  */
 static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_status st)
 {
     if (loop->block_err.status != RLOCK_OK)
-        set_trouble(loop, &loop->block_err, loop->block_failed_ms);
+        set_trouble(loop, &loop->block_err, loop->block_ended_ms);
     return loop->has_answered && !loop->quorum->recently_restarted && st != RLOCK_E_REPLICAS
                ? RLOCK_TIMEOUT
                : st;
@@ -355,8 +378,8 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
 }
 
 /*
- * The token is not used again: undo an attempt that the server may have executed or may execute
- * yet, and leave the queue.
+ * Ends the use of the token: releases what an unanswered attempt may have been granted, or may be
+ * granted later, and removes the waiter from the queue.
  */
 static void leave(struct quorum *quorum, const struct owner *owner, enum rlock_status st,
                   struct rlock_error *err)
@@ -412,7 +435,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err)
 {
-    bool may_be_released = false; /* by an earlier request whose reply was lost */
+    bool may_be_released = false; /* an earlier request may have been executed unanswered */
     int n_failures = 0;
     enum rlock_status st;
 
@@ -424,7 +447,7 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
-    if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder is to start before we go on */
+    if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder starts its work undisturbed */
         (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* acquire_loop: acquire, release or renew again and again, until the answer is final. */
+/* acquire_loop: repeats an acquire, a renewal or a release until the reply is final. */
 #ifndef ACQUIRE_LOOP_H
 #define ACQUIRE_LOOP_H
 
@@ -7,8 +7,9 @@
 #include "rlock_admin.h"
 
 /*
- * acquire_loop_run: what rlock_acquire() does. `obstacle` is filled in any case; its left_ms must
- * be -1 at first. The observer and the hooks are called by this thread, and not after the return.
+ * acquire_loop_run: implements rlock_acquire(). The caller sets obstacle->left_ms to -1; the loop
+ * may write to `obstacle` whatever it returns. The loop calls the observer and the hooks in the
+ * caller's thread, and only until it returns.
  */
 enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
@@ -16,11 +17,11 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    const struct rlock_observer *observer,
                                    const struct rlock_hooks *hooks, struct rlock_error *err);
 
-/* release_loop_run: what rlock_release() does; the owner says what becomes of the lock. */
+/* release_loop_run: implements rlock_release(), after the caller called owner_set_ending(). */
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err);
 
-/* renew_loop_run: what rlock_renew() does; the owner says for how long. */
+/* renew_loop_run: implements rlock_renew(), after the caller called owner_set_renewal_ttl(). */
 enum rlock_status renew_loop_run(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, int64_t *expires_ms,
                                  struct rlock_error *err);

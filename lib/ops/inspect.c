@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspect: views of one lock, or of all locks of a server.
+ * inspect: reads one lock with its waiters, lists all locks of a server, breaks a lock.
  *
- * Long replies come in pages of at most 64 elements, so that nothing here needs more memory than
- * the longest key. The queue is paged by ticket, not by place: a waiter that leaves between two
- * pages moves all places behind it, and one of them would be skipped. Keys are paged by SCAN: its
- * COUNT grows as long as few of the keys are locks, and costs the server 1 or 2 ms at most.
+ * The scripts return long lists in pages of at most 64 elements, which bounds the memory of a
+ * reply. A page of the queue begins behind a ticket, not at a place: if a waiter left the queue
+ * between two pages, all places behind it would move, and the next page would skip a waiter. A
+ * page of locks is one SCAN. Its COUNT grows while few of the keys are locks, up to 400 keys, which
+ * cost the server 1 or 2 ms.
  */
 #include "ops/inspect.h"
 
@@ -19,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITERS_PER_PAGE "28" /* of two elements each */
+#define WAITERS_PER_PAGE "28" /* a waiter is two elements of the reply */
 #define LOCKS_PER_PAGE 60
-#define LOCKS_WANTED 45        /* on a page: SCAN may find more than expected */
-#define REPLY_SPARE_BYTES 4096 /* the script counts the bytes of its reply a little too low */
+#define LOCKS_WANTED 45        /* aim for a page; less than 60, as SCAN may find more locks */
+#define REPLY_SPARE_BYTES 4096 /* list.lua does not count all bytes of its reply */
 #define SCAN_COUNT_FIRST 100
 #define SCAN_COUNT_MAX 400
 
@@ -39,7 +40,10 @@ static void begin_request(struct request *request, enum script script, const str
     keys_add(keys, request);
 }
 
-/* The reply: server time, view, name of the value, next ticket; then a ticket and who it is, ... */
+/*
+ * Shows the waiters in a reply of inspect.lua: {now, view, name of the value, next ticket}, and
+ * behind these the ticket and the holder info of each waiter.
+ */
 static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
 {
     int64_t now_ms = resp_int(resp_array_at(reply, 0));
@@ -63,7 +67,7 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
     }
 }
 
-/* Do two members say that the key has the same value, so the same holder? */
+/* Do two members report the same value of the key, and so the same holder? */
 static bool is_alike(const struct resp_value *one, const struct resp_value *other)
 {
     size_t n;
@@ -81,7 +85,10 @@ static bool is_free(const struct resp_value *reply)
     return value != NULL && resp_is_nil(value);
 }
 
-/* A majority counts most; without one, a member that has a holder counts more than a free one. */
+/*
+ * Ranks a member that `n_alike` members agree with: those of a majority first, then members that
+ * report a holder, then members that report a free lock.
+ */
 static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {
     if (n_alike >= quorum->need)
@@ -89,7 +96,7 @@ static size_t weight_of(const struct quorum *quorum, const struct member *member
     return is_free(member->reply) ? n_alike : n_alike + quorum->n;
 }
 
-/* The member whose view is shown, and how many members have the same. */
+/* Chooses the member whose view is shown. `*n_alike` becomes how many members agree with it. */
 static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
 {
     size_t chosen = quorum->n;
@@ -159,7 +166,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         if (first)
             chosen = choose_member(quorum, &n_alike);
         if (quorum->member[chosen].state != RLOCK_OK)
-            break; /* the chosen member went away, with the rest of its queue */
+            break; /* the chosen member failed: only it can continue its queue */
         reply = quorum->member[chosen].reply;
         next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
@@ -176,8 +183,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 }
 
 /*
- * A member answers 1: it removed the value that we named; 0: its key has another value by now; -1:
- * its key is gone. If a majority answers 0, somebody else holds the lock: RLOCK_BUSY.
+ * Reads what break.lua returned on each member: 1, it removed the named value; 0, the key has
+ * another value by now; -1, the key is gone. After 0 from a majority another owner holds the lock.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
@@ -246,7 +253,10 @@ static enum rlock_status show_page(const struct resp_value *reply,
     return st;
 }
 
-/* The next COUNT for SCAN: as many keys as likely have LOCKS_WANTED locks among them. */
+/*
+ * The next COUNT for SCAN: if the last `count` keys had `n_found` locks among them, so many keys
+ * have LOCKS_WANTED locks among them. At most twice the last COUNT.
+ */
 static int next_count(int count, size_t n_found)
 {
     int likely = count * LOCKS_WANTED / (n_found > 0 ? (int)n_found : 1);
@@ -287,7 +297,7 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
     do {
         st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
         while (st == RLOCK_OK && resp_array_count(reply) == 1 &&
-               count > 1) { /* more locks than fit */
+               count > 1) { /* the locks of so many keys don't fit into one reply */
             count /= 2;
             st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
         }
@@ -303,9 +313,12 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
     return st;
 }
 
-/* ---- which servers have locks ---- */
+/* ---- the primaries of a Cluster ---- */
 
-/* Sends a request. If the server denies it or doesn't know it: RLOCK_OK, with NULL in `*reply`. */
+/*
+ * Sends a request that the server may deny this user, or may not know: RLOCK_OK, and `*reply` is
+ * NULL then.
+ */
 static enum rlock_status ask_optional(struct quorum *quorum, const struct request *request,
                                       struct rlock_deadline deadline,
                                       const struct resp_value **reply, struct rlock_error *err)
@@ -347,8 +360,9 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
 }
 
 /*
- * By which of its addresses a node of the Cluster is reached. Where CLUSTER SLOTS is denied, or its
- * reply is too long because of many slot ranges, all addresses in CLUSTER NODES are tried.
+ * Asks CLUSTER SLOTS which kind of address the Cluster announces for its nodes: an IP address, a
+ * host name, or none. `*endpoint` stays as it is if the server denies the command, or if the reply
+ * is too long because of many slot ranges: then the caller tries all addresses of CLUSTER NODES.
  */
 static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_deadline deadline,
                                           enum cluster_endpoint *endpoint, struct rlock_error *err)
@@ -365,7 +379,10 @@ static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_de
     return st == RLOCK_E_PROTOCOL ? RLOCK_OK : st;
 }
 
-/* The reply to CLUSTER NODES, on the heap; NULL: the server is in no Cluster, or denies it. */
+/*
+ * Fetches the reply to CLUSTER NODES into `*nodes`, which the caller frees. `*nodes` stays NULL if
+ * the server is in no Cluster, or denies the command.
+ */
 static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadline deadline,
                                        char **nodes, struct rlock_error *err)
 {
@@ -389,7 +406,7 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadl
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }
 
-/* The locks of one member; of a Cluster those of all primaries. */
+/* Lists the locks of one member; if the member is a Cluster, the locks of all its primaries. */
 static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
                                      struct rlock_deadline deadline,
                                      const struct rlock_visitor *visitor, struct rlock_error *err)
@@ -418,7 +435,7 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     return st;
 }
 
-/* One member after the other, as each pages its own keys. */
+/* Lists one member after the other: each has its own keys, and so its own SCAN cursor. */
 enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err)

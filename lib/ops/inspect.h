@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect: views of one lock, or of all locks of a server. */
+/* inspect: reads one lock with its waiters, lists all locks of a server, breaks a lock. */
 #ifndef INSPECT_H
 #define INSPECT_H
 
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
-/* inspect_lock: what rlock_inspect() does. */
+/* inspect_lock: implements rlock_inspect(). */
 enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err);
 
 /*
- * inspect_mode: is the server "standalone", "sentinel" or "cluster"? "": it doesn't say, as before
- * Redis 6. Asks by HELLO, which needs no rights, and counts for no failed command in the server's
- * statistics. `room` bytes are in `mode`.
+ * inspect_mode: asks the server by HELLO for its mode, and writes "standalone", "sentinel" or
+ * "cluster" into `mode`, which has `room` bytes. Redis 5 has no HELLO: then `mode` becomes "".
+ * Why HELLO: every user may send it, and it never fails. A standalone server would count CLUSTER
+ * NODES among its failed commands, which administrators watch.
  */
 enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline deadline, char *mode,
                                size_t room, struct rlock_error *err);
 
-/* inspect_list: what rlock_list() does. */
+/* inspect_list: implements rlock_list(). */
 enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err);
 
-/* inspect_break: what rlock_break() does. */
+/* inspect_break: implements rlock_break(). */
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
                                 struct rlock_deadline deadline, struct rlock_error *err);
 

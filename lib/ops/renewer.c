@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * renewer: the thread that renews a lease and reports on it by a pipe.
+ * renewer: a thread that renews a lease and writes an event for each renewal to a pipe.
  *
- * The renewer decides nothing: whether the lease still stands is a matter of time, and those who
- * act on it hold its end as their own deadline. A renewer that hangs only fails to move that
- * deadline.
+ * The reader of the pipe has a timer of its own for the end of the lease, which each renewal moves.
+ * If the renewer hangs, the timer isn't moved, and the reader acts in time without the renewer.
  *
- * Its first request asks for the nodes of the Cluster, if the server is part of one, as otherwise:
- * 1. the server of the URL grants the lock, and is the only node that we know;
- * 2. the server dies before the first renewal, and its replica takes its place;
- * 3. no node that we know is left to ask where the lock is now.
+ * If the server is part of a Cluster, the first request asks for the nodes of that Cluster.
+ * Otherwise:
+ * 1. The server in the URL grants the lock. It is the only node that we know.
+ * 2. The server dies before the first renewal, and one of its replicas becomes the primary.
+ * 3. We know no other node that could tell us the address of the new primary.
  */
 #include "ops/renewer.h"
 
@@ -25,20 +25,23 @@
 
 #define BACKOFF_LOW_MS 50
 #define BACKOFF_HIGH_MS 500
-#define JITTER_PERCENT 10 /* so that many holders don't renew in step */
+#define JITTER_PERCENT 10 /* holders that started together don't renew at the same time */
 
 static void write_event(const struct renewer *renewer, struct rlock_event event, const char *text)
 {
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
-    /* an event has less than PIPE_BUF bytes, so the kernel takes all of it, or, if the reader has
-     * let the pipe fill up, none */
+    /* An event is shorter than PIPE_BUF, so write(2) is atomic: it writes the whole event, or
+     * nothing if the reader has let the pipe fill up. */
     written = write(renewer->events[1], &event, sizeof event);
     (void)written;
 }
 
-/* Back-off with jitter: the first failure is retried at once, each further one after a pause. */
+/*
+ * The pause after a failed renewal: none after the first failure, so that one lost packet costs no
+ * time; then random, so that holders don't retry at the same time.
+ */
 static int64_t backoff_ms(const struct renewer *renewer)
 {
     int64_t high_ms = renewer->quorum->timing.reply_ms;
@@ -58,7 +61,10 @@ static int64_t next_renewal_at_ms(const struct renewer *renewer)
            random_between(renew_ms - renew_ms * JITTER_PERCENT / 100, renew_ms);
 }
 
-/* One renewal, and its event. Returns when to send the next one; RLOCK_NEVER: the thread ends. */
+/*
+ * Sends one renewal and writes its event. Returns the time of the next renewal, or RLOCK_NEVER: the
+ * thread ends.
+ */
 static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
 {
     struct rlock_error err = {.status = RLOCK_OK};
@@ -85,7 +91,7 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* pending: no fault, ask again */
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING is no fault */
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);

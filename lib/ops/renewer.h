@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* renewer: the thread that renews a lease and reports on it by a pipe. */
+/* renewer: a thread that renews a lease and writes an event for each renewal to a pipe. */
 #ifndef RENEWER_H
 #define RENEWER_H
 
 #include "base/thread.h"
 #include "quorum/quorum.h"
 
-/* All zero: there is no thread. */
+/* A renewer of zero bytes has no thread. */
 struct renewer {
-    struct quorum *quorum;     /* borrowed; the thread's alone while it runs */
-    const struct owner *owner; /* borrowed; unchanged while the thread runs */
-    int64_t renewed_at_ms;     /* before the last renewal, or the grant, was sent */
-    bool has_told_trouble;     /* since the last renewal that went well */
-    int n_failures;            /* renewals in a row that failed */
-    int events[2];             /* a pipe of struct rlock_event */
-    int stop[2];               /* a pipe: closing the write end ends the thread */
+    struct quorum *quorum;     /* borrowed; only the thread uses it while it runs */
+    const struct owner *owner; /* borrowed; nobody changes it while the thread runs */
+    int64_t renewed_at_ms;     /* just before the last successful renewal, or the grant, was sent */
+    bool has_told_trouble;     /* RLOCK_KEPT_TROUBLE was written since the last success */
+    int n_failures;            /* failed renewals in a row */
+    int events[2];             /* pipe: the thread writes each struct rlock_event to events[1] */
+    int stop[2];               /* pipe: renewer_stop() closes stop[1], which ends the thread */
     pthread_t thread;
     bool is_running;
 };
 
 /*
- * renewer_start: what rlock_keep() does, for a grant whose request was sent at `sent_ms`. The
+ * renewer_start: implements rlock_keep(), for a grant whose request was sent at `sent_ms`. The
  * renewer borrows `quorum` and `owner` until renewer_stop().
  */
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
                                 const struct owner *owner, int64_t sent_ms, int *events,
                                 struct rlock_error *err);
 
-/* renewer_stop: what rlock_unkeep() does. Nothing, if the thread doesn't run. */
+/* renewer_stop: implements rlock_unkeep(). Does nothing if no thread runs. */
 void renewer_stop(struct renewer *renewer);
 
 #endif

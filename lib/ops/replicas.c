@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replicas: do enough of a server's replicas have what it granted?
+ * replicas: asks a server whether enough of its replicas have a grant or a renewal.
  *
- * The server answers WAIT when enough replicas have acknowledged all writes of the connection that
- * sends the WAIT, or after a timeout with how many did. So WAIT must go by the connection of the
- * grant: a new one has no writes, and is answered at once. WAIT follows a grant only: behind each
- * attempt of a waiter in the queue it would slow the attempts down.
+ * The server replies to WAIT with the number of replicas that have acknowledged all writes of the
+ * connection that sent the WAIT: when enough have, or after a timeout. So WAIT must be sent by the
+ * connection of the grant: on a new connection, which has no writes, the server would reply at
+ * once. A waiter sends WAIT only after a grant: sent with each attempt, it would delay them all.
  *
- * A renewal needs the same acknowledgements. A replica that has missed it and becomes the primary
- * lets the lease end when the renewal before it said.
+ * A renewal needs the same acknowledgements. If a replica that has missed the renewal becomes the
+ * primary, the lease ends there at the end that the renewal before it had set.
  */
 #include "ops/replicas.h"
 
@@ -17,11 +17,11 @@
 
 #include <inttypes.h>
 
-/* What the members answered to WAIT. */
+/* The replies of the members to WAIT. */
 struct acknowledged {
-    size_t n_enough;              /* members with enough replicas */
-    const struct member *lacking; /* one with too few; NULL: none answered so */
-    int64_t n_replicas;           /* how many that one has */
+    size_t n_enough;              /* members with acknowledgements of enough replicas */
+    const struct member *lacking; /* a member with too few; NULL: no member replied so */
+    int64_t n_replicas;           /* how many replicas of `lacking` have acknowledged */
 };
 
 static struct acknowledged count_acknowledged(const struct quorum *quorum)
@@ -75,7 +75,8 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     took_ms = rlock_clock_ms() - sent_ms;
     if (st == RLOCK_OK)
         acknowledged = count_acknowledged(quorum);
-    /* the server never takes so long: we were stopped, and too little of the lease is left */
+    /* The server replies within wait_ms. After twice that time this process was stopped in between,
+     * and too little of the lease may be left: the caller asks again. */
     if (acknowledged.n_enough >= quorum->need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||

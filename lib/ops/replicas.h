@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* replicas: do enough of a server's replicas have what it granted? */
+/* replicas: asks a server whether enough of its replicas have a grant or a renewal. */
 #ifndef REPLICAS_H
 #define REPLICAS_H
 
 #include "quorum/quorum.h"
 
 /*
- * replicas_have: right after a grant or a renewal, ask for as many acknowledgements as the quorum's
- * `replicas` says. Blocks for up to reply_ms.
+ * replicas_have: waits until quorum->replicas replicas of a majority of the members have
+ * acknowledged the grant or the renewal, which the caller has sent just before. Blocks for up to
+ * reply_ms.
  *
- * Returns  RLOCK_OK (also if no replicas are wanted), RLOCK_E_REPLICAS, RLOCK_STOPPED,
- *          RLOCK_PENDING (too late to be of use: grant or renew again, at once) or a fault.
+ * Returns  RLOCK_OK (also if quorum->replicas is 0), RLOCK_E_REPLICAS, RLOCK_STOPPED or a fault.
+ *          RLOCK_PENDING: the process was stopped meanwhile, and too little of the lease is left;
+ *          the caller sends the request again at once.
  */
 enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline deadline,
                                 struct rlock_error *err);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* test_acquire_loop: what a waiter tells its observer, and when it calls its hooks. */
+/* test_acquire_loop: rlock_acquire() calls its observer and its hooks when it should. */
 #include "server.h"
 #include "tap.h"
 
 #include <rlock_admin.h>
 
 #define FAR_MS 1000000
-#define BLOCKS AFTER(150, NOT_WOKEN) /* time for many refreshes */
+#define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
 
 static const char *const the_key = "k";
 
 struct seen {
-    int n_shown;
-    int n_again; /* of these: the same reply once more */
-    int n_ends;
-    int n_after_end;
-    int64_t seen_ms;
-    int n_sent;
-    int n_unreachable;
+    int n_shown;       /* calls of on_blocked() with an obstacle */
+    int n_again;       /* of n_shown: with the same seen_ms as the call before */
+    int n_ends;        /* calls of on_blocked(NULL) */
+    int n_after_end;   /* calls of on_blocked() after on_blocked(NULL) */
+    int64_t seen_ms;   /* obstacle->seen_ms of the last call */
+    int n_sent;        /* calls of on_sent() */
+    int n_unreachable; /* calls of on_unreachable() */
 };
 
 static void see(void *context, const struct rlock_obstacle *obstacle)
@@ -47,7 +47,7 @@ static void count_unreachable(void *context)
     seen->n_unreachable++;
 }
 
-/* How an acquire within so many ms ends, and what was seen of it. */
+/* Calls rlock_acquire() on `server` with a deadline in `ms`, and counts the callbacks in `seen`. */
 static enum rlock_status wait_for(struct server *server, int64_t ms, struct rlock_observer observer,
                                   struct seen *seen)
 {
@@ -85,10 +85,9 @@ static void test_nobody_observes(void)
     struct seen seen = {.n_shown = 0};
 
     is_int(wait_for(&server, 400, (struct rlock_observer){.every_ms = 1}, &seen), RLOCK_TIMEOUT,
-           "a wait without an observer");
+           "a wait without an observer ends at its deadline");
 }
 
-/* A waiter tells of each reply, and of nothing else unless it is to refresh. */
 static void test_replies(void)
 {
     static const int64_t every_ms[] = {0, FAR_MS};
@@ -102,11 +101,15 @@ static void test_replies(void)
         struct rlock_observer observer = {
             .on_blocked = see, .context = &seen, .every_ms = every_ms[i]};
 
-        is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT, "a wait for a held lock");
-        ok(seen.n_shown > 0, "its observer is told of a reply at once");
-        is_int(seen.n_shown, server_count(&server, ASKED_ACQUIRE), "once for each attempt");
-        is_int(seen.n_sent, server_count(&server, ASKED_ACQUIRE), "each of which was sent");
-        ok(seen.n_ends == 1 && seen.n_after_end == 0, "and of the end once, at last");
+        is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT,
+               "a wait for a held lock times out");
+        ok(seen.n_shown > 0, "the observer is called when a reply says that the lock is held");
+        is_int(seen.n_shown, server_count(&server, ASKED_ACQUIRE),
+               "the observer is called once for each attempt");
+        is_int(seen.n_sent, server_count(&server, ASKED_ACQUIRE),
+               "on_sent is called once for each attempt");
+        ok(seen.n_ends == 1 && seen.n_after_end == 0,
+           "the observer is told once that the wait is over, and is not called afterwards");
     }
 }
 
@@ -118,11 +121,13 @@ static void test_refreshes(void)
     struct seen seen = {.n_shown = 0};
     struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 10};
 
-    is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT, "a wait with refreshes");
-    ok(seen.n_again > 0, "what a reply said is shown again when its time has come");
+    is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT,
+           "a wait with refreshes times out");
+    ok(seen.n_again > 0, "the obstacle is shown again after every_ms");
     is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE),
-           "for which the server isn't asked");
-    ok(seen.n_ends == 1 && seen.n_after_end == 0, "and not after the end");
+           "a refresh sends no request to the server");
+    ok(seen.n_ends == 1 && seen.n_after_end == 0,
+       "the obstacle is not shown again after the wait is over");
 }
 
 static void test_nothing_seen(void)
@@ -132,9 +137,10 @@ static void test_nothing_seen(void)
     struct seen seen = {.n_shown = 0};
     struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 1};
 
-    is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE, "a server that is silent");
-    is_int(seen.n_shown, 0, "before the first reply there is nothing to show");
-    is_int(seen.n_ends, 1, "but the end");
+    is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE,
+           "a server that never replies is unreachable");
+    is_int(seen.n_shown, 0, "no obstacle is shown before the first reply");
+    is_int(seen.n_ends, 1, "the observer is told that the wait is over, even so");
 }
 
 static void test_unreachable(void)
@@ -143,8 +149,9 @@ static void test_unreachable(void)
     struct seen seen = {.n_shown = 0};
 
     is_int(wait_for(&server, 20000, (struct rlock_observer){.on_blocked = NULL}, &seen), RLOCK_OK,
-           "a connection that is cut is made again");
-    is_int(seen.n_unreachable, 1, "and a hook is called in between");
+           "after the server closed the connection, the waiter connects again and is granted the "
+           "lock");
+    is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_survey: what a server says of its locks, page by page, and servers that talk nonsense. */
+/* test_inspect: rlock_inspect(), rlock_list() and rlock_break() read a scripted server. */
 #include "server.h"
 #include "tap.h"
 
@@ -8,9 +8,9 @@
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define NOW ":1700000005000\r\n"
 #define OURS "$71\r\n" TOKEN " v1 try=1 host=web1 since=1700000000000\r\n"
-#define ALONE ":-1\r\n*0\r\n$0\r\n\r\n" /* not of several, and nothing is wrong */
-#define VIEW "*8\r\n" OURS ":29000\r\n$2\r\n77\r\n:2\r\n:0\r\n" ALONE
-#define VIEW_FREE "*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n" ALONE
+#define ONE_HOLDER ":-1\r\n*0\r\n$0\r\n\r\n" /* no list of holders, no foreign helper key */
+#define VIEW "*8\r\n" OURS ":29000\r\n$2\r\n77\r\n:2\r\n:0\r\n" ONE_HOLDER
+#define VIEW_FREE "*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n" ONE_HOLDER
 #define NAME "$1\r\nn\r\n"
 #define LAST "$0\r\n\r\n"
 #define WAITER(ticket, host) "$16\r\n" ticket "\r\n$11\r\n1 host=" host "\r\n"
@@ -21,7 +21,7 @@
 struct seen {
     int n_locks;
     int n_waiters;
-    struct rlock_view view; /* the last one; what it points to is over */
+    struct rlock_view view; /* the last one; its pointers are not valid any more */
     struct rlock_party holder;
     char text[256]; /* keys, and hosts of waiters */
 };
@@ -45,10 +45,10 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
     strcat(strcat(seen->text, waiter->host), " ");
 }
 
-enum survey { INSPECT, LIST, BREAK };
+enum call { INSPECT, LIST, BREAK };
 
-/* One inspection of a server that gives these answers, and how it ends. */
-static enum rlock_status survey(enum survey what, const char *const *answers, struct seen *seen)
+/* Makes one call to a server that gives these answers, and counts the callbacks in `seen`. */
+static enum rlock_status run(enum call what, const char *const *answers, struct seen *seen)
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
     struct rlock_visitor visitor = {see_lock, see_waiter, seen};
@@ -71,7 +71,8 @@ static enum rlock_status survey(enum survey what, const char *const *answers, st
         else
             st = rlock_break(lock, "k", "n", deadline, &err);
     }
-    okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'), "a fault has a text: %s", err.text);
+    okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
+        "a fault has a text, and nothing else has: \"%s\"", err.text);
     rlock_close(lock);
     server_stop(&server);
     return st;
@@ -81,59 +82,65 @@ static void test_inspect(void)
 {
     struct seen seen;
 
-    ok(survey(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK, "a lock, in two pages");
-    is_str(seen.text, "k aaaa bbbb ", "is shown once, then those who wait, in their order");
-    is_int(seen.view.seen, RLOCK_SEEN_EXCLUSIVE, "it is held");
-    is_int(seen.view.left_ms, 29000, "for so long");
-    is_int((long long)seen.view.fence, 77, "with that fence");
-    is_str(seen.holder.host, "web1", "by that host");
-    is_int(seen.holder.for_ms, 5000, "since then");
-    ok(survey(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST), &seen) == RLOCK_OK, "a free one");
-    is_int(seen.view.seen, RLOCK_SEEN_FREE, "is free");
-    is_int((long long)seen.view.n_holders, 0, "and held by nobody");
+    ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK,
+       "a lock whose waiters come in two pages is read");
+    is_str(seen.text, "k aaaa bbbb ", "the lock is shown once, then its waiters in their order");
+    is_int(seen.view.seen, RLOCK_SEEN_EXCLUSIVE, "the lock is held exclusively");
+    is_int(seen.view.left_ms, 29000, "the view has the time left");
+    is_int((long long)seen.view.fence, 77, "the view has the fence");
+    is_str(seen.holder.host, "web1", "the view has the holder's host");
+    is_int(seen.holder.for_ms, 5000, "the view has for how long the lock has been held");
+    ok(run(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST), &seen) == RLOCK_OK,
+       "a free lock is read");
+    is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
+    is_int((long long)seen.view.n_holders, 0, "a free lock has no holder");
 }
 
-#define SEVERAL                                                                    \
+#define FIVE_SLOTS                                                                 \
     "*4\r\n" NOW "*8\r\n$46\r\n" TOKEN                                             \
     " v1 mode=slots\r\n:29000\r\n$2\r\n77\r\n:0\r\n:0\r\n:5\r\n"                   \
     "*4\r\n:7000\r\n$25\r\nv1 try=1 host=web1 slot=4\r\n:8000\r\n$18\r\nv1 try=1 " \
     "host=web2\r\n$0\r\n\r\n" NAME LAST
 
-static void test_several(void)
+static void test_several_holders(void)
 {
     struct seen seen;
 
-    ok(survey(INSPECT, ANSWERS(SEVERAL), &seen) == RLOCK_OK, "a lock that several have");
-    is_int(seen.view.seen, RLOCK_SEEN_SLOTS, "by slots");
-    is_int((long long)seen.view.n_holders, 2, "two of whom are shown");
-    is_int((long long)seen.view.n_all, 5, "of five");
-    is_str(seen.holder.host, "web1", "with their cards");
-    is_int(seen.holder.slot, 4, "their slots");
-    is_int(seen.holder.left_ms, 7000, "and how long their leases have left");
+    ok(run(INSPECT, ANSWERS(FIVE_SLOTS), &seen) == RLOCK_OK, "a lock with several holders is read");
+    is_int(seen.view.seen, RLOCK_SEEN_SLOTS, "the lock is held by slots");
+    is_int((long long)seen.view.n_holders, 2, "the two holders in the reply are shown");
+    is_int((long long)seen.view.n_all, 5, "the view has how many holders there are in all");
+    is_str(seen.holder.host, "web1", "a holder of several has its host");
+    is_int(seen.holder.slot, 4, "a holder has its slot");
+    is_int(seen.holder.left_ms, 7000, "a holder has the time left of its own lease");
 }
 
 static void test_list(void)
 {
     struct seen seen;
 
-    ok(survey(LIST,
-              ANSWERS("*1\r\n" NOW, "*4\r\n" NOW "$1\r\n9\r\n" ROW("a") ROW("b"), "*1\r\n" NOW,
-                      "*2\r\n" NOW "$1\r\n7\r\n", "*3\r\n" NOW "$1\r\n0\r\n" ROW("c")),
-              &seen) == RLOCK_OK,
-       "locks, in three steps, two of which were too long at first");
-    is_str(seen.text, "a b c ", "are all shown");
-    is_str(seen.holder.host, "web1", "with their holders");
+    ok(run(LIST,
+           ANSWERS("*1\r\n" NOW, "*4\r\n" NOW "$1\r\n9\r\n" ROW("a") ROW("b"), "*1\r\n" NOW,
+                   "*2\r\n" NOW "$1\r\n7\r\n", "*3\r\n" NOW "$1\r\n0\r\n" ROW("c")),
+           &seen) == RLOCK_OK,
+       "locks are listed in three pages, two of which did not fit at first");
+    is_str(seen.text, "a b c ", "the locks of all pages are shown");
+    is_str(seen.holder.host, "web1", "a listed lock has its holder");
 }
 
 static void test_break(void)
 {
     struct seen seen;
 
-    is_int(survey(BREAK, ANSWERS(":1\r\n"), &seen), RLOCK_OK, "broken");
-    is_int(survey(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY, "another's by now");
-    is_int(survey(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE, "gone by now");
-    is_int(survey(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL, "nonsense");
-    is_int(survey(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE, "no answer");
+    is_int(run(BREAK, ANSWERS(":1\r\n"), &seen), RLOCK_OK, "the reply 1 to a break: done");
+    is_int(run(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY,
+           "the reply 0 to a break: another owner holds the lock");
+    is_int(run(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE,
+           "the reply -1 to a break: the lock is gone");
+    is_int(run(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL,
+           "a string in reply to a break is malformed");
+    is_int(run(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE,
+           "a break without a reply: unreachable");
 }
 
 static const struct {
@@ -160,23 +167,24 @@ static void test_values(void)
 
     for (i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(answer, sizeof answer,
-                 "*4\r\n" NOW "*8\r\n$%zu\r\n%s\r\n:1\r\n$0\r\n\r\n:0\r\n:%s\r\n" ALONE NAME LAST,
+                 "*4\r\n" NOW
+                 "*8\r\n$%zu\r\n%s\r\n:1\r\n$0\r\n\r\n:0\r\n:%s\r\n" ONE_HOLDER NAME LAST,
                  strlen(values[i].value), values[i].value, values[i].kept);
-        is_int(survey(INSPECT, ANSWERS(answer), &seen), RLOCK_OK, "a value");
+        is_int(run(INSPECT, ANSWERS(answer), &seen), RLOCK_OK, "a lock with this value is read");
         is_int(seen.view.seen, values[i].wanted, values[i].value);
     }
 }
 
-static const char *const nonsense[] = {
+static const char *const malformed[] = {
     ":1\r\n",
     "*0\r\n",
     "$-1\r\n",
     "*4\r\n" NOW ":1\r\n" NAME LAST,
-    "*4\r\n" NOW "*7\r\n" OURS ":1\r\n" LAST ":0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*8\r\n:1\r\n:1\r\n" LAST ":0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*8\r\n" OURS LAST LAST ":0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n:77\r\n:0\r\n:0\r\n" ALONE NAME LAST,
-    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n" LAST ":0\r\n" LAST ALONE NAME LAST,
+    "*4\r\n" NOW "*7\r\n" OURS ":1\r\n" LAST ":0\r\n" ONE_HOLDER NAME LAST,
+    "*4\r\n" NOW "*8\r\n:1\r\n:1\r\n" LAST ":0\r\n:0\r\n" ONE_HOLDER NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS LAST LAST ":0\r\n:0\r\n" ONE_HOLDER NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n:77\r\n:0\r\n:0\r\n" ONE_HOLDER NAME LAST,
+    "*4\r\n" NOW "*8\r\n" OURS ":1\r\n" LAST ":0\r\n" LAST ONE_HOLDER NAME LAST,
     "*4\r\n" NOW "*8\r\n" OURS ":1\r\n" LAST ":0\r\n:0\r\n:-1\r\n*0\r\n:0\r\n" NAME LAST,
     "*4\r\n" NOW VIEW ":1\r\n" LAST,
     "*4\r\n" NOW VIEW NAME ":1\r\n",
@@ -188,29 +196,30 @@ static const char *const nonsense[] = {
     "*65\r\n",
 };
 
-static void test_nonsense(void)
+static void test_malformed_replies(void)
 {
     struct seen seen;
     size_t i;
 
-    for (i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
-        okf(survey(INSPECT, ANSWERS(nonsense[i]), &seen) == RLOCK_E_PROTOCOL,
-            "no view of a lock: %zu", i);
-        is_int(seen.n_locks, 0, "and nothing of it is shown");
-        okf(survey(LIST, ANSWERS(nonsense[i]), &seen) == RLOCK_E_PROTOCOL, "nor of locks: %zu", i);
-        is_int(seen.n_locks, 0, "and nothing of them is shown");
+    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        okf(run(INSPECT, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu to inspect is refused", i);
+        is_int(seen.n_locks, 0, "nothing of a malformed view is shown");
+        okf(run(LIST, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu to list is refused", i);
+        is_int(seen.n_locks, 0, "nothing of a malformed list is shown");
     }
-    ok(survey(LIST, ANSWERS("*1\r\n" NOW), &seen) == RLOCK_E_PROTOCOL,
-       "a server that has always more than fits is not asked for ever");
+    ok(run(LIST, ANSWERS("*1\r\n" NOW), &seen) == RLOCK_E_PROTOCOL,
+       "a server whose locks never fit into one reply is not asked for ever");
 }
 
 int main(void)
 {
     test_inspect();
-    test_several();
+    test_several_holders();
     test_list();
     test_break();
     test_values();
-    test_nonsense();
+    test_malformed_replies();
     return done_testing();
 }

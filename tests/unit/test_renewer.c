@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_renewer: the thread that renews, and what it reports. */
+/* test_renewer: when the renewer sends a renewal, and which events it writes. */
 #include "base/clock.h"
 #include "ops/renewer.h"
 #include "server.h"
@@ -10,8 +10,8 @@
 static const char *const the_key = "k";
 
 #define TTL_MS 1000
-#define LENGTH_MS (TTL_MS - TTL_MS / 100 - 2) /* of a lease */
-#define PATIENCE_MS 5000
+#define LEASE_MS (TTL_MS - TTL_MS / 100 - 2) /* from sent_ms to expires_ms */
+#define EVENT_WAIT_MS 5000
 
 struct kept {
     struct server server;
@@ -21,7 +21,7 @@ struct kept {
     int events;
 };
 
-/* A renewer of a lease that was granted now, renewed every so often. */
+/* Starts a renewer for a lease that is granted now. It renews after `renew_ms`. */
 static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 {
     const char *url = kept->server.url;
@@ -49,13 +49,13 @@ static void end(struct kept *kept)
     server_stop(&kept->server);
 }
 
-/* The next event; of kind -1 if none comes. */
-static struct rlock_event next(const struct kept *kept)
+/* Reads the next event. Its kind is -1 if none comes within EVENT_WAIT_MS. */
+static struct rlock_event next_event(const struct kept *kept)
 {
     struct pollfd look = {.fd = kept->events, .events = POLLIN};
     struct rlock_event event = {.kind = (enum rlock_kept) - 1};
 
-    if (poll(&look, 1, PATIENCE_MS) == 1 && read(kept->events, &event, sizeof event) < 0)
+    if (poll(&look, 1, EVENT_WAIT_MS) == 1 && read(kept->events, &event, sizeof event) < 0)
         event.kind = (enum rlock_kept) - 1;
     return event;
 }
@@ -70,28 +70,28 @@ static void test_renewals(void)
     int64_t before = started;
     size_t i;
 
-    if (!ok(keep(&kept, 100, 1000), "a renewer"))
+    if (!ok(keep(&kept, 100, 1000), "a renewer starts"))
         return;
-    ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "its events are no command's business");
+    ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "the pipe of events is close-on-exec");
     for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        struct rlock_event event = next(&kept);
+        struct rlock_event event = next_event(&kept);
         int64_t read_ms = server_read_ms(&kept.server, ASKED_RENEW, (int)i);
 
-        is_int(event.kind, wanted[i], "an event for each renewal");
-        ok(event.expires_ms >= before + LENGTH_MS && event.expires_ms <= read_ms + LENGTH_MS,
-           "the new end is counted from before the request was sent");
-        is_str(event.text, "", "nothing is wrong");
-        before = event.expires_ms - LENGTH_MS;
+        is_int(event.kind, wanted[i], "each renewal writes the event for its reply");
+        ok(event.expires_ms >= before + LEASE_MS && event.expires_ms <= read_ms + LEASE_MS,
+           "expires_ms counts from before the renewal was sent");
+        is_str(event.text, "", "the event of a successful renewal has no text");
+        before = event.expires_ms - LEASE_MS;
     }
     ok(server_count(&kept.server, ASKED_RENEW) <= (rlock_clock_ms() - started) / 89 + 1,
-       "a renewal comes no sooner than its time after the last, less a tenth");
+       "a renewal is sent no sooner than 90 % of renew_ms after the last one");
     end(&kept);
-    is_str(kept.server.log[0].second, "1000", "the whole TTL is asked for");
+    is_str(kept.server.log[0].second, "1000", "a renewal asks for the whole TTL");
     renewer_stop(&kept.renewer);
-    ok(!kept.renewer.is_running, "it can be stopped again");
+    ok(!kept.renewer.is_running, "a renewer that was stopped can be stopped once more");
 }
 
-/* One answer that is not good; what is reported, and whether the renewer goes on. */
+/* A reply to a renewal that isn't a success, and the event that it must cause. */
 static const struct {
     const char *answer;
     enum rlock_kept kind;
@@ -117,22 +117,24 @@ static void test_troubles(void)
             .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, bad, bad, RENEWED, GONE)}}};
         struct rlock_event event;
 
-        if (!ok(keep(&kept, 20, 300), "a renewer"))
+        if (!ok(keep(&kept, 20, 300), "a renewer starts"))
             continue;
-        is_int(next(&kept).kind, RLOCK_KEPT_RENEWED, "a renewal");
-        event = next(&kept);
+        is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
+        event = next_event(&kept);
         okf(event.kind == troubles[i].kind && strstr(event.text, troubles[i].text) != NULL,
-            "then %s: %s", bad, event.text);
+            "the reply %s causes the right event, with text: %s", bad, event.text);
         if (event.kind == RLOCK_KEPT_TROUBLE) {
-            is_int(next(&kept).kind, RLOCK_KEPT_RENEWED, "told once, and tried until it is over");
-            is_int(next(&kept).kind, RLOCK_KEPT_LOST, "and told when it is lost after all");
+            is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED,
+                   "two failures in a row write one event, and the renewer tries again");
+            is_int(next_event(&kept).kind, RLOCK_KEPT_LOST,
+                   "a lease that is gone writes RLOCK_KEPT_LOST");
         }
         end(&kept);
         is_int(server_count(&kept.server, ASKED_RENEW), troubles[i].kind == RLOCK_KEPT_LOST ? 2 : 5,
-               "what is lost isn't asked for again");
+               "the renewer sends no renewal after the lease is lost");
         is_int(server_count(&kept.server, ASKED_UNDO) + server_count(&kept.server, ASKED_RELEASE) +
                    server_count(&kept.server, ASKED_LEAVE),
-               0, "and is left alone");
+               0, "the renewer never releases a lease");
     }
 }
 
@@ -142,13 +144,14 @@ static void test_late(void)
         .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, LATE, LATE, RENEWED, GONE)}}};
     struct rlock_event event;
 
-    if (!ok(keep(&kept, 20, 1000), "a renewer"))
+    if (!ok(keep(&kept, 20, 1000), "a renewer starts"))
         return;
-    is_int(next(&kept).kind, RLOCK_KEPT_RENEWED, "a renewal");
-    event = next(&kept);
-    is_int(event.kind, RLOCK_KEPT_RENEWED, "one that came too late is sent again without a word");
+    is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
+    event = next_event(&kept);
+    is_int(event.kind, RLOCK_KEPT_RENEWED,
+           "a renewal that reached the server too late is sent again, and writes no event");
     end(&kept);
-    is_int(kept.server.log[1].what, ASKED_RENEW, "until it is executed");
+    is_int(kept.server.log[1].what, ASKED_RENEW, "the second request is the renewal again");
 }
 
 static void test_stop(void)
@@ -156,35 +159,36 @@ static void test_stop(void)
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
     int64_t before;
 
-    if (!ok(keep(&kept, 1, 60000), "a renewer that waits for an answer"))
+    if (!ok(keep(&kept, 1, 60000), "a renewer starts, whose renewal gets no reply"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
         poll(NULL, 0, 1);
     before = rlock_clock_ms();
     end(&kept);
-    ok(rlock_clock_ms() - before < 30000, "is stopped at once");
+    ok(rlock_clock_ms() - before < 30000, "a renewer that waits for a reply stops at once");
 
-    if (!ok(keep(&kept, 60000, 60000), "one that sleeps"))
+    if (!ok(keep(&kept, 60000, 60000), "a renewer starts, whose renewal is not due yet"))
         return;
     before = rlock_clock_ms();
     end(&kept);
-    ok(rlock_clock_ms() - before < 30000, "as well");
+    ok(rlock_clock_ms() - before < 30000,
+       "a renewer that sleeps until its next renewal stops at once");
 }
 
-static void test_nobody_listens(void)
+static void test_nobody_reads(void)
 {
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED)}}};
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
     int whole = 0;
 
-    if (!ok(keep(&kept, 1, 1000), "a renewer whose events nobody reads"))
+    if (!ok(keep(&kept, 1, 1000), "a renewer starts, whose events nobody reads"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) < 400)
         poll(NULL, 0, 5);
-    ok(true, "goes on renewing when no more of them fit");
+    ok(true, "the renewer goes on when the pipe of events is full");
     while (read(kept.events, &event, sizeof event) == (ssize_t)sizeof event && whole < 10000)
         whole += event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > 0;
-    ok(whole > 10, "and those that did fit are whole");
+    ok(whole > 10, "no event in the full pipe is cut off");
     end(&kept);
 }
 
@@ -194,6 +198,6 @@ int main(void)
     test_troubles();
     test_late();
     test_stop();
-    test_nobody_listens();
+    test_nobody_reads();
     return done_testing();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_replicas: what is made of the answers to WAIT, and on which connection they count. */
+/* test_replicas: replicas_have() reads replies to WAIT, on the connection of the grant only. */
 #include "base/clock.h"
 #include "ops/replicas.h"
 #include "server.h"
@@ -7,12 +7,12 @@
 
 static const char *const the_key = "k";
 
-#define REPLY_MS 150 /* and as long again until an answer that doesn't come is missed */
+#define REPLY_MS 150 /* the timeout of WAIT; a reply is given up after twice that time */
 
 static const struct {
-    int64_t wanted;
-    const char *answer;
-    bool is_new; /* the connection is not the one that granted */
+    int64_t wanted;     /* replicas */
+    const char *answer; /* to WAIT */
+    bool is_new;        /* WAIT is sent by another connection than that of the grant */
     enum rlock_status st;
     const char *text;
 } rows[] = {
@@ -29,7 +29,7 @@ static const struct {
     {1, "$1\r\n5\r\n", false, RLOCK_E_REPLICAS, "only 0 of 1 replicas"},
 };
 
-static void wait_for(size_t i)
+static void test_row(size_t i)
 {
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_OTHER] = ANSWERS(rows[i].answer)}};
@@ -58,9 +58,9 @@ static void wait_for(size_t i)
     if (good && rows[i].is_new)
         conn_abandon(&quorum.member[0].route.primary->conn, NULL);
     good = good && replicas_have(&quorum, deadline, &err) == rows[i].st;
-    okf(good && strstr(err.text, rows[i].text) != NULL, "%d wanted, %s%s: %d %s",
-        (int)rows[i].wanted, rows[i].answer, rows[i].is_new ? " on another connection" : "",
-        (int)err.status, err.text);
+    okf(good && strstr(err.text, rows[i].text) != NULL,
+        "%d replicas wanted, reply %s%s: status %d, text \"%s\"", (int)rows[i].wanted,
+        rows[i].answer, rows[i].is_new ? " on another connection" : "", (int)err.status, err.text);
     members_close(&quorum);
     owner_close(&owner);
     server_stop(&server);
@@ -72,6 +72,6 @@ int main(void)
     size_t i;
 
     for (i = 0; i < n; i++)
-        wait_for(i);
+        test_row(i);
     return done_testing();
 }
