@@ -88,9 +88,9 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     if (st == RLOCK_OK && config->n_keys > 0)
         st = owner_open(&l->owner, config, err);
     if (st == RLOCK_OK)
-        st = members_open(&l->quorum, &mine, err);
+        st = quorum_open(&l->quorum, &mine, err);
     if (st == RLOCK_OK && config->n_keys > 0)
-        owner_join_quorum(&l->owner, l->quorum.members_hash);
+        owner_join_quorum(&l->owner, l->quorum.members.hash);
     if (st == RLOCK_OK)
         *lock = l;
     else
@@ -150,7 +150,7 @@ void rlock_close(struct rlock *lock)
     if (lock == NULL)
         return;
     renewer_stop(&lock->renewer);
-    members_close(&lock->quorum);
+    quorum_close(&lock->quorum);
     owner_close(&lock->owner);
     clear(lock->password);
     clear(lock->sentinel_password);
@@ -192,10 +192,10 @@ void rlock_forget_passwords(struct rlock *lock)
 
     clear(lock->password);
     clear(lock->sentinel_password);
-    for (i = 0; i < lock->quorum.n; i++)
-        member_forget_password(&lock->quorum.member[i]);
-    password_source_clear_password(&lock->quorum.password_source);
-    password_source_clear_password(&lock->quorum.sentinel_password_source);
+    for (i = 0; i < lock->quorum.members.n; i++)
+        member_forget_password(&lock->quorum.members.member[i]);
+    password_source_clear_password(&lock->quorum.members.password_source);
+    password_source_clear_password(&lock->quorum.members.sentinel_password_source);
 }
 
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)

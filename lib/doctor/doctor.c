@@ -447,13 +447,13 @@ static void report_quorum(const struct probe *probe, const struct quorum *quorum
     struct rlock_finding finding = {
         .server = "together",
         .check = "quorum",
-        .grade = n_there < quorum->n || n_recent > 0 ? RLOCK_GRADE_WEAK : RLOCK_GRADE_GOOD};
+        .grade = n_there < quorum->members.n || n_recent > 0 ? RLOCK_GRADE_WEAK : RLOCK_GRADE_GOOD};
     char found[200];
 
     snprintf(
         found, sizeof found,
         "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
-        n_there, quorum->n, quorum->need, n_recent, quorum->members_hash);
+        n_there, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }
@@ -465,20 +465,20 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
     size_t n_recent = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        probe_select(probe, quorum, &quorum->member[i]);
-        left_ms = members_uncounted_ms(quorum, probe->one.member);
-        if (probe->one.member->state == RLOCK_OK && left_ms > 0) {
+    for (i = 0; i < quorum->members.n; i++) {
+        probe_select(probe, quorum, &quorum->members.member[i]);
+        left_ms = members_uncounted_ms(&quorum->members, probe->one.members.member);
+        if (probe->one.members.member->state == RLOCK_OK && left_ms > 0) {
             n_recent++;
             probe_report(probe, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
                          "so lately that it counts for no grant for %" PRId64 " ms yet", left_ms);
         }
     }
-    if (n_there < quorum->need)
-        return members_fault(quorum, &probe->err);
-    if (quorum->n > 1)
+    if (n_there < quorum->members.need)
+        return members_fault(&quorum->members, &probe->err);
+    if (quorum->members.n > 1)
         report_quorum(probe, quorum, n_there, n_recent);
-    return members_check(quorum, &probe->err);
+    return members_check(&quorum->members, &probe->err);
 }
 
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
@@ -491,12 +491,12 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
     size_t i;
 
     probe_init(&probe, quorum, key, deadline, examiner);
-    for (i = 0; st != RLOCK_STOPPED && i < quorum->n; i++) {
-        probe_select(&probe, quorum, &quorum->member[i]);
+    for (i = 0; st != RLOCK_STOPPED && i < quorum->members.n; i++) {
+        probe_select(&probe, quorum, &quorum->members.member[i]);
         st = examine_member(&probe);
         n_there += st == RLOCK_OK;
-        member_set_outcome(probe.one.member, st, &probe.err);
-        if (st >= RLOCK_E_USAGE && quorum->n > 1)
+        member_set_outcome(probe.one.members.member, st, &probe.err);
+        if (st >= RLOCK_E_USAGE && quorum->members.n > 1)
             report_absent(&probe);
     }
     if (st != RLOCK_STOPPED)

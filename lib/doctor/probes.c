@@ -20,8 +20,8 @@ void probe_init(struct probe *probe, const struct quorum *quorum, const char *ke
 
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member)
 {
-    probe->one = members_alone(quorum, member, probe->pollfds);
-    members_set_patience(&probe->one, quorum->connect_ms, REPLY_PATIENCE_MS);
+    probe->one = quorum_alone(quorum, member, probe->pollfds);
+    quorum_set_patience(&probe->one, quorum->members.connect_ms, REPLY_PATIENCE_MS);
     probe->is_replica = false;
     probe->is_cluster = false;
 }
@@ -44,8 +44,10 @@ const char *probe_key(const struct probe *probe)
 void probe_report(struct probe *probe, const char *check, enum rlock_grade grade,
                   const char *change, const char *format, ...)
 {
-    struct rlock_finding finding = {
-        .server = probe->one.member->url.shown, .check = check, .grade = grade, .change = change};
+    struct rlock_finding finding = {.server = probe->one.members.member->url.shown,
+                                    .check = check,
+                                    .grade = grade,
+                                    .change = change};
     char found[600];
     va_list args;
 
@@ -60,7 +62,7 @@ void probe_report(struct probe *probe, const char *check, enum rlock_grade grade
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && member_is_let_in(probe->one.member) &&
+           (st == RLOCK_E_REFUSED && member_is_let_in(probe->one.members.member) &&
             probe->err.reason != RLOCK_REASON_LOGIN);
 }
 

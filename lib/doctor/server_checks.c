@@ -20,7 +20,7 @@
 
 static void check_connection(struct probe *probe)
 {
-    const struct member *member = probe->one.member;
+    const struct member *member = probe->one.members.member;
     const struct url *url = member_primary_url(member);
     bool is_near = url->kind == URL_UNIX || url->host == NULL ||
                    strncmp(url->host, "127.", 4) == 0 || strcmp(url->host, "::1") == 0 ||
@@ -114,7 +114,7 @@ static enum rlock_status check_server(struct probe *probe, const char *info)
     else
         probe_report(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
                      is_valkey ? "Valkey" : "Redis", version, *mode ? mode : "standalone",
-                     probe->one.member->url.db, *databases ? " of " : "", databases);
+                     probe->one.members.member->url.db, *databases ? " of " : "", databases);
     return RLOCK_OK;
 }
 
@@ -190,7 +190,7 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
         probe_report(probe, "persistence", RLOCK_GRADE_WEAK,
                      "set appendfsync to everysec or always",
                      "appendfsync no: a crash of its machine loses the locks of half a minute");
-    else if (*fsync != '\0' && *save == '\0' && probe->one.member->is_one_of_several)
+    else if (*fsync != '\0' && *save == '\0' && probe->one.members.member->is_one_of_several)
         probe_report(probe, "persistence", RLOCK_GRADE_WEAK, more,
                      "none: restarted, it loses its locks, and counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')
@@ -287,7 +287,7 @@ enum rlock_status server_checks_run(struct probe *probe)
         st = check_server(probe, info);
     if (st != RLOCK_OK)
         goto out;
-    if (probe->one.member->url.kind == URL_SENTINEL)
+    if (probe->one.members.member->url.kind == URL_SENTINEL)
         st = topology_check_sentinels(probe);
     else if (probe->is_cluster)
         st = topology_check_cluster(probe);

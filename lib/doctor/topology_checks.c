@@ -75,30 +75,30 @@ static void read_answer(struct sentinels *sentinels, const struct resp_value *re
 /* Asks the nth Sentinel of the URL alone what it knows of the primary (SENTINEL MASTER). */
 static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sentinels)
 {
-    const struct url *primary = member_primary_url(probe->one.member);
+    const struct url *primary = member_primary_url(probe->one.members.member);
     const struct resp_value *reply = NULL;
     struct member member;
-    struct quorum one = members_alone(&probe->one, &member, probe->pollfds);
+    struct quorum one = quorum_alone(&probe->one, &member, probe->pollfds);
     struct request request;
-    enum rlock_status st = member_open_one_sentinel(&member, probe->one.member, nth);
+    enum rlock_status st = member_open_one_sentinel(&member, probe->one.members.member, nth);
 
-    members_set_patience(&one, SENTINEL_REPLY_MS, SENTINEL_REPLY_MS);
+    quorum_set_patience(&one, SENTINEL_REPLY_MS, SENTINEL_REPLY_MS);
     request_begin(&request, "SENTINEL");
     request_add(&request, "MASTER");
-    request_add(&request, probe->one.member->url.service);
+    request_add(&request, probe->one.members.member->url.service);
     if (st == RLOCK_OK)
         st = quorum_ask(&one, &request, probe->deadline, &reply, NULL);
     if (st == RLOCK_OK && resp_array_count(reply) > 0)
         read_answer(sentinels, reply, primary);
     else if (sentinels->silent[0] == '\0')
         snprintf(sentinels->silent, sizeof sentinels->silent, "%s",
-                 probe->one.member->url.sentinel[nth].shown);
+                 probe->one.members.member->url.sentinel[nth].shown);
     member_close(&member);
 }
 
 enum rlock_status topology_check_sentinels(struct probe *probe)
 {
-    const struct url *url = &probe->one.member->url;
+    const struct url *url = &probe->one.members.member->url;
     struct sentinels sentinels = {.n = url->n_sentinels};
     int64_t bridged = bridged_ms(probe);
     size_t i;

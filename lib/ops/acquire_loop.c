@@ -125,7 +125,8 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 {
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING ||
-           (st == RLOCK_E_CONFIG && members_fault(quorum, NULL) == st && quorum_has_heard(quorum));
+           (st == RLOCK_E_CONFIG && members_fault(&quorum->members, NULL) == st &&
+            quorum_has_heard(quorum));
 }
 
 /*
@@ -288,7 +289,8 @@ static bool is_trouble_shown(const struct acquire_loop *loop)
     int64_t now_ms = rlock_clock_ms();
 
     return !deadline_has_passed(loop->deadline) &&
-           (loop->has_answered || now_ms >= loop->obstacle->trouble_ms + loop->quorum->connect_ms);
+           (loop->has_answered ||
+            now_ms >= loop->obstacle->trouble_ms + loop->quorum->members.connect_ms);
 }
 
 /*
@@ -338,7 +340,7 @@ static void warn_of_password(struct acquire_loop *loop)
     char text[512];
 
     snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
-             loop->quorum->member[0].err.text);
+             loop->quorum->members.member[0].err.text);
     warn(loop, text);
 }
 
@@ -413,17 +415,17 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    quorum_set_hooks(quorum, (struct quorum_hooks){.on_sent = on_sent,
-                                                   .on_wait = on_wait,
-                                                   .on_warning = on_warning,
-                                                   .context = &loop});
+    quorum_set_hooks(quorum, (struct wait_hooks){.on_sent = on_sent,
+                                                 .on_wait = on_wait,
+                                                 .on_warning = on_warning,
+                                                 .context = &loop});
     owner_start_acquire(owner, deadline_has_passed(deadline));
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
-        loop.deadline.at_ms = rlock_clock_ms() + quorum->connect_ms;
+        loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
     err = err != NULL ? err : &own;
     st = attempt_until_final(&loop, grant, err);
     show(&loop, NULL);
-    quorum_set_hooks(quorum, (struct quorum_hooks){.context = NULL});
+    quorum_set_hooks(quorum, (struct wait_hooks){.context = NULL});
     if (st != RLOCK_OK && (quorum->in_doubt || owner->ticket > 0))
         leave(quorum, owner, st, err);
     owner_set_ticket(owner, 0);

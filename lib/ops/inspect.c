@@ -91,29 +91,29 @@ static bool is_free(const struct resp_value *reply)
  */
 static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {
-    if (n_alike >= quorum->need)
-        return n_alike + 2 * quorum->n;
-    return is_free(member->reply) ? n_alike : n_alike + quorum->n;
+    if (n_alike >= quorum->members.need)
+        return n_alike + 2 * quorum->members.n;
+    return is_free(member->reply) ? n_alike : n_alike + quorum->members.n;
 }
 
 /* Chooses the member whose view is shown. `*n_alike` becomes how many members agree with it. */
 static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
 {
-    size_t chosen = quorum->n;
+    size_t chosen = quorum->members.n;
     size_t most = 0;
     size_t alike;
     size_t i;
     size_t j;
 
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
+    for (i = 0; i < quorum->members.n; i++) {
+        const struct member *member = &quorum->members.member[i];
 
         if (member->state != RLOCK_OK)
             continue;
-        for (alike = 0, j = 0; j < quorum->n; j++)
-            alike += quorum->member[j].state == RLOCK_OK &&
-                     is_alike(member->reply, quorum->member[j].reply);
-        if (chosen < quorum->n && weight_of(quorum, member, alike) <= most)
+        for (alike = 0, j = 0; j < quorum->members.n; j++)
+            alike += quorum->members.member[j].state == RLOCK_OK &&
+                     is_alike(member->reply, quorum->members.member[j].reply);
+        if (chosen < quorum->members.n && weight_of(quorum, member, alike) <= most)
             continue;
         most = weight_of(quorum, member, alike);
         *n_alike = alike;
@@ -165,14 +165,14 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
             break;
         if (first)
             chosen = choose_member(quorum, &n_alike);
-        if (quorum->member[chosen].state != RLOCK_OK)
+        if (quorum->members.member[chosen].state != RLOCK_OK)
             break; /* the chosen member failed: only it can continue its queue */
-        reply = quorum->member[chosen].reply;
+        reply = quorum->members.member[chosen].reply;
         next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
             st = unexpected(err);
         if (st == RLOCK_OK && first)
-            st = show_lock(reply, key, quorum->n, n_alike, visitor, err);
+            st = show_lock(reply, key, quorum->members.n, n_alike, visitor, err);
         if (st != RLOCK_OK)
             break;
         show_waiters(reply, visitor);
@@ -192,8 +192,8 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
     size_t others = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
+    for (i = 0; i < quorum->members.n; i++) {
+        const struct member *member = &quorum->members.member[i];
 
         if (member->state != RLOCK_OK)
             continue;
@@ -202,7 +202,7 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
         broken += resp_int(member->reply) > 0;
         others += resp_int(member->reply) == 0;
     }
-    if (others >= quorum->need)
+    if (others >= quorum->members.need)
         return RLOCK_BUSY;
     return broken > 0 ? RLOCK_OK : RLOCK_GONE;
 }
@@ -279,7 +279,7 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
     request_add(&request, pattern != NULL ? pattern : "*");
     request_add_format(&request, "%d", count);
     request_add_format(&request, "%d", LOCKS_PER_PAGE);
-    request_add_format(&request, "%zu", quorum->reply_bytes - REPLY_SPARE_BYTES);
+    request_add_format(&request, "%zu", quorum->members.reply_bytes - REPLY_SPARE_BYTES);
     return quorum_ask(quorum, &request, deadline, reply, err);
 }
 
@@ -327,7 +327,7 @@ static enum rlock_status ask_optional(struct quorum *quorum, const struct reques
     enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && member_is_let_in(&quorum->member[0]))) {
+        (st == RLOCK_E_REFUSED && member_is_let_in(&quorum->members.member[0]))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -393,7 +393,7 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadl
     enum rlock_status st;
     size_t n;
 
-    if (quorum->n != 1 || quorum->member[0].url.kind == URL_SENTINEL)
+    if (quorum->members.n != 1 || quorum->members.member[0].url.kind == URL_SENTINEL)
         return RLOCK_OK;
     st = inspect_mode(quorum, deadline, mode, sizeof mode, err);
     if (st != RLOCK_OK || (*mode != '\0' && strcmp(mode, "cluster") != 0))
@@ -422,10 +422,10 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     if (st == RLOCK_OK && nodes != NULL)
         st = ask_for_endpoint(quorum, deadline, &endpoint, err);
     if (st == RLOCK_OK && nodes != NULL)
-        st = url_copy(&by, member_primary_url(&quorum->member[0]), err);
+        st = url_copy(&by, member_primary_url(&quorum->members.member[0]), err);
     rest = nodes != NULL ? nodes : "";
     for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
-        member_visit(&quorum->member[0], &primary);
+        member_visit(&quorum->members.member[0], &primary);
         st = list_server(quorum, pattern, deadline, visitor, err);
     }
     if (st == RLOCK_OK && n == 0)
@@ -446,14 +446,15 @@ enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
     size_t listed = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        struct quorum one = members_alone(quorum, &quorum->member[i], pollfds);
+    for (i = 0; i < quorum->members.n; i++) {
+        struct quorum one = quorum_alone(quorum, &quorum->members.member[i], pollfds);
 
         st = list_member(&one, pattern, deadline, visitor, &fault);
         if (st == RLOCK_STOPPED)
             return RLOCK_STOPPED;
-        member_set_outcome(&quorum->member[i], st, &fault);
+        member_set_outcome(&quorum->members.member[i], st, &fault);
         listed += st == RLOCK_OK;
     }
-    return listed >= quorum->need ? members_check(quorum, err) : members_fault(quorum, err);
+    return listed >= quorum->members.need ? members_check(&quorum->members, err)
+                                          : members_fault(&quorum->members, err);
 }

@@ -29,8 +29,8 @@ static struct acknowledged count_acknowledged(const struct quorum *quorum)
     struct acknowledged acknowledged = {.lacking = NULL};
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
+    for (i = 0; i < quorum->members.n; i++) {
+        const struct member *member = &quorum->members.member[i];
 
         if (member->state != RLOCK_OK || !member_is_on_grant_connection(member))
             continue;
@@ -77,7 +77,7 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
         acknowledged = count_acknowledged(quorum);
     /* The server replies within wait_ms. After twice that time this process was stopped in between,
      * and too little of the lease may be left: the caller asks again. */
-    if (acknowledged.n_enough >= quorum->need)
+    if (acknowledged.n_enough >= quorum->members.need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||
         (st == RLOCK_E_UNREACHABLE && (took_ms >= wait_ms || deadline_has_passed(deadline))))

@@ -71,7 +71,7 @@ enum turn {
 
 /* A broadcast under way. */
 struct run {
-    struct quorum *quorum;
+    struct members *members;
     const struct broadcast *broadcast;
     struct rlock_deadline deadline;
     enum turn turn[RLOCK_MEMBERS_MAX];
@@ -95,7 +95,7 @@ static bool is_skipped(const struct broadcast *broadcast, size_t i)
 
 static bool is_pending(const struct run *run, size_t i)
 {
-    return run->turn[i] != SKIPPED && run->quorum->member[i].state == RLOCK_PENDING;
+    return run->turn[i] != SKIPPED && run->members->member[i].state == RLOCK_PENDING;
 }
 
 /* ---- votes ---- */
@@ -103,7 +103,7 @@ static bool is_pending(const struct run *run, size_t i)
 /* What a member answered to this broadcast; NULL: nothing yet, a fault, or nothing to be read. */
 static const struct reply *answer_of(const struct run *run, size_t i)
 {
-    const struct member *member = &run->quorum->member[i];
+    const struct member *member = &run->members->member[i];
     bool is_asked = run->turn[i] == ASKED || run->turn[i] == ASKED_TWICE;
 
     if (!is_asked || purposes[run->broadcast->purpose].read == NULL)
@@ -114,7 +114,7 @@ static const struct reply *answer_of(const struct run *run, size_t i)
 /* A release that was sent twice: if the second found nothing, the first may well have done it. */
 static enum reply_code code_of(const struct run *run, size_t i)
 {
-    return run->turn[i] == ASKED_TWICE ? REPLY_OK : run->quorum->member[i].answer.code;
+    return run->turn[i] == ASKED_TWICE ? REPLY_OK : run->members->member[i].answer.code;
 }
 
 /* The answer of a member that granted, renewed or released; NULL: it did not. */
@@ -160,7 +160,7 @@ static size_t weigh_grant(const struct run *run, const struct reply *answer)
     size_t weight = 0;
     size_t i;
 
-    for (i = 0; i < run->quorum->n; i++) {
+    for (i = 0; i < run->members->n; i++) {
         const struct reply *other = grant_of(run, i);
 
         if (other != NULL && is_alike(other, answer))
@@ -175,7 +175,7 @@ static void find_grant(const struct run *run, struct votes *votes)
     size_t most = 0;
     size_t i;
 
-    for (i = 0; i < run->quorum->n; i++) {
+    for (i = 0; i < run->members->n; i++) {
         const struct reply *answer = grant_of(run, i);
         size_t weight = answer != NULL ? weigh_grant(run, answer) : 0;
 
@@ -199,11 +199,11 @@ static void find_holder(const struct run *run, struct votes *votes)
     size_t i;
     size_t j;
 
-    for (i = 0; i < run->quorum->n; i++) {
+    for (i = 0; i < run->members->n; i++) {
         const struct reply *answer = held_answer_of(run, i);
         size_t same = 0;
 
-        for (j = 0; answer != NULL && j < run->quorum->n; j++) {
+        for (j = 0; answer != NULL && j < run->members->n; j++) {
             const struct reply *other = held_answer_of(run, j);
 
             same += other != NULL && strcmp(other->holder_id, answer->holder_id) == 0;
@@ -219,7 +219,7 @@ static void find_holder(const struct run *run, struct votes *votes)
 static bool is_of_other_quorum(const struct run *run, const struct reply *answer)
 {
     return (answer->code == REPLY_HELD || answer->code == REPLY_DONE) && answer->is_rlock &&
-           strcmp(answer->members_hash, run->quorum->members_hash) != 0;
+           strcmp(answer->members_hash, run->members->hash) != 0;
 }
 
 static void add_grant(struct votes *votes, const struct member *member, const struct reply *answer)
@@ -276,10 +276,10 @@ static void add_answer(struct votes *votes, const struct member *member, const s
 /* The vote of one member: granted and not counted, or counted. */
 static void add_vote(const struct run *run, size_t i, struct votes *votes)
 {
-    const struct member *member = &run->quorum->member[i];
+    const struct member *member = &run->members->member[i];
     const struct reply *answer = answer_of(run, i);
     int64_t uncounted_ms =
-        has_rule(run->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(run->quorum, member) : 0;
+        has_rule(run->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(run->members, member) : 0;
 
     if (answer == NULL)
         return;
@@ -308,9 +308,9 @@ static void note_leases(const struct run *run)
 {
     size_t i;
 
-    for (i = 0; i < run->quorum->n; i++)
+    for (i = 0; i < run->members->n; i++)
         if (answer_of(run, i) != NULL)
-            members_note_lease(run->quorum, answer_of(run, i)->holder_ttl_ms);
+            members_note_lease(run->members, answer_of(run, i)->holder_ttl_ms);
 }
 
 /* Was a request answered as it is wanted, where its answer isn't read? */
@@ -331,14 +331,14 @@ static void count(const struct run *run, struct votes *votes)
     note_leases(run);
     find_grant(run, votes);
     find_holder(run, votes);
-    for (i = 0; i < run->quorum->n; i++) {
+    for (i = 0; i < run->members->n; i++) {
         add_vote(run, i, votes);
         if (run->turn[i] == SKIPPED || is_pending(run, i))
             continue;
         n_settled++;
-        votes->n_yes += is_replied(run, &run->quorum->member[i]);
+        votes->n_yes += is_replied(run, &run->members->member[i]);
     }
-    for (i = 0; i < run->quorum->n; i++)
+    for (i = 0; i < run->members->n; i++)
         votes->n_same_fence += grant_of(run, i) != NULL && grant_of(run, i)->fence == votes->fence;
     votes->n_yes += votes->n_granted;
     votes->n_no = n_settled - votes->n_yes;
@@ -347,9 +347,9 @@ static void count(const struct run *run, struct votes *votes)
 /* Can the members that haven't answered change anything yet? */
 static bool is_decided(const struct run *run)
 {
-    const struct quorum *quorum = run->quorum;
+    const struct members *members = run->members;
     struct votes votes;
-    size_t enough = quorum->need;
+    size_t enough = members->need;
 
     count(run, &votes);
     switch (purposes[run->broadcast->purpose].enough) {
@@ -359,10 +359,10 @@ static bool is_decided(const struct run *run)
         enough = 1;
         break;
     case ALL:
-        enough = quorum->n;
+        enough = members->n;
         break;
     }
-    return votes.n_yes >= enough || votes.n_no > quorum->n - quorum->need;
+    return votes.n_yes >= enough || votes.n_no > members->n - members->need;
 }
 
 /* ---- requests ---- */
@@ -370,9 +370,9 @@ static bool is_decided(const struct run *run)
 static void ask(struct run *run, size_t i)
 {
     const struct broadcast *broadcast = run->broadcast;
-    struct quorum *quorum = run->quorum;
-    struct member *member = &quorum->member[i];
-    int64_t connect_ms = quorum->connect_ms;
+    struct members *members = run->members;
+    struct member *member = &members->member[i];
+    int64_t connect_ms = members->connect_ms;
     struct member_limits limits = {.connect_deadline_ms =
                                        deadline_in(run->deadline, connect_ms).at_ms,
                                    .block_ms = broadcast->block_ms,
@@ -424,8 +424,8 @@ static void ask_all(struct run *run)
 {
     size_t i;
 
-    for (i = 0; i < run->quorum->n; i++) {
-        struct member *member = &run->quorum->member[i];
+    for (i = 0; i < run->members->n; i++) {
+        struct member *member = &run->members->member[i];
 
         run->turn[i] = is_skipped(run->broadcast, i) ? SKIPPED : ASKED;
         if (is_pending(run, i))
@@ -459,7 +459,7 @@ static void ignore_reply(struct member *member)
 
 static void step_earlier(struct run *run, size_t i, bool is_over)
 {
-    struct member *member = &run->quorum->member[i];
+    struct member *member = &run->members->member[i];
 
     if (member->state == RLOCK_PENDING && rlock_clock_ms() >= member_deadline_ms(member)) {
         member_abandon(member, NULL);
@@ -476,8 +476,8 @@ static void step_all(struct run *run, bool is_over)
     int64_t now = rlock_clock_ms();
     size_t i;
 
-    for (i = 0; i < run->quorum->n; i++) {
-        struct member *member = &run->quorum->member[i];
+    for (i = 0; i < run->members->n; i++) {
+        struct member *member = &run->members->member[i];
 
         if (!is_pending(run, i))
             continue;
@@ -494,15 +494,15 @@ static void step_all(struct run *run, bool is_over)
 /* Fill in all descriptors; returns when to look again at the latest, or 0: nothing is pending. */
 static int64_t fill_pollfds(const struct run *run, size_t *n_fds)
 {
-    const struct quorum *quorum = run->quorum;
-    struct pollfd *fds = quorum->pollfds;
+    const struct members *members = run->members;
+    struct pollfd *fds = members->pollfds;
     int64_t wake_ms = 0;
     size_t i;
 
     fds[0] = (struct pollfd){.fd = run->deadline.stop_fd, .events = POLLIN};
     *n_fds = 1;
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
+    for (i = 0; i < members->n; i++) {
+        const struct member *member = &members->member[i];
 
         if (!is_pending(run, i))
             continue;
@@ -527,22 +527,22 @@ static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
 }
 
 /* Were so many members sent the request that they can grant it? */
-static bool is_sent(const struct quorum *quorum)
+static bool is_sent(const struct members *members)
 {
     size_t sent = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        sent += member_sent_ms(&quorum->member[i]) != 0;
-    return sent >= quorum->need;
+    for (i = 0; i < members->n; i++)
+        sent += member_sent_ms(&members->member[i]) != 0;
+    return sent >= members->need;
 }
 
 /* Returns when the caller's hook wants to be called again. */
 static int64_t call_hooks(struct run *run)
 {
-    const struct quorum_hooks *hooks = &run->quorum->hooks;
+    const struct wait_hooks *hooks = &run->members->hooks;
 
-    if (run->is_to_tell && is_sent(run->quorum)) {
+    if (run->is_to_tell && is_sent(run->members)) {
         run->is_to_tell = false;
         if (hooks->on_sent != NULL)
             hooks->on_sent(hooks->context);
@@ -553,7 +553,7 @@ static int64_t call_hooks(struct run *run)
 /* Returns whether the stop descriptor became readable. */
 static bool wait_for_replies(struct run *run)
 {
-    struct pollfd *fds = run->quorum->pollfds;
+    struct pollfd *fds = run->members->pollfds;
     int64_t began_ms = rlock_clock_ms();
     int64_t linger_until_ms = RLOCK_NEVER;
     int64_t wake_ms;
@@ -579,11 +579,11 @@ static bool wait_for_replies(struct run *run)
     return false;
 }
 
-enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
+enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err)
 {
-    struct run run = {.quorum = quorum,
+    struct run run = {.members = members,
                       .broadcast = broadcast,
                       .deadline = deadline,
                       .is_to_tell = has_rule(broadcast, TELL_WHEN_SENT)};
@@ -593,7 +593,7 @@ enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *b
     ask_all(&run);
     is_stopped = wait_for_replies(&run);
     if (votes != NULL)
-        st = members_check(quorum, err);
+        st = members_check(members, err);
     if (votes != NULL && st == RLOCK_OK)
         count(&run, votes);
     else if (votes != NULL)
@@ -601,21 +601,21 @@ enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *b
     return is_stopped ? RLOCK_STOPPED : st;
 }
 
-void broadcast_abandon_pending(struct quorum *quorum, const struct broadcast *broadcast)
+void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast)
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state == RLOCK_PENDING && !is_skipped(broadcast, i))
-            abandon(broadcast, &quorum->member[i]);
+    for (i = 0; i < members->n; i++)
+        if (members->member[i].state == RLOCK_PENDING && !is_skipped(broadcast, i))
+            abandon(broadcast, &members->member[i]);
 }
 
-bool broadcast_is_unanswered(const struct quorum *quorum)
+bool broadcast_is_unanswered(const struct members *members)
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state != RLOCK_OK && member_sent_ms(&quorum->member[i]) != 0)
+    for (i = 0; i < members->n; i++)
+        if (members->member[i].state != RLOCK_OK && member_sent_ms(&members->member[i]) != 0)
             return true;
     return false;
 }

@@ -79,14 +79,14 @@ struct votes {
  *          what they were asked may be executed yet. The next broadcast asks them when they have
  *          answered, unless broadcast_abandon_pending() is called.
  */
-enum rlock_status broadcast_run(struct quorum *quorum, const struct broadcast *broadcast,
+enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err);
 
 /* broadcast_abandon_pending: wait for no member any more. What an attempt left there is undone. */
-void broadcast_abandon_pending(struct quorum *quorum, const struct broadcast *broadcast);
+void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
 /* broadcast_is_unanswered: was a request of the last broadcast sent to which no answer came? */
-bool broadcast_is_unanswered(const struct quorum *quorum);
+bool broadcast_is_unanswered(const struct members *members);
 
 #endif

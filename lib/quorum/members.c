@@ -29,16 +29,16 @@
 #define FNV_PRIME UINT32_C(16777619)
 
 /* Load OpenSSL only where a member is rediss://, as that takes a millisecond of each start. */
-static enum rlock_status prepare_tls(struct quorum *quorum, const struct rlock_config *config,
+static enum rlock_status prepare_tls(struct members *members, const struct rlock_config *config,
                                      struct member *member, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
 
     if (!member->url.is_tls)
         return RLOCK_OK;
-    if (quorum->tls == NULL)
-        st = tls_context_new(&quorum->tls, config, err);
-    member_set_tls(member, quorum->tls);
+    if (members->tls == NULL)
+        st = tls_context_new(&members->tls, config, err);
+    member_set_tls(member, members->tls);
     return st;
 }
 
@@ -68,107 +68,105 @@ static int by_text(const void *one, const void *other)
 }
 
 /* FNV-1a over the addresses, in an order that doesn't depend on how they were given. */
-static void hash_members(struct quorum *quorum)
+static void hash_members(struct members *members)
 {
-    char text[RLOCK_MEMBERS_MAX][sizeof quorum->member->url.shown + 16];
+    char text[RLOCK_MEMBERS_MAX][sizeof members->member->url.shown + 16];
     const char *sorted[RLOCK_MEMBERS_MAX];
     uint32_t hash = FNV_START;
     const char *at;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        const struct url *url = &quorum->member[i].url;
+    for (i = 0; i < members->n; i++) {
+        const struct url *url = &members->member[i].url;
 
         snprintf(text[i], sizeof text[i], "%s/%d", url->shown, url->db);
         sorted[i] = text[i];
     }
-    qsort(sorted, quorum->n, sizeof sorted[0], by_text);
-    for (i = 0; i < quorum->n; i++)
+    qsort(sorted, members->n, sizeof sorted[0], by_text);
+    for (i = 0; i < members->n; i++)
         for (at = sorted[i]; at == sorted[i] || at[-1] != '\0'; at++)
             hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
-    if (quorum->n > 1)
-        snprintf(quorum->members_hash, sizeof quorum->members_hash, "%08x", hash);
+    if (members->n > 1)
+        snprintf(members->hash, sizeof members->hash, "%08x", hash);
 }
 
-enum rlock_status members_open(struct quorum *quorum, const struct rlock_config *config,
+enum rlock_status members_open(struct members *members, const struct rlock_config *config,
                                struct rlock_error *err)
 {
     int64_t lookup_ms = config->connect_ms - config->connect_ms / LOOKUP_SPARE;
     enum rlock_status st;
 
-    *quorum = (struct quorum){.timing = config->timing,
-                              .connect_ms = config->connect_ms,
-                              .replicas = config->replicas,
-                              .longest_lease_ms = config->timing.ttl_ms};
-    password_source_init(&quorum->password_source, config->password_source, lookup_ms);
-    password_source_init(&quorum->sentinel_password_source, config->sentinel_password_source,
+    *members = (struct members){.connect_ms = config->connect_ms,
+                                .longest_lease_ms = config->timing.ttl_ms};
+    password_source_init(&members->password_source, config->password_source, lookup_ms);
+    password_source_init(&members->sentinel_password_source, config->sentinel_password_source,
                          lookup_ms);
     st = check_config(config, err);
     if (st != RLOCK_OK)
         return st;
-    quorum->member = calloc(config->n_urls, sizeof *quorum->member);
-    quorum->pollfds = calloc(config->n_urls * MEMBER_POLLFDS_MAX + 1, sizeof *quorum->pollfds);
-    if (quorum->member == NULL || quorum->pollfds == NULL)
+    members->member = calloc(config->n_urls, sizeof *members->member);
+    members->pollfds = calloc(config->n_urls * MEMBER_POLLFDS_MAX + 1, sizeof *members->pollfds);
+    if (members->member == NULL || members->pollfds == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    quorum->need = config->n_urls / 2 + 1;
-    quorum->reply_bytes = config->n_keys > 0 ? REPLY_BYTES : REPLY_BYTES_LONG;
-    for (; st == RLOCK_OK && quorum->n < config->n_urls; quorum->n++) {
-        struct member *member = &quorum->member[quorum->n];
+    members->need = config->n_urls / 2 + 1;
+    members->reply_bytes = config->n_keys > 0 ? REPLY_BYTES : REPLY_BYTES_LONG;
+    for (; st == RLOCK_OK && members->n < config->n_urls; members->n++) {
+        struct member *member = &members->member[members->n];
 
-        st = member_open(member, config->urls[quorum->n], config->password,
-                         &quorum->password_source, err);
+        st = member_open(member, config->urls[members->n], config->password,
+                         &members->password_source, err);
         if (st == RLOCK_OK)
             st = member_open_sentinels(member, config->sentinel_user, config->sentinel_password,
-                                       &quorum->sentinel_password_source, err);
+                                       &members->sentinel_password_source, err);
         if (st == RLOCK_OK)
-            st = prepare_tls(quorum, config, member, err);
-        member_join(member, config->n_urls, quorum->reply_bytes);
+            st = prepare_tls(members, config, member, err);
+        member_join(member, config->n_urls, members->reply_bytes);
     }
-    hash_members(quorum);
+    hash_members(members);
     return st;
 }
 
-void members_close(struct quorum *quorum)
+void members_close(struct members *members)
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        member_close(&quorum->member[i]);
-    password_source_fini(&quorum->password_source);
-    password_source_fini(&quorum->sentinel_password_source);
-    tls_context_free(quorum->tls);
-    free(quorum->member);
-    free(quorum->pollfds);
+    for (i = 0; i < members->n; i++)
+        member_close(&members->member[i]);
+    password_source_fini(&members->password_source);
+    password_source_fini(&members->sentinel_password_source);
+    tls_context_free(members->tls);
+    free(members->member);
+    free(members->pollfds);
 }
 
 /* RLOCK_OK or RLOCK_E_CONFIG: is this the same server as one of the members before it? */
-static enum rlock_status check_distinct(const struct quorum *quorum, size_t nth,
+static enum rlock_status check_distinct(const struct members *members, size_t nth,
                                         struct rlock_error *err)
 {
-    const struct member *member = &quorum->member[nth];
+    const struct member *member = &members->member[nth];
     size_t i;
 
     for (i = 0; i < nth; i++)
-        if (strcmp(quorum->member[i].server.identity.run_id, member->server.identity.run_id) == 0)
+        if (strcmp(members->member[i].server.identity.run_id, member->server.identity.run_id) == 0)
             return err_set(err, RLOCK_E_CONFIG, 0,
                            "%.100s and %.100s are the same server: it can't count twice",
-                           quorum->member[i].url.shown, member->url.shown);
+                           members->member[i].url.shown, member->url.shown);
     return RLOCK_OK;
 }
 
-enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err)
+enum rlock_status members_check(struct members *members, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     struct rlock_error silent;
     size_t i;
 
-    for (i = 0; st == RLOCK_OK && i < quorum->n; i++) {
-        struct member *member = &quorum->member[i];
+    for (i = 0; st == RLOCK_OK && i < members->n; i++) {
+        struct member *member = &members->member[i];
 
         if (!member->is_one_of_several || member->state != RLOCK_OK)
             continue;
         if (member->server.identity.run_id[0] != '\0') {
-            st = check_distinct(quorum, i, err);
+            st = check_distinct(members, i, err);
             continue;
         }
         err_set(&silent, RLOCK_E_REFUSED, 0,
@@ -179,10 +177,10 @@ enum rlock_status members_check(struct quorum *quorum, struct rlock_error *err)
     return st;
 }
 
-struct quorum members_alone(const struct quorum *quorum, struct member *member,
-                            struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX])
+struct members members_alone(const struct members *members, struct member *member,
+                             struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX])
 {
-    struct quorum one = *quorum;
+    struct members one = *members;
 
     one.member = member;
     one.pollfds = pollfds;
@@ -190,61 +188,66 @@ struct quorum members_alone(const struct quorum *quorum, struct member *member,
     return one;
 }
 
-void members_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms)
+void members_set_connect_ms(struct members *members, int64_t connect_ms)
 {
-    quorum->connect_ms = connect_ms;
-    quorum->timing.reply_ms = reply_ms;
+    members->connect_ms = connect_ms;
 }
 
-void members_note_lease(struct quorum *quorum, int64_t ttl_ms)
+void members_set_hooks(struct members *members, struct wait_hooks hooks)
 {
-    if (ttl_ms > quorum->longest_lease_ms)
-        quorum->longest_lease_ms = ttl_ms;
+    members->hooks = hooks;
 }
 
-int64_t members_uncounted_ms(const struct quorum *quorum, const struct member *member)
+void members_note_lease(struct members *members, int64_t ttl_ms)
 {
-    int64_t longest_ms = quorum->longest_lease_ms + quorum->longest_lease_ms / DRIFT_PART;
+    if (ttl_ms > members->longest_lease_ms)
+        members->longest_lease_ms = ttl_ms;
+}
+
+int64_t members_uncounted_ms(const struct members *members, const struct member *member)
+{
+    int64_t longest_ms = members->longest_lease_ms + members->longest_lease_ms / DRIFT_PART;
     int64_t age_ms = rlock_clock_ms() - member->server.identity.started_ms;
 
     return member->is_one_of_several && age_ms < longest_ms ? longest_ms - age_ms : 0;
 }
 
 /* How many members ended in this state. */
-static size_t count_state(const struct quorum *quorum, enum rlock_status st)
+static size_t count_state(const struct members *members, enum rlock_status st)
 {
     size_t like = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        like += quorum->member[i].state == st;
+    for (i = 0; i < members->n; i++)
+        like += members->member[i].state == st;
     return like;
 }
 
-enum rlock_status members_fault(const struct quorum *quorum, struct rlock_error *err)
+enum rlock_status members_fault(const struct members *members, struct rlock_error *err)
 {
-    size_t answered = count_state(quorum, RLOCK_OK);
+    size_t answered = count_state(members, RLOCK_OK);
     const struct member *first = NULL;
     struct rlock_error summary;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        const struct member *member = &quorum->member[i];
+    for (i = 0; i < members->n; i++) {
+        const struct member *member = &members->member[i];
 
         if (member->state < RLOCK_E_USAGE)
             continue;
-        if (first == NULL || count_state(quorum, member->state) > count_state(quorum, first->state))
+        if (first == NULL ||
+            count_state(members, member->state) > count_state(members, first->state))
             first = member;
     }
     if (first == NULL)
         return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted");
     summary = first->err;
-    if (count_state(quorum, first->state) <= quorum->n - quorum->need)
+    if (count_state(members, first->state) <= members->n - members->need)
         summary.status = RLOCK_E_NO_QUORUM;
-    if (quorum->n > 1) /* of one there is nothing to sum up */
+    if (members->n > 1) /* of one there is nothing to sum up */
         snprintf(summary.text, sizeof summary.text,
-                 "%zu of %zu members answered, %zu are needed; %.190s", answered, quorum->n,
-                 quorum->need, first->err.text);
+                 "%zu of %zu members answered, %zu are needed; %.190s", answered, members->n,
+                 members->need, first->err.text);
     if (err != NULL)
         *err = summary;
     return summary.status;

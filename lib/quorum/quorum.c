@@ -33,7 +33,7 @@
 
 static bool is_granted(const struct votes *votes, const struct quorum *quorum)
 {
-    return votes->n_granted >= quorum->need;
+    return votes->n_granted >= quorum->members.need;
 }
 
 static int64_t acquire_reply_ms(const struct rlock_timing *timing)
@@ -50,9 +50,38 @@ static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
     return timing_expires_ms(ttl_ms, votes->sent_ms);
 }
 
-void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks)
+/* ---- from open to close ---- */
+
+enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
+                              struct rlock_error *err)
 {
-    quorum->hooks = hooks;
+    *quorum = (struct quorum){.timing = config->timing, .replicas = config->replicas};
+    return members_open(&quorum->members, config, err);
+}
+
+void quorum_close(struct quorum *quorum)
+{
+    members_close(&quorum->members);
+}
+
+struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
+                           struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX])
+{
+    struct quorum one = *quorum;
+
+    one.members = members_alone(&quorum->members, member, pollfds);
+    return one;
+}
+
+void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms)
+{
+    members_set_connect_ms(&quorum->members, connect_ms);
+    quorum->timing.reply_ms = reply_ms;
+}
+
+void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks)
+{
+    members_set_hooks(&quorum->members, hooks);
 }
 
 /* ---- acquire ---- */
@@ -99,7 +128,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
     enum rlock_status st;
     int tries;
 
-    if (votes->n_same_fence == quorum->n || !owner_has_own_lock(owner))
+    if (votes->n_same_fence == quorum->members.n || !owner_has_own_lock(owner))
         return RLOCK_OK;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
         struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM,
@@ -109,7 +138,8 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 
         if (broadcast.reply_ms <= 0)
             return RLOCK_PENDING;
-        st = broadcast_run(quorum, &broadcast, deadline_at(deadline, end_ms), &confirmed, err);
+        st = broadcast_run(&quorum->members, &broadcast, deadline_at(deadline, end_ms), &confirmed,
+                           err);
         if (st != RLOCK_OK || is_granted(&confirmed, quorum))
             return st;
         if (confirmed.n_late == 0)
@@ -133,8 +163,8 @@ static void undo(struct quorum *quorum, const struct owner *owner, unsigned memb
                                   .reply_ms = quorum->timing.reply_ms};
 
     if (members != 0)
-        (void)!broadcast_run(quorum, &broadcast, deadline_in(never, broadcast.reply_ms), NULL,
-                             NULL);
+        (void)!broadcast_run(&quorum->members, &broadcast, deadline_in(never, broadcast.reply_ms),
+                             NULL, NULL);
 }
 
 /* A majority would grant it, but too many of these may have forgotten who holds it. */
@@ -147,11 +177,12 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
         (struct rlock_obstacle){.left_ms = votes->uncounted_ms, .seen_ms = rlock_clock_ms()};
     snprintf(obstacle->holder, sizeof obstacle->holder,
              "%zu of %zu servers that were restarted, and may have forgotten who holds it",
-             votes->n_recently_restarted, quorum->n);
+             votes->n_recently_restarted, quorum->members.n);
     return err_set(err, RLOCK_E_NO_QUORUM, 0,
                    "%zu of %zu members were restarted, and may have forgotten who holds it: they "
                    "count again in %lld.%01d s",
-                   votes->n_recently_restarted, quorum->n, (long long)(votes->uncounted_ms / 1000),
+                   votes->n_recently_restarted, quorum->members.n,
+                   (long long)(votes->uncounted_ms / 1000),
                    (int)(votes->uncounted_ms % 1000 / 100));
 }
 
@@ -161,14 +192,14 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
                                      int64_t *block_ms, struct rlock_error *err)
 {
     size_t n_willing = votes->n_granted + votes->n_recently_restarted;
-    size_t n_unknown = quorum->n - n_willing - votes->n_held - votes->n_late;
+    size_t n_unknown = quorum->members.n - n_willing - votes->n_held - votes->n_late;
 
     if (votes->n_superseded > 0)
         return RLOCK_SUPERSEDED;
     if (votes->n_other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
                        "an outer rlock holds it in another mode, which this one would wait for");
-    if (owner->only_parents && votes->n_gone > quorum->n - quorum->need)
+    if (owner->only_parents && votes->n_gone > quorum->members.n - quorum->members.need)
         return RLOCK_GONE;
     if (votes->n_done > 0) {
         *obstacle = votes->held_by->obstacle;
@@ -176,22 +207,22 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     }
     if (votes->n_held > 0 && votes->ticket > owner->ticket)
         owner_set_ticket(owner, votes->ticket);
-    if (votes->n_held > 0 && votes->n_same_holder + n_unknown >= quorum->need) {
+    if (votes->n_held > 0 && votes->n_same_holder + n_unknown >= quorum->members.need) {
         *obstacle = votes->held_by->obstacle;
         obstacle->seen_ms = rlock_clock_ms();
         *block_ms = votes->held_by->block_ms;
         return RLOCK_BUSY;
     }
-    if (n_willing >= quorum->need)
+    if (n_willing >= quorum->members.need)
         return wait_for_restarted(quorum, votes, obstacle, err);
     /* where each of several owners got a few members nobody holds it: ask again */
-    return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+    return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
 }
 
 static void warn_of_other_quorum(const struct quorum *quorum, const struct reply *holder)
 {
-    const struct quorum_hooks *hooks = &quorum->hooks;
-    const char *ours = quorum->members_hash[0] != '\0' ? quorum->members_hash : "one server";
+    const struct wait_hooks *hooks = &quorum->members.hooks;
+    const char *ours = quorum->members.hash[0] != '\0' ? quorum->members.hash : "one server";
     char text[512];
 
     if (holder == NULL || hooks->on_warning == NULL)
@@ -217,7 +248,7 @@ static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
     owner_take_grant(owner, &granted, fence);
     st = confirm(quorum, owner, votes, &fence, deadline, err);
     if (st == RLOCK_PENDING) {
-        broadcast_abandon_pending(quorum, broadcast);
+        broadcast_abandon_pending(&quorum->members, broadcast);
         undo(quorum, owner, votes->granted_by, BROADCAST_UNDO);
     }
     if (st != RLOCK_OK)
@@ -239,9 +270,9 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
 
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
-    st = broadcast_run(quorum, &broadcast, deadline, &votes, err);
+    st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     warn_of_other_quorum(quorum, votes.other_quorum);
-    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(quorum) ||
+    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(&quorum->members) ||
                        st == RLOCK_E_CONFIG || (st == RLOCK_STOPPED && votes.granted_by != 0);
     if (st != RLOCK_OK)
         return st;
@@ -250,7 +281,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
         quorum->in_doubt = st != RLOCK_OK;
         return st;
     }
-    broadcast_abandon_pending(quorum, &broadcast);
+    broadcast_abandon_pending(&quorum->members, &broadcast);
     st = not_granted(quorum, owner, &votes, obstacle, block_ms, err);
     undo(quorum, owner, votes.granted_by, BROADCAST_UNDO);
     return st;
@@ -266,8 +297,8 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner)
     unsigned granted_by = 0;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        granted_by |= (member_has_granted(&quorum->member[i]) ? 1U : 0U) << i;
+    for (i = 0; i < quorum->members.n; i++)
+        granted_by |= (member_has_granted(&quorum->members.member[i]) ? 1U : 0U) << i;
     undo(quorum, owner, granted_by, owner->ticket > 0 ? BROADCAST_REQUEUE : BROADCAST_UNDO);
 }
 
@@ -280,22 +311,22 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
                                   .owner = owner,
                                   .block_ms = owner_block_ms(owner, *block_ms),
                                   .reply_ms = acquire_reply_ms(&quorum->timing)};
-    enum rlock_status st = broadcast_run(quorum, &broadcast, deadline, NULL, NULL);
+    enum rlock_status st = broadcast_run(&quorum->members, &broadcast, deadline, NULL, NULL);
     size_t i;
 
-    broadcast_abandon_pending(quorum, &broadcast);
+    broadcast_abandon_pending(&quorum->members, &broadcast);
     if (st == RLOCK_STOPPED)
         return st;
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state == RLOCK_OK) {
-            *block_ms = reply_soon_ms(quorum->member[i].reply);
+    for (i = 0; i < quorum->members.n; i++)
+        if (quorum->members.member[i].state == RLOCK_OK) {
+            *block_ms = reply_soon_ms(quorum->members.member[i].reply);
             return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
         }
-    for (i = 0; i < quorum->n; i++)
-        if (quorum->member[i].state >= RLOCK_E_USAGE &&
-            quorum->member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
+    for (i = 0; i < quorum->members.n; i++)
+        if (quorum->members.member[i].state >= RLOCK_E_USAGE &&
+            quorum->members.member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
             owner_need_whole_seconds(owner);
-    return members_fault(quorum, err);
+    return members_fault(&quorum->members, err);
 }
 
 /* ---- renew ---- */
@@ -318,23 +349,24 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
 
     if (gone_from == 0 || owner->is_adopted || owner_has_parent_lock(owner))
         return;
-    for (i = 0; i < quorum->n; i++)
-        if (member_server_ms(&quorum->member[i], rlock_clock_ms()) == 0)
+    for (i = 0; i < quorum->members.n; i++)
+        if (member_server_ms(&quorum->members.member[i], rlock_clock_ms()) == 0)
             broadcast.skipped |= 1U << i;
-    (void)!broadcast_run(quorum, &broadcast,
+    (void)!broadcast_run(&quorum->members, &broadcast,
                          deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_PART), NULL, NULL);
-    broadcast_abandon_pending(quorum, &broadcast);
+    broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
 static enum rlock_status not_renewed(const struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
-    size_t most = quorum->n - quorum->need; /* so many members may lack it, and a majority has it */
+    size_t most = quorum->members.n -
+                  quorum->members.need; /* so many members may lack it, and a majority has it */
 
     if (votes->n_released > most)
         return err_set(err, RLOCK_RELEASED, 0, "it was released");
     if (votes->n_held + votes->n_gone + votes->n_released <= most)
-        return votes->n_late > 0 ? RLOCK_PENDING : members_fault(quorum, err);
+        return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
     if (votes->n_held > 0)
         return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by->obstacle.holder);
     return err_set(err, RLOCK_GONE, 0, "it is gone from the server");
@@ -348,7 +380,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
         .purpose = BROADCAST_RENEW, .owner = owner, .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
-        quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
+        &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
 
     if (is_granted(&votes, quorum)) {
         bool is_told = owner->is_adopted && votes.left_ms > 0;
@@ -369,14 +401,15 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
     enum rlock_status st;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (member_lacks_topology(&quorum->member[i]))
+    for (i = 0; i < quorum->members.n; i++)
+        if (member_lacks_topology(&quorum->members.member[i]))
             broadcast.skipped &= ~(1U << i);
     if (broadcast.skipped == ~0U)
         return;
-    st = broadcast_run(quorum, &broadcast, deadline_in(deadline, broadcast.reply_ms), NULL, NULL);
+    st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
+                       NULL, NULL);
     if (st != RLOCK_STOPPED) /* then the release follows by the same connection */
-        broadcast_abandon_pending(quorum, &broadcast);
+        broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
 /* ---- release ---- */
@@ -389,7 +422,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
         .purpose = purpose, .owner = owner, .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
-        quorum, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
+        &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
     size_t n_without = votes.n_held + votes.n_gone;
 
     quorum->is_passed_on = votes.granted != NULL && votes.granted->is_passed_on;
@@ -397,9 +430,9 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
         return RLOCK_OK;
     if (st != RLOCK_OK)
         return st;
-    if (votes.n_granted + n_without < quorum->need)
-        return members_fault(quorum, err);
-    if (n_without <= quorum->n - quorum->need)
+    if (votes.n_granted + n_without < quorum->members.need)
+        return members_fault(&quorum->members, err);
+    if (n_without <= quorum->members.n - quorum->members.need)
         return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
     return votes.n_held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
@@ -418,15 +451,15 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
 
 bool quorum_is_unanswered(const struct quorum *quorum)
 {
-    return broadcast_is_unanswered(quorum);
+    return broadcast_is_unanswered(&quorum->members);
 }
 
 bool quorum_has_heard(const struct quorum *quorum)
 {
     size_t i;
 
-    for (i = 0; i < quorum->n; i++)
-        if (member_has_heard(&quorum->member[i]))
+    for (i = 0; i < quorum->members.n; i++)
+        if (member_has_heard(&quorum->members.member[i]))
             return true;
     return false;
 }
@@ -436,10 +469,10 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
     bool may = false;
     size_t i;
 
-    for (i = 0; i < quorum->n; i++) {
-        if (quorum->member[i].state != st)
+    for (i = 0; i < quorum->members.n; i++) {
+        if (quorum->members.member[i].state != st)
             continue;
-        if (!member_may_retry_password(&quorum->member[i]))
+        if (!member_may_retry_password(&quorum->members.member[i]))
             return false;
         may = true;
     }
@@ -453,20 +486,20 @@ static enum rlock_status ask(struct quorum *quorum, const struct broadcast *broa
                              struct rlock_error *err)
 {
     struct votes votes;
-    enum rlock_status st = broadcast_run(quorum, broadcast, deadline, &votes, err);
+    enum rlock_status st = broadcast_run(&quorum->members, broadcast, deadline, &votes, err);
     size_t n_answered = 0;
     size_t i;
 
     if (st == RLOCK_STOPPED)
         return st;
-    for (i = quorum->n; i > 0; i--) {
-        if (quorum->member[i - 1].state != RLOCK_OK)
+    for (i = quorum->members.n; i > 0; i--) {
+        if (quorum->members.member[i - 1].state != RLOCK_OK)
             continue;
-        *reply = quorum->member[i - 1].reply;
+        *reply = quorum->members.member[i - 1].reply;
         n_answered++;
     }
-    if (st == RLOCK_OK && n_answered < quorum->need)
-        st = members_fault(quorum, err);
+    if (st == RLOCK_OK && n_answered < quorum->members.need)
+        st = members_fault(&quorum->members, err);
     return st;
 }
 

@@ -12,8 +12,36 @@
 #include "lock/requests.h"
 #include "quorum/members.h"
 
+/* The members and how they are asked; a single server is a quorum of one. */
+struct quorum {
+    struct members members;
+    struct rlock_timing timing;
+    int64_t replicas;        /* of each member, that must have a grant; 0: none */
+    bool in_doubt;           /* an acquire may have been executed though no answer says so */
+    bool recently_restarted; /* a majority would grant the lock, but too few of these count yet */
+    bool is_passed_on;       /* of the last release: a waiter has its turn */
+};
+
+/*
+ * quorum_open: parse the addresses; no connection is made. After a failure, too, quorum_close() is
+ * to be called.
+ */
+enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
+                              struct rlock_error *err);
+void quorum_close(struct quorum *quorum);
+
+/*
+ * quorum_alone: a member as a quorum of its own, to be asked alone, and else like `quorum`.
+ * Borrows all three; not to be closed.
+ */
+struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
+                           struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
+
+/* quorum_set_patience: how long a connection and a reply may take from now on. */
+void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms);
+
 /* quorum_set_hooks: whom to tell while members are waited for; all NULL: nobody. */
-void quorum_set_hooks(struct quorum *quorum, struct quorum_hooks hooks);
+void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks);
 
 /*
  * quorum_acquire: try to have the locks, once.

@@ -105,13 +105,13 @@ static bool open_one(struct one *one, struct rlock_config config)
 
     config.urls = &url;
     return ok(server_start(&one->server) && owner_open(&one->owner, &config, NULL) == RLOCK_OK &&
-                  members_open(&one->quorum, &config, NULL) == RLOCK_OK,
+                  quorum_open(&one->quorum, &config, NULL) == RLOCK_OK,
               "a server");
 }
 
 static void close_one(struct one *one)
 {
-    members_close(&one->quorum);
+    quorum_close(&one->quorum);
     owner_close(&one->owner);
     server_stop(&one->server);
 }
@@ -222,7 +222,7 @@ static void test_stopped(void)
     config.timing.renew_ms = LATE_MS; /* an answer may take so long */
     if (!open_one(&one, config))
         return;
-    quorum_set_hooks(&one.quorum, (struct quorum_hooks){.on_sent = stop, .context = &ms});
+    quorum_set_hooks(&one.quorum, (struct wait_hooks){.on_sent = stop, .context = &ms});
     ok(acquire(&one.quorum, &one.owner, &expires_ms) != RLOCK_OK,
        "a grant that is read too long after it was asked for is none");
     close_one(&one);
@@ -488,8 +488,8 @@ static bool open_several(struct several *several, const char *password)
         urls[i] = several->server[i].url;
     }
     good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
-           members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.members_hash);
+           quorum_open(&several->quorum, &config, NULL) == RLOCK_OK;
+    owner_join_quorum(&several->owner, several->quorum.members.hash);
     return ok(good, "three servers");
 }
 
@@ -497,7 +497,7 @@ static void close_several(struct several *several)
 {
     int i;
 
-    members_close(&several->quorum);
+    quorum_close(&several->quorum);
     owner_close(&several->owner);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);
@@ -645,9 +645,10 @@ static void test_uptime(void)
     if (!open_several(&several, NULL))
         return;
     (void)acquire(&several.quorum, &several.owner, &expires_ms);
-    is_str(several.quorum.member[0].server.identity.run_id, "young",
+    is_str(several.quorum.members.member[0].server.identity.run_id, "young",
            "a member tells since when it runs");
-    ok(several.quorum.member[0].server.identity.started_ms >= before + LATE_MS - (5 - 1) * 1000,
+    ok(several.quorum.members.member[0].server.identity.started_ms >=
+           before + LATE_MS - (5 - 1) * 1000,
        "that is counted from its answer, and not from the request");
     close_several(&several);
 }

@@ -37,12 +37,12 @@ static bool open_single(struct single *single)
     };
 
     return server_start(&single->server) && owner_open(&single->owner, &config, NULL) == RLOCK_OK &&
-           members_open(&single->quorum, &config, NULL) == RLOCK_OK;
+           quorum_open(&single->quorum, &config, NULL) == RLOCK_OK;
 }
 
 static void close_single(struct single *single)
 {
-    members_close(&single->quorum);
+    quorum_close(&single->quorum);
     owner_close(&single->owner);
     server_stop(&single->server);
 }
@@ -265,8 +265,8 @@ static bool open_several(struct several *several)
         urls[i] = several->server[i].url;
     }
     good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
-           members_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.members_hash);
+           quorum_open(&several->quorum, &config, NULL) == RLOCK_OK;
+    owner_join_quorum(&several->owner, several->quorum.members.hash);
     return good;
 }
 
@@ -274,7 +274,7 @@ static void close_several(struct several *several)
 {
     int i;
 
-    members_close(&several->quorum);
+    quorum_close(&several->quorum);
     owner_close(&several->owner);
     for (i = 0; i < MEMBERS; i++)
         server_stop(&several->server[i]);
@@ -512,23 +512,23 @@ static void test_lists(void)
     struct quorum one;
     struct quorum other;
 
-    ok(members_open(&one, &config, NULL) == RLOCK_OK && strlen(one.members_hash) == 8,
+    ok(quorum_open(&one, &config, NULL) == RLOCK_OK && strlen(one.members.hash) == 8,
        "a list is known");
     config.urls = others;
-    ok(members_open(&other, &config, NULL) == RLOCK_OK &&
-           strcmp(one.members_hash, other.members_hash) == 0,
+    ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
+           strcmp(one.members.hash, other.members.hash) == 0,
        "by the same in any order, with any password");
-    members_close(&other);
+    quorum_close(&other);
     others[0] = "redis://i/4";
-    ok(members_open(&other, &config, NULL) == RLOCK_OK &&
-           strcmp(one.members_hash, other.members_hash) != 0,
+    ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
+           strcmp(one.members.hash, other.members.hash) != 0,
        "and by something else where one is another");
-    members_close(&other);
+    quorum_close(&other);
     config.n_urls = 1;
-    ok(members_open(&other, &config, NULL) == RLOCK_OK && other.members_hash[0] == '\0',
+    ok(quorum_open(&other, &config, NULL) == RLOCK_OK && other.members.hash[0] == '\0',
        "one is no list");
-    members_close(&other);
-    members_close(&one);
+    quorum_close(&other);
+    quorum_close(&one);
 }
 
 static void test_open(void)
@@ -538,9 +538,9 @@ static void test_open(void)
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(members_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
+        okf(quorum_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
             config.n_urls);
-        members_close(&quorum);
+        quorum_close(&quorum);
     }
 }
 

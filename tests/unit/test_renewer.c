@@ -36,7 +36,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
     };
 
     return server_start(&kept->server) && owner_open(&kept->owner, &config, NULL) == RLOCK_OK &&
-           members_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
+           quorum_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
            renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(),
                          &kept->events, NULL) == RLOCK_OK;
 }
@@ -44,7 +44,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 static void end(struct kept *kept)
 {
     renewer_stop(&kept->renewer);
-    members_close(&kept->quorum);
+    quorum_close(&kept->quorum);
     owner_close(&kept->owner);
     server_stop(&kept->server);
 }

@@ -37,7 +37,7 @@ static void test_row(size_t i)
     struct rlock_deadline deadline = {rlock_clock_ms() + 10000, -1};
     struct rlock_obstacle obstacle;
     struct rlock_error err = {.text = ""};
-    struct quorum quorum = {.n = 0};
+    struct quorum quorum = {.replicas = 0};
     struct owner owner = {.n_locks = 0};
     struct rlock_grant grant;
     int64_t block_ms;
@@ -52,16 +52,16 @@ static void test_row(size_t i)
     };
     bool good =
         server_start(&server) && owner_open(&owner, &config, NULL) == RLOCK_OK &&
-        members_open(&quorum, &config, NULL) == RLOCK_OK &&
+        quorum_open(&quorum, &config, NULL) == RLOCK_OK &&
         quorum_acquire(&quorum, &owner, deadline, &grant, &obstacle, &block_ms, &err) == RLOCK_OK;
 
     if (good && rows[i].is_new)
-        conn_abandon(&quorum.member[0].route.primary->conn, NULL);
+        conn_abandon(&quorum.members.member[0].route.primary->conn, NULL);
     good = good && replicas_have(&quorum, deadline, &err) == rows[i].st;
     okf(good && strstr(err.text, rows[i].text) != NULL,
         "%d replicas wanted, reply %s%s: status %d, text \"%s\"", (int)rows[i].wanted,
         rows[i].answer, rows[i].is_new ? " on another connection" : "", (int)err.status, err.text);
-    members_close(&quorum);
+    quorum_close(&quorum);
     owner_close(&owner);
     server_stop(&server);
 }
