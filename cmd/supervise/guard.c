@@ -78,7 +78,7 @@ static void tell(const struct guard *guard, struct guard_news news)
 
 static void tell_paused(const struct guard *guard)
 {
-    tell(guard, (struct guard_news){.kind = GUARD_PAUSED,
+    tell(guard, (struct guard_news){.kind = GUARD_NEWS_PAUSED,
                                     .frozen_since_ms = guard->machine.frozen_since_ms});
 }
 
@@ -107,7 +107,8 @@ static void tell_refused(struct guard *guard, bool was_kill)
     if (guard->link == PROGRAM_IS_GONE)
         guard_say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
     else
-        tell(guard, (struct guard_news){.kind = GUARD_REFUSED, .pid = pid, .was_kill = was_kill});
+        tell(guard,
+             (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
 /* ---- what guard_state.c decides on ---- */
@@ -151,27 +152,27 @@ static void freeze(struct guard *guard)
     int failed;
 
     if (freeze_tree(guard->tree, &failed))
-        handle(guard, EVENT_TREE_STOPPED);
+        handle(guard, GUARD_EVENT_TREE_STOPPED);
     else if (failed != 0)
         guard->freeze_error = failed;
 }
 
-/* In the order of enum guard_action, without DO_PASS_SIGNAL, which needs the signal. */
+/* In the order of enum guard_action, without GUARD_ACTION_PASS_SIGNAL, which needs the signal. */
 static void perform(struct guard *guard, unsigned actions)
 {
-    if (actions & DO_ANSWER_AGREED)
-        tell(guard, (struct guard_news){.kind = GUARD_AGREES, .lease = guard->machine.lease});
-    if (actions & DO_ANSWER_PAUSED)
+    if (actions & GUARD_ACTION_ANSWER_AGREED)
+        tell(guard, (struct guard_news){.kind = GUARD_NEWS_AGREES, .lease = guard->machine.lease});
+    if (actions & GUARD_ACTION_ANSWER_PAUSED)
         tell_paused(guard);
-    if (actions & DO_THAW)
+    if (actions & GUARD_ACTION_THAW)
         freeze_release(guard->tree, guard->machine.lease.term_ms);
-    if (actions & DO_LET_GO)
+    if (actions & GUARD_ACTION_LET_GO)
         freeze_end(guard->tree);
-    if (actions & DO_TERM)
+    if (actions & GUARD_ACTION_TERM)
         send_term(guard);
-    if (actions & DO_FREEZE)
+    if (actions & GUARD_ACTION_FREEZE)
         freeze(guard);
-    if (actions & DO_KILL)
+    if (actions & GUARD_ACTION_KILL)
         send_kill(guard);
 }
 
@@ -186,7 +187,8 @@ static void release_late(struct guard *guard, pid_t pid)
 
 static void note_command_end(struct guard *guard)
 {
-    handle(guard, WIFSIGNALED(guard->status) ? EVENT_COMMAND_KILLED : EVENT_COMMAND_EXITED);
+    handle(guard,
+           WIFSIGNALED(guard->status) ? GUARD_EVENT_COMMAND_KILLED : GUARD_EVENT_COMMAND_EXITED);
 }
 
 /*
@@ -215,9 +217,9 @@ static void reap(struct guard *guard)
     }
     guard->has_unreaped = pid > 0;
     if (has_ended)
-        handle(guard, EVENT_PROCESS_ENDED);
+        handle(guard, GUARD_EVENT_PROCESS_ENDED);
     if (pid < 0 && guard->command == 0) /* no child is left */
-        handle(guard, EVENT_TREE_EMPTY);
+        handle(guard, GUARD_EVENT_TREE_EMPTY);
     else if (command_was_there && guard->command == 0)
         note_command_end(guard);
 }
@@ -243,11 +245,11 @@ static void pass_signal(struct guard *guard, const struct guard_request *request
 
 static enum guard_event event_of(const struct guard_request *request)
 {
-    if (request->kind == GUARD_EXTEND)
-        return EVENT_LEASE_EXTENDED;
-    if (request->kind == GUARD_END)
-        return EVENT_END_ASKED;
-    return asks_for_the_end(request->signal) ? EVENT_END_SIGNAL : EVENT_SIGNAL;
+    if (request->kind == GUARD_REQUEST_EXTEND)
+        return GUARD_EVENT_LEASE_EXTENDED;
+    if (request->kind == GUARD_REQUEST_END)
+        return GUARD_EVENT_END_ASKED;
+    return asks_for_the_end(request->signal) ? GUARD_EVENT_END_SIGNAL : GUARD_EVENT_SIGNAL;
 }
 
 static void obey(struct guard *guard, const struct guard_request *request)
@@ -256,7 +258,7 @@ static void obey(struct guard *guard, const struct guard_request *request)
         .now_ms = rlock_clock_ms(), .lease = request->lease, .kill_ms = request->lease.kill_ms};
     unsigned actions = guard_state_handle(&guard->machine, event_of(request), in);
 
-    if (actions & DO_PASS_SIGNAL)
+    if (actions & GUARD_ACTION_PASS_SIGNAL)
         pass_signal(guard, request);
     perform(guard, actions);
 }
@@ -283,7 +285,7 @@ static void listen_to_program(struct guard *guard)
         guard->link = PROGRAM_IS_UNHEARD;
     if (is_closed || (guard->link == PROGRAM_IS_UNHEARD && getppid() != guard->program)) {
         guard->link = PROGRAM_IS_GONE;
-        handle(guard, EVENT_PROGRAM_GONE);
+        handle(guard, GUARD_EVENT_PROGRAM_GONE);
     }
 }
 
@@ -391,7 +393,7 @@ static void wait_for_start(const struct guard *guard, struct guard_request *requ
 static void start(struct guard *guard, const struct guard_request *request)
 {
     const struct guard_plan *plan = guard->plan;
-    struct guard_news news = {.kind = GUARD_FAILED, .error = guard->failed};
+    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
     struct spawn_plan command = plan->spawn;
 
     command.not_after_ms = request->not_after_ms;
@@ -451,7 +453,7 @@ static void tell_done(const struct guard *guard)
 {
     const struct guard_machine *machine = &guard->machine;
 
-    tell(guard, (struct guard_news){.kind = GUARD_DONE,
+    tell(guard, (struct guard_news){.kind = GUARD_NEWS_DONE,
                                     .status = guard->status,
                                     .frozen_since_ms = machine->frozen_since_ms != 0
                                                            ? machine->frozen_since_ms
@@ -469,7 +471,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     prepare(&guard);
     wait_for_start(&guard, &request);
     start(&guard, &request);
-    while (guard.machine.state != STATE_DONE) {
+    while (guard.machine.state != GUARD_STATE_DONE) {
         wait_for_something(&guard);
         listen_to_program(&guard);
         reap(&guard);

@@ -23,7 +23,12 @@ struct guard_plan {
 };
 
 /* From the program to the guard: one START, before all others. */
-enum guard_request_kind { GUARD_START, GUARD_EXTEND, GUARD_SIGNAL, GUARD_END };
+enum guard_request_kind {
+    GUARD_REQUEST_START,
+    GUARD_REQUEST_EXTEND,
+    GUARD_REQUEST_SIGNAL,
+    GUARD_REQUEST_END
+};
 
 struct guard_request {
     enum guard_request_kind kind;
@@ -36,11 +41,11 @@ struct guard_request {
 
 /* From the guard to the program. */
 enum guard_news_kind {
-    GUARD_FAILED,  /* the command was not started, and the guard exits */
-    GUARD_AGREES,  /* answers EXTEND: the new deadlines hold, and a frozen tree runs again */
-    GUARD_PAUSED,  /* the tree is frozen; also answers an EXTEND that came too late to run under */
-    GUARD_REFUSED, /* the guard has no right to signal a process of the tree that has to end */
-    GUARD_DONE     /* what had to end has ended; the guard waits until the socket is closed */
+    GUARD_NEWS_FAILED, /* the command was not started, and the guard exits */
+    GUARD_NEWS_AGREES, /* answers EXTEND: the new deadlines hold, and a frozen tree runs again */
+    GUARD_NEWS_PAUSED, /* the tree is frozen; also answers an EXTEND that came too late to run under */
+    GUARD_NEWS_REFUSED, /* the guard has no right to signal a process of the tree that has to end */
+    GUARD_NEWS_DONE     /* what had to end has ended; the guard waits until the socket is closed */
 };
 
 struct guard_news {
@@ -63,7 +68,7 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 
 /*
  * guard_run: be the guard, in a process that was just forked. `tree` is reserved; at the other end
- * of the socket `fd` is the program. Waits for GUARD_START; exits without it if the program exits.
+ * of the socket `fd` is the program. Waits for GUARD_REQUEST_START; exits without it if the program exits.
  */
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd);
 

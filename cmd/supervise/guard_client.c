@@ -165,20 +165,21 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
 
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
 {
-    send_request(guard, (struct guard_request){.kind = GUARD_EXTEND, .lease = lease});
+    send_request(guard, (struct guard_request){.kind = GUARD_REQUEST_EXTEND, .lease = lease});
 }
 
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
 {
     send_request(guard,
-                 (struct guard_request){.kind = GUARD_SIGNAL,
+                 (struct guard_request){.kind = GUARD_REQUEST_SIGNAL,
                                         .signal = number,
                                         .terminal_sent_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 {
-    send_request(guard, (struct guard_request){.kind = GUARD_END, .lease = {.kill_ms = kill_ms}});
+    send_request(guard,
+                 (struct guard_request){.kind = GUARD_REQUEST_END, .lease = {.kill_ms = kill_ms}});
 }
 
 void guard_client_dismiss(struct guard_client *guard)

@@ -30,8 +30,8 @@ typedef enum guard_state transition(struct guard_machine *machine);
 
 bool guard_state_is_held(const struct guard_machine *machine)
 {
-    return machine->state == STATE_FREEZING || machine->state == STATE_FROZEN ||
-           machine->state == STATE_REFREEZING || machine->state == STATE_KILLING_FROZEN;
+    return machine->state == GUARD_STATE_FREEZING || machine->state == GUARD_STATE_FROZEN ||
+           machine->state == GUARD_STATE_REFREEZING || machine->state == GUARD_STATE_KILLING_FROZEN;
 }
 
 /* ---- cells ---- */
@@ -43,7 +43,7 @@ static enum guard_state stay(struct guard_machine *machine)
 
 static enum guard_state pass_signal(struct guard_machine *machine)
 {
-    machine->actions |= DO_PASS_SIGNAL;
+    machine->actions |= GUARD_ACTION_PASS_SIGNAL;
     return machine->state;
 }
 
@@ -51,7 +51,7 @@ static enum guard_state pass_signal(struct guard_machine *machine)
 static enum guard_state begin_kill(struct guard_machine *machine)
 {
     machine->killing_since_ms = machine->in.now_ms;
-    return guard_state_is_held(machine) ? STATE_KILLING_FROZEN : STATE_KILLING;
+    return guard_state_is_held(machine) ? GUARD_STATE_KILLING_FROZEN : GUARD_STATE_KILLING;
 }
 
 static enum guard_state note_lease_end(struct guard_machine *machine)
@@ -68,14 +68,14 @@ static enum guard_state kill_by_lease(struct guard_machine *machine)
 
 static enum guard_state terminate(struct guard_machine *machine)
 {
-    machine->actions |= DO_TERM;
-    return STATE_TERMINATING;
+    machine->actions |= GUARD_ACTION_TERM;
+    return GUARD_STATE_TERMINATING;
 }
 
 static enum guard_state end_by_lease(struct guard_machine *machine)
 {
     if (machine->rules.pauses)
-        return STATE_FREEZING;
+        return GUARD_STATE_FREEZING;
     machine->lease_ended_first = true;
     return terminate(machine);
 }
@@ -104,13 +104,13 @@ static enum guard_state end_orphans(struct guard_machine *machine)
 static enum guard_state finish(struct guard_machine *machine)
 {
     (void)machine;
-    return STATE_DONE;
+    return GUARD_STATE_DONE;
 }
 
 static enum guard_state drain_or_finish(struct guard_machine *machine)
 {
     machine->command_has_ended = true;
-    return machine->rules.wait_all ? STATE_DRAINING : STATE_DONE;
+    return machine->rules.wait_all ? GUARD_STATE_DRAINING : GUARD_STATE_DONE;
 }
 
 /* What the command left behind on purpose runs on, though it was being frozen. */
@@ -119,14 +119,14 @@ static enum guard_state let_go_or_stay(struct guard_machine *machine)
     machine->command_has_ended = true;
     if (machine->rules.wait_all)
         return machine->state;
-    machine->actions |= DO_LET_GO;
-    return STATE_DONE;
+    machine->actions |= GUARD_ACTION_LET_GO;
+    return GUARD_STATE_DONE;
 }
 
 static enum guard_state take_lease(struct guard_machine *machine)
 {
     machine->lease = machine->in.lease;
-    machine->actions |= DO_ANSWER_AGREED;
+    machine->actions |= GUARD_ACTION_ANSWER_AGREED;
     return machine->state;
 }
 
@@ -141,8 +141,8 @@ static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
     machine->frozen_since_ms = 0;
-    machine->actions |= DO_THAW;
-    return machine->command_has_ended ? STATE_DRAINING : STATE_RUNNING;
+    machine->actions |= GUARD_ACTION_THAW;
+    return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
 }
 
 /* A lease that came too late to run under still moves the time for KILL. */
@@ -158,7 +158,7 @@ static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
 {
     if (machine->in.now_ms < machine->in.lease.term_ms)
         return thaw(machine);
-    machine->actions |= DO_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
     return machine->state;
 }
 
@@ -167,14 +167,14 @@ static enum guard_state answer_while_killing(struct guard_machine *machine)
 {
     if (machine->frozen_since_ms == 0)
         return take_lease_if_in_time(machine);
-    machine->actions |= DO_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
     return machine->state;
 }
 
 static void note_frozen(struct guard_machine *machine)
 {
     machine->frozen_since_ms = machine->in.now_ms;
-    machine->actions |= DO_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
 }
 
 /* The guard may have been stopped since it looked at the threads: after KILL is due that is
@@ -184,13 +184,13 @@ static enum guard_state believe_frozen(struct guard_machine *machine)
     if (machine->in.now_ms >= machine->lease.kill_ms)
         return kill_by_lease(machine);
     note_frozen(machine);
-    return STATE_FROZEN;
+    return GUARD_STATE_FROZEN;
 }
 
 static enum guard_state believe_frozen_again(struct guard_machine *machine)
 {
     (void)machine;
-    return STATE_FROZEN;
+    return GUARD_STATE_FROZEN;
 }
 
 /*
@@ -208,128 +208,128 @@ static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
 static enum guard_state doubt(struct guard_machine *machine)
 {
     (void)machine;
-    return STATE_REFREEZING;
+    return GUARD_STATE_REFREEZING;
 }
 
 /* ---- the table ---- */
 
 /* NULL: the event cannot happen in this state. */
 static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
-    [STATE_RUNNING] =
+    [GUARD_STATE_RUNNING] =
         {
-            [EVENT_LEASE_EXTENDED] = take_lease,
-            [EVENT_END_ASKED] = end_as_asked,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = pass_signal,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = drain_or_finish,
-            [EVENT_COMMAND_KILLED] = end_orphans,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TERM_DUE] = end_by_lease,
+            [GUARD_EVENT_LEASE_EXTENDED] = take_lease,
+            [GUARD_EVENT_END_ASKED] = end_as_asked,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = pass_signal,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = drain_or_finish,
+            [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* KILL_DUE: TERM_DUE is handled first. END_DUE: an end is asked for with TERM. */
         },
-    [STATE_DRAINING] =
+    [GUARD_STATE_DRAINING] =
         {
-            [EVENT_LEASE_EXTENDED] = take_lease,
-            [EVENT_END_ASKED] = end_as_asked,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = pass_signal,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TERM_DUE] = end_by_lease,
+            [GUARD_EVENT_LEASE_EXTENDED] = take_lease,
+            [GUARD_EVENT_END_ASKED] = end_as_asked,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = pass_signal,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* COMMAND_*: the command ends once. KILL_DUE, END_DUE: as in RUNNING. */
         },
-    [STATE_TERMINATING] =
+    [GUARD_STATE_TERMINATING] =
         {
-            [EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
-            [EVENT_END_ASKED] = hasten,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = pass_signal,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = stay,
-            [EVENT_COMMAND_KILLED] = stay,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TERM_DUE] = note_lease_end,
-            [EVENT_KILL_DUE] = kill_by_lease,
-            [EVENT_END_DUE] = begin_kill,
+            [GUARD_EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
+            [GUARD_EVENT_END_ASKED] = hasten,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = pass_signal,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = stay,
+            [GUARD_EVENT_COMMAND_KILLED] = stay,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TERM_DUE] = note_lease_end,
+            [GUARD_EVENT_KILL_DUE] = kill_by_lease,
+            [GUARD_EVENT_END_DUE] = begin_kill,
         },
-    [STATE_FREEZING] =
+    [GUARD_STATE_FREEZING] =
         {
-            [EVENT_LEASE_EXTENDED] = thaw_or_freeze_on,
-            [EVENT_END_ASKED] = begin_kill,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = begin_kill,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = let_go_or_stay,
-            [EVENT_COMMAND_KILLED] = begin_kill,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TREE_STOPPED] = believe_frozen,
-            [EVENT_KILL_DUE] = kill_by_lease,
+            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_freeze_on,
+            [GUARD_EVENT_END_ASKED] = begin_kill,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = begin_kill,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = let_go_or_stay,
+            [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_STOPPED] = believe_frozen,
+            [GUARD_EVENT_KILL_DUE] = kill_by_lease,
         },
-    [STATE_FROZEN] =
+    [GUARD_STATE_FROZEN] =
         {
-            [EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
-            [EVENT_END_ASKED] = begin_kill,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = begin_kill,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = doubt,
+            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
+            [GUARD_EVENT_END_ASKED] = begin_kill,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = begin_kill,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = doubt,
             /* KILL_DUE: nothing runs, so no end of a lease is too late. COMMAND_*, TREE_EMPTY:
              * PROCESS_ENDED is handled first. */
         },
-    [STATE_REFREEZING] =
+    [GUARD_STATE_REFREEZING] =
         {
-            [EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
-            [EVENT_END_ASKED] = begin_kill,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = begin_kill,
-            [EVENT_PROGRAM_GONE] = begin_kill,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = let_go_or_stay,
-            [EVENT_COMMAND_KILLED] = begin_kill,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TREE_STOPPED] = believe_frozen_again,
+            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
+            [GUARD_EVENT_END_ASKED] = begin_kill,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = begin_kill,
+            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = let_go_or_stay,
+            [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_STOPPED] = believe_frozen_again,
         },
-    [STATE_KILLING] =
+    [GUARD_STATE_KILLING] =
         {
-            [EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
-            [EVENT_END_ASKED] = stay,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = pass_signal,
-            [EVENT_PROGRAM_GONE] = stay,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = stay,
-            [EVENT_COMMAND_KILLED] = stay,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TERM_DUE] = note_lease_end,
+            [GUARD_EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
+            [GUARD_EVENT_END_ASKED] = stay,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = pass_signal,
+            [GUARD_EVENT_PROGRAM_GONE] = stay,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = stay,
+            [GUARD_EVENT_COMMAND_KILLED] = stay,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TERM_DUE] = note_lease_end,
         },
-    [STATE_KILLING_FROZEN] =
+    [GUARD_STATE_KILLING_FROZEN] =
         {
-            [EVENT_LEASE_EXTENDED] = answer_while_killing,
-            [EVENT_END_ASKED] = stay,
-            [EVENT_SIGNAL] = pass_signal,
-            [EVENT_END_SIGNAL] = stay,
-            [EVENT_PROGRAM_GONE] = stay,
-            [EVENT_PROCESS_ENDED] = stay,
-            [EVENT_COMMAND_EXITED] = stay,
-            [EVENT_COMMAND_KILLED] = stay,
-            [EVENT_TREE_EMPTY] = finish,
-            [EVENT_TREE_STOPPED] = note_frozen_while_killing,
-            [EVENT_KILL_DUE] = note_lease_end,
+            [GUARD_EVENT_LEASE_EXTENDED] = answer_while_killing,
+            [GUARD_EVENT_END_ASKED] = stay,
+            [GUARD_EVENT_SIGNAL] = pass_signal,
+            [GUARD_EVENT_END_SIGNAL] = stay,
+            [GUARD_EVENT_PROGRAM_GONE] = stay,
+            [GUARD_EVENT_PROCESS_ENDED] = stay,
+            [GUARD_EVENT_COMMAND_EXITED] = stay,
+            [GUARD_EVENT_COMMAND_KILLED] = stay,
+            [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_STOPPED] = note_frozen_while_killing,
+            [GUARD_EVENT_KILL_DUE] = note_lease_end,
         },
-    /* STATE_DONE: guard_state_handle() drops each event. */
+    /* GUARD_STATE_DONE: guard_state_handle() drops each event. */
 };
 
 /* What a state asks for at each turn of the guard, until the state is left. */
 static const unsigned work[GUARD_STATES] = {
-    [STATE_FREEZING] = DO_FREEZE,
-    [STATE_REFREEZING] = DO_FREEZE,
-    [STATE_KILLING] = DO_KILL,
-    [STATE_KILLING_FROZEN] = DO_FREEZE | DO_KILL,
+    [GUARD_STATE_FREEZING] = GUARD_ACTION_FREEZE,
+    [GUARD_STATE_REFREEZING] = GUARD_ACTION_FREEZE,
+    [GUARD_STATE_KILLING] = GUARD_ACTION_KILL,
+    [GUARD_STATE_KILLING_FROZEN] = GUARD_ACTION_FREEZE | GUARD_ACTION_KILL,
 };
 
 bool guard_state_can_happen(enum guard_state state, enum guard_event event)
@@ -341,7 +341,7 @@ void guard_state_start(struct guard_machine *machine, struct guard_rules rules,
                        struct deadlines lease)
 {
     *machine = (struct guard_machine){
-        .state = STATE_RUNNING, .rules = rules, .lease = lease, .asked_kill_ms = RLOCK_NEVER};
+        .state = GUARD_STATE_RUNNING, .rules = rules, .lease = lease, .asked_kill_ms = RLOCK_NEVER};
 }
 
 unsigned guard_state_handle(struct guard_machine *machine, enum guard_event event,
@@ -349,7 +349,7 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
 {
     transition *cell = transitions[machine->state][event];
 
-    if (machine->state == STATE_DONE)
+    if (machine->state == GUARD_STATE_DONE)
         return 0;
     machine->actions = 0;
     machine->in = in;
@@ -361,16 +361,16 @@ enum guard_event guard_state_due(const struct guard_machine *machine, int64_t no
 {
     bool is_killing = machine->killing_since_ms != 0;
 
-    if (machine->state == STATE_DONE)
+    if (machine->state == GUARD_STATE_DONE)
         return GUARD_EVENTS;
     if (now_ms >= machine->lease.term_ms && !guard_state_is_held(machine) &&
         !machine->lease_ended_first)
-        return EVENT_TERM_DUE;
+        return GUARD_EVENT_TERM_DUE;
     if (now_ms >= machine->lease.kill_ms && machine->frozen_since_ms == 0 &&
         !(is_killing && machine->lease_ended_first))
-        return EVENT_KILL_DUE;
-    if (now_ms >= machine->asked_kill_ms && machine->state == STATE_TERMINATING)
-        return EVENT_END_DUE;
+        return GUARD_EVENT_KILL_DUE;
+    if (now_ms >= machine->asked_kill_ms && machine->state == GUARD_STATE_TERMINATING)
+        return GUARD_EVENT_END_DUE;
     return GUARD_EVENTS;
 }
 
@@ -387,20 +387,20 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
 int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
 {
     switch (machine->state) {
-    case STATE_RUNNING:
-    case STATE_DRAINING:
+    case GUARD_STATE_RUNNING:
+    case GUARD_STATE_DRAINING:
         return earlier(machine->lease.term_ms, machine->lease.kill_ms);
-    case STATE_TERMINATING:
+    case GUARD_STATE_TERMINATING:
         return earlier(machine->lease.kill_ms, machine->asked_kill_ms);
-    case STATE_FREEZING:
+    case GUARD_STATE_FREEZING:
         return earlier(machine->lease.kill_ms, now_ms + RETRY_MS);
-    case STATE_REFREEZING:
+    case GUARD_STATE_REFREEZING:
         return now_ms + RETRY_MS;
-    case STATE_KILLING:
-    case STATE_KILLING_FROZEN:
+    case GUARD_STATE_KILLING:
+    case GUARD_STATE_KILLING_FROZEN:
         return now_ms < machine->killing_since_ms + KILL_FAST_MS ? now_ms : now_ms + RETRY_MS;
-    case STATE_FROZEN:
-    case STATE_DONE:
+    case GUARD_STATE_FROZEN:
+    case GUARD_STATE_DONE:
     case GUARD_STATES:
         break;
     }

@@ -7,45 +7,46 @@
 
 /* The tree is the command and all processes below the guard that came of it. */
 enum guard_state {
-    STATE_RUNNING,        /* the command runs */
-    STATE_DRAINING,       /* --wait-all: the command has ended, processes that it started run on */
-    STATE_TERMINATING,    /* the tree has got TERM, and gets KILL at a known time */
-    STATE_FREEZING,       /* --on-lost pause: threads are being stopped, some may still run */
-    STATE_FROZEN,         /* every thread is stopped, and the program was told so */
-    STATE_REFREEZING,     /* frozen, but a process ended: what it traced or left behind may run */
-    STATE_KILLING,        /* KILL is sent again and again, until nothing of the tree is left */
-    STATE_KILLING_FROZEN, /* the same, while what has not died yet is kept from running */
-    STATE_DONE,           /* what had to end has ended */
+    GUARD_STATE_RUNNING,  /* the command runs */
+    GUARD_STATE_DRAINING, /* --wait-all: the command has ended, processes that it started run on */
+    GUARD_STATE_TERMINATING, /* the tree has got TERM, and gets KILL at a known time */
+    GUARD_STATE_FREEZING,    /* --on-lost pause: threads are being stopped, some may still run */
+    GUARD_STATE_FROZEN,      /* every thread is stopped, and the program was told so */
+    GUARD_STATE_REFREEZING, /* frozen, but a process ended: what it traced or left behind may run */
+    GUARD_STATE_KILLING,    /* KILL is sent again and again, until nothing of the tree is left */
+    GUARD_STATE_KILLING_FROZEN, /* the same, while what has not died yet is kept from running */
+    GUARD_STATE_DONE,           /* what had to end has ended */
     GUARD_STATES
 };
 
 enum guard_event {
-    EVENT_LEASE_EXTENDED, /* the program confirmed a renewal */
-    EVENT_END_ASKED,      /* the program wants the tree ended */
-    EVENT_SIGNAL,         /* the program passes on a signal, */
-    EVENT_END_SIGNAL,     /* one by which people end a program: HUP, INT, QUIT, TERM */
-    EVENT_PROGRAM_GONE,   /* nobody renews the lease any more */
-    EVENT_PROCESS_ENDED,  /* a process of the tree was reaped */
-    EVENT_COMMAND_EXITED, /* the command ended by itself; others of the tree are left */
-    EVENT_COMMAND_KILLED, /* a signal ended the command; others of the tree are left */
-    EVENT_TREE_EMPTY,     /* the command has ended, and nothing of the tree is left */
-    EVENT_TREE_STOPPED,   /* DO_FREEZE found every thread of the tree stopped */
-    EVENT_TERM_DUE,       /* the clock has come to the lease's TERM, */
-    EVENT_KILL_DUE,       /* to the lease's KILL, and the tree is not frozen, */
-    EVENT_END_DUE,        /* to the KILL of an end that was asked for */
+    GUARD_EVENT_LEASE_EXTENDED, /* the program confirmed a renewal */
+    GUARD_EVENT_END_ASKED,      /* the program wants the tree ended */
+    GUARD_EVENT_SIGNAL,         /* the program passes on a signal, */
+    GUARD_EVENT_END_SIGNAL,     /* one by which people end a program: HUP, INT, QUIT, TERM */
+    GUARD_EVENT_PROGRAM_GONE,   /* nobody renews the lease any more */
+    GUARD_EVENT_PROCESS_ENDED,  /* a process of the tree was reaped */
+    GUARD_EVENT_COMMAND_EXITED, /* the command ended by itself; others of the tree are left */
+    GUARD_EVENT_COMMAND_KILLED, /* a signal ended the command; others of the tree are left */
+    GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and nothing of the tree is left */
+    GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE found every thread of the tree stopped */
+    GUARD_EVENT_TERM_DUE,       /* the clock has come to the lease's TERM, */
+    GUARD_EVENT_KILL_DUE,       /* to the lease's KILL, and the tree is not frozen, */
+    GUARD_EVENT_END_DUE,        /* to the KILL of an end that was asked for */
     GUARD_EVENTS
 };
 
 /* What the guard has to do now, in this order. Several are joined with |. */
 enum guard_action {
-    DO_ANSWER_AGREED = 1 << 0, /* tell the program that the guard acts by the new lease */
-    DO_ANSWER_PAUSED = 1 << 1, /* tell the program that the tree is frozen, and since when */
-    DO_PASS_SIGNAL = 1 << 2,   /* send the program's signal to the command */
-    DO_THAW = 1 << 3,          /* let the tree run again, but not beyond the lease's TERM */
-    DO_LET_GO = 1 << 4,        /* let what is left of the tree run on by itself, for good */
-    DO_TERM = 1 << 5,          /* send TERM to the tree, once */
-    DO_FREEZE = 1 << 6,        /* stop each thread that runs; if all are stopped: TREE_STOPPED */
-    DO_KILL = 1 << 7           /* send KILL to all that is left of the tree */
+    GUARD_ACTION_ANSWER_AGREED = 1 << 0, /* tell the program that the guard acts by the new lease */
+    GUARD_ACTION_ANSWER_PAUSED =
+        1 << 1, /* tell the program that the tree is frozen, and since when */
+    GUARD_ACTION_PASS_SIGNAL = 1 << 2, /* send the program's signal to the command */
+    GUARD_ACTION_THAW = 1 << 3,        /* let the tree run again, but not beyond the lease's TERM */
+    GUARD_ACTION_LET_GO = 1 << 4,      /* let what is left of the tree run on by itself, for good */
+    GUARD_ACTION_TERM = 1 << 5,        /* send TERM to the tree, once */
+    GUARD_ACTION_FREEZE = 1 << 6, /* stop each thread that runs; if all are stopped: TREE_STOPPED */
+    GUARD_ACTION_KILL = 1 << 7    /* send KILL to all that is left of the tree */
 };
 
 /* Which of the command's options change a decision. */
@@ -83,7 +84,7 @@ void guard_state_start(struct guard_machine *machine, struct guard_rules rules,
 /*
  * guard_state_handle: change the state by an event. Returns what to do about it at once. An event
  * that cannot happen in the present state ends in KILL: whatever went wrong, nothing is to outlive
- * the lease. After STATE_DONE events change nothing.
+ * the lease. After GUARD_STATE_DONE events change nothing.
  */
 unsigned guard_state_handle(struct guard_machine *machine, enum guard_event event,
                             struct guard_input in);
@@ -91,7 +92,7 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
 /* guard_state_due: an event that the clock has made due, to be handled now; GUARD_EVENTS: none. */
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms);
 
-/* guard_state_work: what the state asks for at each turn of the guard: DO_FREEZE, DO_KILL or 0. */
+/* guard_state_work: what the state asks for at each turn of the guard: GUARD_ACTION_FREEZE, GUARD_ACTION_KILL or 0. */
 unsigned guard_state_work(const struct guard_machine *machine);
 
 /* guard_state_next_ms: when the guard needs its next turn, if nothing else happens. */

@@ -273,22 +273,22 @@ static void take_one(struct supervisor *s, const struct guard_news *news)
     struct supervise_input input = {.news = news, .pid = news->pid};
 
     switch (news->kind) {
-    case GUARD_AGREES:
+    case GUARD_NEWS_AGREES:
         handle(s, SUPERVISE_EVENT_GUARD_AGREED, input);
         break;
-    case GUARD_PAUSED:
+    case GUARD_NEWS_PAUSED:
         handle(s, SUPERVISE_EVENT_GUARD_PAUSED, input);
         break;
-    case GUARD_REFUSED:
+    case GUARD_NEWS_REFUSED:
         handle(s, news->was_kill ? SUPERVISE_EVENT_KILL_REFUSED : SUPERVISE_EVENT_TERM_REFUSED,
                input);
         break;
-    case GUARD_FAILED:
+    case GUARD_NEWS_FAILED:
         s->last = *news;
         handle(s, SUPERVISE_EVENT_NOT_STARTED,
                (struct supervise_input){.reason = reason_not_started(news)});
         break;
-    case GUARD_DONE:
+    case GUARD_NEWS_DONE:
         s->last = *news;
         handle(s, SUPERVISE_EVENT_COMMAND_ENDED, input);
         break;
@@ -410,7 +410,7 @@ static void start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
     /* with --on-lost ignore, too, a command is never started after the lease's end */
-    struct guard_request word = {.kind = GUARD_START,
+    struct guard_request word = {.kind = GUARD_REQUEST_START,
                                  .grant = *plan->grant,
                                  .lease = s->run.agreed,
                                  .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms

@@ -17,31 +17,31 @@
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
-    [STATE_RUNNING] = "RUNNING",
-    [STATE_DRAINING] = "DRAINING",
-    [STATE_TERMINATING] = "TERMINATING",
-    [STATE_FREEZING] = "FREEZING",
-    [STATE_FROZEN] = "FROZEN",
-    [STATE_REFREEZING] = "REFREEZING",
-    [STATE_KILLING] = "KILLING",
-    [STATE_KILLING_FROZEN] = "KILLING_FROZEN",
-    [STATE_DONE] = "DONE",
+    [GUARD_STATE_RUNNING] = "RUNNING",
+    [GUARD_STATE_DRAINING] = "DRAINING",
+    [GUARD_STATE_TERMINATING] = "TERMINATING",
+    [GUARD_STATE_FREEZING] = "FREEZING",
+    [GUARD_STATE_FROZEN] = "FROZEN",
+    [GUARD_STATE_REFREEZING] = "REFREEZING",
+    [GUARD_STATE_KILLING] = "KILLING",
+    [GUARD_STATE_KILLING_FROZEN] = "KILLING_FROZEN",
+    [GUARD_STATE_DONE] = "DONE",
 };
 
 static const char *const event_names[GUARD_EVENTS] = {
-    [EVENT_LEASE_EXTENDED] = "LEASE_EXTENDED",
-    [EVENT_END_ASKED] = "END_ASKED",
-    [EVENT_SIGNAL] = "SIGNAL",
-    [EVENT_END_SIGNAL] = "END_SIGNAL",
-    [EVENT_PROGRAM_GONE] = "PROGRAM_GONE",
-    [EVENT_PROCESS_ENDED] = "PROCESS_ENDED",
-    [EVENT_COMMAND_EXITED] = "COMMAND_EXITED",
-    [EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
-    [EVENT_TREE_EMPTY] = "TREE_EMPTY",
-    [EVENT_TREE_STOPPED] = "TREE_STOPPED",
-    [EVENT_TERM_DUE] = "TERM_DUE",
-    [EVENT_KILL_DUE] = "KILL_DUE",
-    [EVENT_END_DUE] = "END_DUE",
+    [GUARD_EVENT_LEASE_EXTENDED] = "LEASE_EXTENDED",
+    [GUARD_EVENT_END_ASKED] = "END_ASKED",
+    [GUARD_EVENT_SIGNAL] = "SIGNAL",
+    [GUARD_EVENT_END_SIGNAL] = "END_SIGNAL",
+    [GUARD_EVENT_PROGRAM_GONE] = "PROGRAM_GONE",
+    [GUARD_EVENT_PROCESS_ENDED] = "PROCESS_ENDED",
+    [GUARD_EVENT_COMMAND_EXITED] = "COMMAND_EXITED",
+    [GUARD_EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
+    [GUARD_EVENT_TREE_EMPTY] = "TREE_EMPTY",
+    [GUARD_EVENT_TREE_STOPPED] = "TREE_STOPPED",
+    [GUARD_EVENT_TERM_DUE] = "TERM_DUE",
+    [GUARD_EVENT_KILL_DUE] = "KILL_DUE",
+    [GUARD_EVENT_END_DUE] = "END_DUE",
 };
 
 /* ---- each cell ---- */
@@ -63,244 +63,141 @@ struct row {
     {              \
         5000, 6000 \
     }
+/* A lease whose TERM is due when it is offered. */
 #define OLD_LEASE \
     {             \
         900, 1900 \
-    } /* its TERM is due */
-#define FREEZE DO_FREEZE
-#define AGREED DO_ANSWER_AGREED
-#define PAUSED DO_ANSWER_PAUSED
-#define PASS DO_PASS_SIGNAL
+    }
+#define KILL_AT(at_ms) \
+    {                  \
+        0, at_ms       \
+    }
+
+enum {
+    AGREED = GUARD_ACTION_ANSWER_AGREED,
+    PAUSED = GUARD_ACTION_ANSWER_PAUSED,
+    PASS = GUARD_ACTION_PASS_SIGNAL,
+    THAW = GUARD_ACTION_THAW,
+    LET_GO = GUARD_ACTION_LET_GO,
+    TERM = GUARD_ACTION_TERM,
+    FREEZE = GUARD_ACTION_FREEZE,
+    KILL = GUARD_ACTION_KILL
+};
+
+#define ROW_WITH(lease_, from_, way_, event_, now_, to_, actions_)                               \
+    {                                                                                            \
+        .from = GUARD_STATE_##from_, .way = way_, .event = GUARD_EVENT_##event_, .now_ms = now_, \
+        .lease = lease_, .to = GUARD_STATE_##to_, .actions = actions_                            \
+    }
+#define ROW(from_, way_, event_, now_, to_, actions_) \
+    ROW_WITH({0}, from_, way_, event_, now_, to_, actions_)
 
 /* The actions include the work of the state that the event leads to. */
 static const struct row rows[] = {
-    {STATE_RUNNING, PLAIN, EVENT_LEASE_EXTENDED, 100, NEW_LEASE, STATE_RUNNING, AGREED},
-    {STATE_RUNNING, PLAIN, EVENT_END_ASKED, 100, {0, 400}, STATE_TERMINATING, DO_TERM},
-    {STATE_RUNNING, PLAIN, EVENT_SIGNAL, 100, {0, 0}, STATE_RUNNING, PASS},
-    {STATE_RUNNING, PLAIN, EVENT_END_SIGNAL, 100, {0, 0}, STATE_RUNNING, PASS},
-    {STATE_RUNNING, PLAIN, EVENT_PROGRAM_GONE, 100, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_RUNNING, PLAIN, EVENT_PROCESS_ENDED, 100, {0, 0}, STATE_RUNNING, 0},
-    {STATE_RUNNING, PLAIN, EVENT_COMMAND_EXITED, 100, {0, 0}, STATE_DONE, 0},
-    {STATE_RUNNING, WAIT_ALL, EVENT_COMMAND_EXITED, 100, {0, 0}, STATE_DRAINING, 0},
-    {STATE_RUNNING, PLAIN, EVENT_COMMAND_KILLED, 100, {0, 0}, STATE_TERMINATING, DO_TERM},
-    {STATE_RUNNING, WAIT_ALL, EVENT_COMMAND_KILLED, 100, {0, 0}, STATE_TERMINATING, DO_TERM},
-    {STATE_RUNNING, PLAIN, EVENT_TREE_EMPTY, 100, {0, 0}, STATE_DONE, 0},
-    {STATE_RUNNING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, DO_TERM},
-    {STATE_RUNNING, PROVEN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_FREEZING, FREEZE},
+    ROW_WITH(NEW_LEASE, RUNNING, PLAIN, LEASE_EXTENDED, 100, RUNNING, AGREED),
+    ROW_WITH(KILL_AT(400), RUNNING, PLAIN, END_ASKED, 100, TERMINATING, TERM),
+    ROW(RUNNING, PLAIN, SIGNAL, 100, RUNNING, PASS),
+    ROW(RUNNING, PLAIN, END_SIGNAL, 100, RUNNING, PASS),
+    ROW(RUNNING, PLAIN, PROGRAM_GONE, 100, KILLING, KILL),
+    ROW(RUNNING, PLAIN, PROCESS_ENDED, 100, RUNNING, 0),
+    ROW(RUNNING, PLAIN, COMMAND_EXITED, 100, DONE, 0),
+    ROW(RUNNING, WAIT_ALL, COMMAND_EXITED, 100, DRAINING, 0),
+    ROW(RUNNING, PLAIN, COMMAND_KILLED, 100, TERMINATING, TERM),
+    ROW(RUNNING, WAIT_ALL, COMMAND_KILLED, 100, TERMINATING, TERM),
+    ROW(RUNNING, PLAIN, TREE_EMPTY, 100, DONE, 0),
+    ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
+    ROW(RUNNING, PROVEN, TERM_DUE, TERM_MS, FREEZING, FREEZE),
 
-    {STATE_DRAINING, WAIT_ALL, EVENT_LEASE_EXTENDED, 100, NEW_LEASE, STATE_DRAINING, AGREED},
-    {STATE_DRAINING, WAIT_ALL, EVENT_END_ASKED, 100, {0, 400}, STATE_TERMINATING, DO_TERM},
-    {STATE_DRAINING, WAIT_ALL, EVENT_SIGNAL, 100, {0, 0}, STATE_DRAINING, PASS},
-    {STATE_DRAINING, WAIT_ALL, EVENT_END_SIGNAL, 100, {0, 0}, STATE_DRAINING, PASS},
-    {STATE_DRAINING, WAIT_ALL, EVENT_PROGRAM_GONE, 100, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_DRAINING, WAIT_ALL, EVENT_PROCESS_ENDED, 100, {0, 0}, STATE_DRAINING, 0},
-    {STATE_DRAINING, WAIT_ALL, EVENT_TREE_EMPTY, 100, {0, 0}, STATE_DONE, 0},
-    {STATE_DRAINING, WAIT_ALL, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, DO_TERM},
+    ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
+    ROW_WITH(KILL_AT(400), DRAINING, WAIT_ALL, END_ASKED, 100, TERMINATING, TERM),
+    ROW(DRAINING, WAIT_ALL, SIGNAL, 100, DRAINING, PASS),
+    ROW(DRAINING, WAIT_ALL, END_SIGNAL, 100, DRAINING, PASS),
+    ROW(DRAINING, WAIT_ALL, PROGRAM_GONE, 100, KILLING, KILL),
+    ROW(DRAINING, WAIT_ALL, PROCESS_ENDED, 100, DRAINING, 0),
+    ROW(DRAINING, WAIT_ALL, TREE_EMPTY, 100, DONE, 0),
+    ROW(DRAINING, WAIT_ALL, TERM_DUE, TERM_MS, TERMINATING, TERM),
 
-    {STATE_TERMINATING, PLAIN, EVENT_LEASE_EXTENDED, 200, NEW_LEASE, STATE_TERMINATING, AGREED},
-    {STATE_TERMINATING, BY_LEASE, EVENT_LEASE_EXTENDED, 1100, NEW_LEASE, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_END_ASKED, 200, {0, 300}, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_SIGNAL, 200, {0, 0}, STATE_TERMINATING, PASS},
-    {STATE_TERMINATING, PLAIN, EVENT_END_SIGNAL, 200, {0, 0}, STATE_TERMINATING, PASS},
-    {STATE_TERMINATING, PLAIN, EVENT_PROGRAM_GONE, 200, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_TERMINATING, PLAIN, EVENT_PROCESS_ENDED, 200, {0, 0}, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_COMMAND_EXITED, 200, {0, 0}, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_COMMAND_KILLED, 200, {0, 0}, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_TREE_EMPTY, 200, {0, 0}, STATE_DONE, 0},
-    {STATE_TERMINATING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_TERMINATING, 0},
-    {STATE_TERMINATING, BY_LEASE, EVENT_KILL_DUE, KILL_MS, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_TERMINATING, PLAIN, EVENT_END_DUE, 400, {0, 0}, STATE_KILLING, DO_KILL},
+    ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
+    ROW_WITH(NEW_LEASE, TERMINATING, BY_LEASE, LEASE_EXTENDED, 1100, TERMINATING, 0),
+    ROW_WITH(KILL_AT(300), TERMINATING, PLAIN, END_ASKED, 200, TERMINATING, 0),
+    ROW(TERMINATING, PLAIN, SIGNAL, 200, TERMINATING, PASS),
+    ROW(TERMINATING, PLAIN, END_SIGNAL, 200, TERMINATING, PASS),
+    ROW(TERMINATING, PLAIN, PROGRAM_GONE, 200, KILLING, KILL),
+    ROW(TERMINATING, PLAIN, PROCESS_ENDED, 200, TERMINATING, 0),
+    ROW(TERMINATING, PLAIN, COMMAND_EXITED, 200, TERMINATING, 0),
+    ROW(TERMINATING, PLAIN, COMMAND_KILLED, 200, TERMINATING, 0),
+    ROW(TERMINATING, PLAIN, TREE_EMPTY, 200, DONE, 0),
+    ROW(TERMINATING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, 0),
+    ROW(TERMINATING, BY_LEASE, KILL_DUE, KILL_MS, KILLING, KILL),
+    ROW(TERMINATING, PLAIN, END_DUE, 400, KILLING, KILL),
 
-    {STATE_FREEZING, PLAIN, EVENT_LEASE_EXTENDED, 1010, NEW_LEASE, STATE_RUNNING, AGREED | DO_THAW},
-    {STATE_FREEZING, PLAIN, EVENT_LEASE_EXTENDED, 1010, OLD_LEASE, STATE_FREEZING, AGREED | FREEZE},
-    {STATE_FREEZING,
-     PLAIN,
-     EVENT_END_ASKED,
-     1010,
-     {0, 1300},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_FREEZING, PLAIN, EVENT_SIGNAL, 1010, {0, 0}, STATE_FREEZING, PASS | FREEZE},
-    {STATE_FREEZING, PLAIN, EVENT_END_SIGNAL, 1010, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
-    {STATE_FREEZING,
-     PLAIN,
-     EVENT_PROGRAM_GONE,
-     1010,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_FREEZING, PLAIN, EVENT_PROCESS_ENDED, 1010, {0, 0}, STATE_FREEZING, FREEZE},
-    {STATE_FREEZING, PLAIN, EVENT_COMMAND_EXITED, 1010, {0, 0}, STATE_DONE, DO_LET_GO},
-    {STATE_FREEZING, WAIT_ALL, EVENT_COMMAND_EXITED, 1010, {0, 0}, STATE_FREEZING, FREEZE},
-    {STATE_FREEZING,
-     PLAIN,
-     EVENT_COMMAND_KILLED,
-     1010,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_FREEZING, PLAIN, EVENT_TREE_EMPTY, 1010, {0, 0}, STATE_DONE, 0},
-    {STATE_FREEZING, PLAIN, EVENT_TREE_STOPPED, 1010, {0, 0}, STATE_FROZEN, PAUSED},
-    {STATE_FREEZING,
-     PLAIN,
-     EVENT_TREE_STOPPED,
-     KILL_MS,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_FREEZING,
-     PLAIN,
-     EVENT_KILL_DUE,
-     KILL_MS,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
+    ROW_WITH(NEW_LEASE, FREEZING, PLAIN, LEASE_EXTENDED, 1010, RUNNING, AGREED | THAW),
+    ROW_WITH(OLD_LEASE, FREEZING, PLAIN, LEASE_EXTENDED, 1010, FREEZING, AGREED | FREEZE),
+    ROW_WITH(KILL_AT(1300), FREEZING, PLAIN, END_ASKED, 1010, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FREEZING, PLAIN, SIGNAL, 1010, FREEZING, PASS | FREEZE),
+    ROW(FREEZING, PLAIN, END_SIGNAL, 1010, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FREEZING, PLAIN, PROGRAM_GONE, 1010, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FREEZING, PLAIN, PROCESS_ENDED, 1010, FREEZING, FREEZE),
+    ROW(FREEZING, PLAIN, COMMAND_EXITED, 1010, DONE, LET_GO),
+    ROW(FREEZING, WAIT_ALL, COMMAND_EXITED, 1010, FREEZING, FREEZE),
+    ROW(FREEZING, PLAIN, COMMAND_KILLED, 1010, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FREEZING, PLAIN, TREE_EMPTY, 1010, DONE, 0),
+    ROW(FREEZING, PLAIN, TREE_STOPPED, 1010, FROZEN, PAUSED),
+    ROW(FREEZING, PLAIN, TREE_STOPPED, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FREEZING, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
 
-    {STATE_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING, AGREED | DO_THAW},
-    {STATE_FROZEN, WAIT_ALL, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING,
-     AGREED | DO_THAW},
-    {STATE_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 3000, OLD_LEASE, STATE_FROZEN, PAUSED},
-    {STATE_FROZEN, PLAIN, EVENT_END_ASKED, 3000, {0, 3300}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
-    {STATE_FROZEN, PLAIN, EVENT_SIGNAL, 3000, {0, 0}, STATE_FROZEN, PASS},
-    {STATE_FROZEN, PLAIN, EVENT_END_SIGNAL, 3000, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
-    {STATE_FROZEN, PLAIN, EVENT_PROGRAM_GONE, 3000, {0, 0}, STATE_KILLING_FROZEN, FREEZE | DO_KILL},
-    {STATE_FROZEN, PLAIN, EVENT_PROCESS_ENDED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
+    ROW_WITH(NEW_LEASE, FROZEN, PLAIN, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
+    ROW_WITH(NEW_LEASE, FROZEN, WAIT_ALL, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
+    ROW_WITH(OLD_LEASE, FROZEN, PLAIN, LEASE_EXTENDED, 3000, FROZEN, PAUSED),
+    ROW_WITH(KILL_AT(3300), FROZEN, PLAIN, END_ASKED, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FROZEN, PLAIN, SIGNAL, 3000, FROZEN, PASS),
+    ROW(FROZEN, PLAIN, END_SIGNAL, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FROZEN, PLAIN, PROGRAM_GONE, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(FROZEN, PLAIN, PROCESS_ENDED, 3000, REFREEZING, FREEZE),
 
-    {STATE_REFREEZING, PLAIN, EVENT_LEASE_EXTENDED, 3000, NEW_LEASE, STATE_RUNNING,
-     AGREED | DO_THAW},
-    {STATE_REFREEZING, PLAIN, EVENT_LEASE_EXTENDED, 3000, OLD_LEASE, STATE_REFREEZING,
-     PAUSED | FREEZE},
-    {STATE_REFREEZING,
-     PLAIN,
-     EVENT_END_ASKED,
-     3000,
-     {0, 3300},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_REFREEZING, PLAIN, EVENT_SIGNAL, 3000, {0, 0}, STATE_REFREEZING, PASS | FREEZE},
-    {STATE_REFREEZING,
-     PLAIN,
-     EVENT_END_SIGNAL,
-     3000,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_REFREEZING,
-     PLAIN,
-     EVENT_PROGRAM_GONE,
-     3000,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_REFREEZING, PLAIN, EVENT_PROCESS_ENDED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
-    {STATE_REFREEZING, PLAIN, EVENT_COMMAND_EXITED, 3000, {0, 0}, STATE_DONE, DO_LET_GO},
-    {STATE_REFREEZING, WAIT_ALL, EVENT_COMMAND_EXITED, 3000, {0, 0}, STATE_REFREEZING, FREEZE},
-    {STATE_REFREEZING,
-     PLAIN,
-     EVENT_COMMAND_KILLED,
-     3000,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_REFREEZING, PLAIN, EVENT_TREE_EMPTY, 3000, {0, 0}, STATE_DONE, 0},
-    {STATE_REFREEZING, PLAIN, EVENT_TREE_STOPPED, 3000, {0, 0}, STATE_FROZEN, 0},
+    ROW_WITH(NEW_LEASE, REFREEZING, PLAIN, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
+    ROW_WITH(OLD_LEASE, REFREEZING, PLAIN, LEASE_EXTENDED, 3000, REFREEZING, PAUSED | FREEZE),
+    ROW_WITH(KILL_AT(3300), REFREEZING, PLAIN, END_ASKED, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(REFREEZING, PLAIN, SIGNAL, 3000, REFREEZING, PASS | FREEZE),
+    ROW(REFREEZING, PLAIN, END_SIGNAL, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(REFREEZING, PLAIN, PROGRAM_GONE, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(REFREEZING, PLAIN, PROCESS_ENDED, 3000, REFREEZING, FREEZE),
+    ROW(REFREEZING, PLAIN, COMMAND_EXITED, 3000, DONE, LET_GO),
+    ROW(REFREEZING, WAIT_ALL, COMMAND_EXITED, 3000, REFREEZING, FREEZE),
+    ROW(REFREEZING, PLAIN, COMMAND_KILLED, 3000, KILLING_FROZEN, FREEZE | KILL),
+    ROW(REFREEZING, PLAIN, TREE_EMPTY, 3000, DONE, 0),
+    ROW(REFREEZING, PLAIN, TREE_STOPPED, 3000, FROZEN, 0),
 
-    {STATE_KILLING, PLAIN, EVENT_LEASE_EXTENDED, 500, NEW_LEASE, STATE_KILLING, AGREED | DO_KILL},
-    {STATE_KILLING, BY_LEASE, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_END_ASKED, 500, {0, 800}, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_SIGNAL, 500, {0, 0}, STATE_KILLING, PASS | DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_END_SIGNAL, 500, {0, 0}, STATE_KILLING, PASS | DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_PROGRAM_GONE, 500, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_PROCESS_ENDED, 500, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_COMMAND_EXITED, 500, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_COMMAND_KILLED, 500, {0, 0}, STATE_KILLING, DO_KILL},
-    {STATE_KILLING, PLAIN, EVENT_TREE_EMPTY, 500, {0, 0}, STATE_DONE, 0},
-    {STATE_KILLING, PLAIN, EVENT_TERM_DUE, TERM_MS, {0, 0}, STATE_KILLING, DO_KILL},
+    ROW_WITH(NEW_LEASE, KILLING, PLAIN, LEASE_EXTENDED, 500, KILLING, AGREED | KILL),
+    ROW_WITH(NEW_LEASE, KILLING, BY_LEASE, LEASE_EXTENDED, 2500, KILLING, KILL),
+    ROW_WITH(KILL_AT(800), KILLING, PLAIN, END_ASKED, 500, KILLING, KILL),
+    ROW(KILLING, PLAIN, SIGNAL, 500, KILLING, PASS | KILL),
+    ROW(KILLING, PLAIN, END_SIGNAL, 500, KILLING, PASS | KILL),
+    ROW(KILLING, PLAIN, PROGRAM_GONE, 500, KILLING, KILL),
+    ROW(KILLING, PLAIN, PROCESS_ENDED, 500, KILLING, KILL),
+    ROW(KILLING, PLAIN, COMMAND_EXITED, 500, KILLING, KILL),
+    ROW(KILLING, PLAIN, COMMAND_KILLED, 500, KILLING, KILL),
+    ROW(KILLING, PLAIN, TREE_EMPTY, 500, DONE, 0),
+    ROW(KILLING, PLAIN, TERM_DUE, TERM_MS, KILLING, KILL),
 
-    {STATE_KILLING_FROZEN, PLAIN, EVENT_LEASE_EXTENDED, 1100, NEW_LEASE, STATE_KILLING_FROZEN,
-     AGREED | FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN, BY_LEASE, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN, PROVEN, EVENT_LEASE_EXTENDED, 2500, NEW_LEASE, STATE_KILLING_FROZEN,
-     PAUSED | FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_END_ASKED,
-     1100,
-     {0, 1400},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_SIGNAL,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     PASS | FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_END_SIGNAL,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_PROGRAM_GONE,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_PROCESS_ENDED,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_COMMAND_EXITED,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_COMMAND_KILLED,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN, PLAIN, EVENT_TREE_EMPTY, 1100, {0, 0}, STATE_DONE, 0},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_TREE_STOPPED,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     PAUSED | FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PROVEN,
-     EVENT_TREE_STOPPED,
-     1100,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_TREE_STOPPED,
-     KILL_MS,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
-    {STATE_KILLING_FROZEN,
-     PLAIN,
-     EVENT_KILL_DUE,
-     KILL_MS,
-     {0, 0},
-     STATE_KILLING_FROZEN,
-     FREEZE | DO_KILL},
+    ROW_WITH(NEW_LEASE, KILLING_FROZEN, PLAIN, LEASE_EXTENDED, 1100, KILLING_FROZEN,
+             AGREED | FREEZE | KILL),
+    ROW_WITH(NEW_LEASE, KILLING_FROZEN, BY_LEASE, LEASE_EXTENDED, 2500, KILLING_FROZEN,
+             FREEZE | KILL),
+    ROW_WITH(NEW_LEASE, KILLING_FROZEN, PROVEN, LEASE_EXTENDED, 2500, KILLING_FROZEN,
+             PAUSED | FREEZE | KILL),
+    ROW_WITH(KILL_AT(1400), KILLING_FROZEN, PLAIN, END_ASKED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, SIGNAL, 1100, KILLING_FROZEN, PASS | FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, END_SIGNAL, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, PROGRAM_GONE, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, PROCESS_ENDED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, COMMAND_EXITED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, COMMAND_KILLED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, TREE_EMPTY, 1100, DONE, 0),
+    ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, 1100, KILLING_FROZEN, PAUSED | FREEZE | KILL),
+    ROW(KILLING_FROZEN, PROVEN, TREE_STOPPED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
 };
 
 static unsigned send_event(struct guard_machine *m, enum guard_event event, int64_t now_ms,
@@ -316,35 +213,36 @@ static void reach(struct guard_machine *m, enum guard_state state, enum way way)
 {
     const struct deadlines lease = {TERM_MS, KILL_MS};
     const struct deadlines none = {0, 0};
-    bool is_held = state == STATE_FREEZING || state == STATE_FROZEN || state == STATE_REFREEZING ||
-                   state == STATE_KILLING_FROZEN;
+    bool is_held = state == GUARD_STATE_FREEZING || state == GUARD_STATE_FROZEN ||
+                   state == GUARD_STATE_REFREEZING || state == GUARD_STATE_KILLING_FROZEN;
 
     guard_state_start(m,
                       (struct guard_rules){.pauses = is_held || way == PROVEN,
                                            .wait_all = way == WAIT_ALL,
                                            .grace_ms = GRACE_MS},
                       lease);
-    if (is_held || (way == BY_LEASE && state != STATE_KILLING))
-        send_event(m, EVENT_TERM_DUE, TERM_MS, none);
-    else if (state == STATE_TERMINATING)
-        send_event(m, EVENT_END_ASKED, 100, (struct deadlines){0, 400});
-    if (state == STATE_DRAINING)
-        send_event(m, EVENT_COMMAND_EXITED, 10, none);
-    if (state == STATE_FROZEN || state == STATE_REFREEZING ||
-        (state == STATE_KILLING_FROZEN && way == PROVEN))
-        send_event(m, EVENT_TREE_STOPPED, TERM_MS + 5, none);
-    if (state == STATE_REFREEZING)
-        send_event(m, EVENT_PROCESS_ENDED, TERM_MS + 6, none);
-    if (state == STATE_KILLING && way == BY_LEASE) {
-        send_event(m, EVENT_TERM_DUE, TERM_MS, none);
-        send_event(m, EVENT_KILL_DUE, KILL_MS, none);
-    } else if (state == STATE_KILLING_FROZEN && way == BY_LEASE) {
-        send_event(m, EVENT_KILL_DUE, KILL_MS, none);
-    } else if (state == STATE_KILLING || state == STATE_KILLING_FROZEN) {
-        send_event(m, EVENT_PROGRAM_GONE, state == STATE_KILLING ? 400 : TERM_MS + 7, none);
+    if (is_held || (way == BY_LEASE && state != GUARD_STATE_KILLING))
+        send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
+    else if (state == GUARD_STATE_TERMINATING)
+        send_event(m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, 400});
+    if (state == GUARD_STATE_DRAINING)
+        send_event(m, GUARD_EVENT_COMMAND_EXITED, 10, none);
+    if (state == GUARD_STATE_FROZEN || state == GUARD_STATE_REFREEZING ||
+        (state == GUARD_STATE_KILLING_FROZEN && way == PROVEN))
+        send_event(m, GUARD_EVENT_TREE_STOPPED, TERM_MS + 5, none);
+    if (state == GUARD_STATE_REFREEZING)
+        send_event(m, GUARD_EVENT_PROCESS_ENDED, TERM_MS + 6, none);
+    if (state == GUARD_STATE_KILLING && way == BY_LEASE) {
+        send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
+        send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
+    } else if (state == GUARD_STATE_KILLING_FROZEN && way == BY_LEASE) {
+        send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
+    } else if (state == GUARD_STATE_KILLING || state == GUARD_STATE_KILLING_FROZEN) {
+        send_event(m, GUARD_EVENT_PROGRAM_GONE, state == GUARD_STATE_KILLING ? 400 : TERM_MS + 7,
+                   none);
     }
-    if (state == STATE_DONE)
-        send_event(m, EVENT_TREE_EMPTY, 100, none);
+    if (state == GUARD_STATE_DONE)
+        send_event(m, GUARD_EVENT_TREE_EMPTY, 100, none);
     if (m->state != state)
         okf(false, "%s is reached", state_names[state]);
 }
@@ -369,7 +267,7 @@ static void test_cells(void)
             state_names[row->to], state_names[m.state], row->actions, actions);
         was_tried[row->from][row->event] = true;
     }
-    for (s = 0; s < STATE_DONE; s++)
+    for (s = 0; s < GUARD_STATE_DONE; s++)
         for (e = 0; e < GUARD_EVENTS; e++)
             okf(was_tried[s][e] == guard_state_can_happen(s, e), "%s in %s %s", event_names[e],
                 state_names[s], was_tried[s][e] ? "has a cell" : "is NULL");
@@ -386,14 +284,14 @@ static void test_impossible_events(void)
         for (e = 0; e < GUARD_EVENTS; e++) {
             if (guard_state_can_happen(s, e))
                 continue;
-            reach(&m, s, s == STATE_DRAINING ? WAIT_ALL : PLAIN);
+            reach(&m, s, s == GUARD_STATE_DRAINING ? WAIT_ALL : PLAIN);
             actions = send_event(&m, e, TERM_MS + 10, (struct deadlines)NEW_LEASE);
-            if (s == STATE_DONE)
-                okf(m.state == STATE_DONE && actions == 0, "DONE: %s changes nothing",
+            if (s == GUARD_STATE_DONE)
+                okf(m.state == GUARD_STATE_DONE && actions == 0, "DONE: %s changes nothing",
                     event_names[e]);
             else
-                okf((m.state == STATE_KILLING || m.state == STATE_KILLING_FROZEN) &&
-                        (actions & DO_KILL) != 0,
+                okf((m.state == GUARD_STATE_KILLING || m.state == GUARD_STATE_KILLING_FROZEN) &&
+                        (actions & GUARD_ACTION_KILL) != 0,
                     "%s: %s cannot happen, and ends in KILL", state_names[s], event_names[e]);
         }
 }
@@ -405,53 +303,54 @@ static void test_times(void)
     const struct deadlines none = {0, 0};
     struct guard_machine m;
 
-    reach(&m, STATE_RUNNING, PLAIN);
+    reach(&m, GUARD_STATE_RUNNING, PLAIN);
     is_int(guard_state_next_ms(&m, 5), TERM_MS, "RUNNING: awake for TERM");
     is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS, "nothing is due before TERM");
-    is_int(guard_state_due(&m, TERM_MS), EVENT_TERM_DUE, "TERM is due at its time");
-    is_int(guard_state_due(&m, KILL_MS), EVENT_TERM_DUE, "TERM comes first, however late it is");
-    send_event(&m, EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
+    is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "TERM is due at its time");
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE,
+           "TERM comes first, however late it is");
+    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
     is_int(guard_state_next_ms(&m, 500), 5000, "a new lease moves TERM");
-    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 900});
+    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 900});
     is_int(guard_state_next_ms(&m, 500), 900, "TERMINATING: awake for the KILL that was asked for");
-    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
+    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
     is_int(guard_state_next_ms(&m, 500), 900, "a later KILL does not replace an earlier one");
-    send_event(&m, EVENT_END_ASKED, 500, (struct deadlines){0, 700});
+    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 700});
     is_int(guard_state_next_ms(&m, 500), 700, "an earlier KILL does");
     is_int(guard_state_due(&m, 699), GUARD_EVENTS, "nothing is due before it");
-    is_int(guard_state_due(&m, 700), EVENT_END_DUE, "it is due at its time");
-    send_event(&m, EVENT_END_DUE, 700, none);
+    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE, "it is due at its time");
+    send_event(&m, GUARD_EVENT_END_DUE, 700, none);
     is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: that time is over");
     is_int(guard_state_next_ms(&m, 710), 710, "KILLING: again at once");
     ok(guard_state_next_ms(&m, 2701) > 2701, "KILLING: not so often after two seconds");
     ok(!m.lease_ended_first, "the lease was not the reason");
-    is_int(guard_state_due(&m, 5000), EVENT_TERM_DUE, "but it may end before the tree has");
+    is_int(guard_state_due(&m, 5000), GUARD_EVENT_TERM_DUE, "but it may end before the tree has");
 
-    reach(&m, STATE_RUNNING, PLAIN);
-    send_event(&m, EVENT_COMMAND_KILLED, 50, none);
+    reach(&m, GUARD_STATE_RUNNING, PLAIN);
+    send_event(&m, GUARD_EVENT_COMMAND_KILLED, 50, none);
     is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS, "KILL for what a killed command left");
 
-    reach(&m, STATE_TERMINATING, BY_LEASE);
+    reach(&m, GUARD_STATE_TERMINATING, BY_LEASE);
     ok(m.lease_ended_first, "TERM by the lease: the lease was the reason");
     is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS, "awake for KILL");
-    is_int(guard_state_due(&m, KILL_MS), EVENT_KILL_DUE, "KILL is due at its time");
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE, "KILL is due at its time");
 
-    reach(&m, STATE_FREEZING, PLAIN);
+    reach(&m, GUARD_STATE_FREEZING, PLAIN);
     is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS, "FREEZING: not too late for KILL");
     ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20, "FREEZING: soon again");
     ok(!m.lease_ended_first, "FREEZING: the lease may be proven yet");
-    reach(&m, STATE_FROZEN, PLAIN);
+    reach(&m, GUARD_STATE_FROZEN, PLAIN);
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "FROZEN: there is no deadline");
     is_int(guard_state_due(&m, 9000), GUARD_EVENTS, "FROZEN: nothing is due");
     is_int(m.frozen_since_ms, TERM_MS + 5, "FROZEN: since when is known");
-    reach(&m, STATE_KILLING_FROZEN, PLAIN);
-    is_int(guard_state_due(&m, KILL_MS), EVENT_KILL_DUE,
+    reach(&m, GUARD_STATE_KILLING_FROZEN, PLAIN);
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
            "not proven frozen: the lease's end counts");
-    reach(&m, STATE_FROZEN, WAIT_ALL);
-    send_event(&m, EVENT_PROCESS_ENDED, 3000, none);
-    send_event(&m, EVENT_COMMAND_EXITED, 3000, none);
-    send_event(&m, EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
-    is_int(m.state, STATE_DRAINING, "thawed without its command, a tree is waited for");
+    reach(&m, GUARD_STATE_FROZEN, WAIT_ALL);
+    send_event(&m, GUARD_EVENT_PROCESS_ENDED, 3000, none);
+    send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
+    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
+    is_int(m.state, GUARD_STATE_DRAINING, "thawed without its command, a tree is waited for");
     guard_state_start(&m, (struct guard_rules){.wait_all = true},
                       (struct deadlines){RLOCK_NEVER, RLOCK_NEVER});
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: no deadline");
@@ -545,12 +444,12 @@ static void dispatch(enum guard_event event, struct deadlines lease)
 {
     bool can_happen = guard_state_can_happen(w.machine.state, event);
 
-    if (w.machine.state == STATE_DONE)
+    if (w.machine.state == GUARD_STATE_DONE)
         return;
     was_visited[w.machine.state][event] = true;
     if (!can_happen)
         must(false, event_names[event]);
-    w.was_offered = event == EVENT_LEASE_EXTENDED;
+    w.was_offered = event == GUARD_EVENT_LEASE_EXTENDED;
     w.offered = lease;
     act(guard_state_handle(
         &w.machine, event,
@@ -576,7 +475,7 @@ static void stop_tree(void)
     if (something_runs() && one_in(6))
         w.n_running++;
     if (stood_still)
-        dispatch(EVENT_TREE_STOPPED, (struct deadlines){0, 0});
+        dispatch(GUARD_EVENT_TREE_STOPPED, (struct deadlines){0, 0});
 }
 
 static void kill_tree(void)
@@ -598,16 +497,16 @@ static void kill_tree(void)
 
 static void act(unsigned actions)
 {
-    if (actions & DO_ANSWER_AGREED) {
+    if (actions & GUARD_ACTION_ANSWER_AGREED) {
         must(w.was_offered, "a new lease is agreed to only when there is one");
         w.lease = w.offered;
     }
-    if (actions & DO_ANSWER_PAUSED && !w.is_frozen) {
+    if (actions & GUARD_ACTION_ANSWER_PAUSED && !w.is_frozen) {
         must(!something_runs(), "the program is told of a pause while something runs");
         must(w.now_ms < w.lease.kill_ms, "a pause counts that may have begun too late");
         w.is_frozen = true;
     }
-    if (actions & DO_THAW) {
+    if (actions & GUARD_ACTION_THAW) {
         must(w.was_offered && w.now_ms < w.offered.term_ms && !w.is_ending,
              "a frozen tree goes on without a proven lease");
         w.is_frozen = false;
@@ -616,11 +515,11 @@ static void act(unsigned actions)
         if (w.command == COMMAND_STOPPED)
             w.command = COMMAND_RUNS;
     }
-    if (actions & DO_LET_GO)
-        must(w.machine.state == STATE_DONE && w.command == COMMAND_EXITED && !w.rules.wait_all &&
-                 !w.is_ending,
+    if (actions & GUARD_ACTION_LET_GO)
+        must(w.machine.state == GUARD_STATE_DONE && w.command == COMMAND_EXITED &&
+                 !w.rules.wait_all && !w.is_ending,
              "something is let go that had to end");
-    if (actions & DO_TERM) {
+    if (actions & GUARD_ACTION_TERM) {
         must(!w.is_ending, "TERM is sent twice");
         w.is_ending = true;
         if (w.n_running > 0 && one_in(2)) {
@@ -630,9 +529,9 @@ static void act(unsigned actions)
         if (w.command == COMMAND_RUNS && one_in(3))
             end_command_of_world(COMMAND_KILLED);
     }
-    if (actions & DO_FREEZE)
+    if (actions & GUARD_ACTION_FREEZE)
         stop_tree();
-    if (actions & DO_KILL)
+    if (actions & GUARD_ACTION_KILL)
         kill_tree();
 }
 
@@ -684,21 +583,21 @@ static void let_program_speak(void)
     if (one_in(6)) {
         lease.term_ms = w.now_ms + random_from(-100, 800);
         lease.kill_ms = lease.term_ms + random_from(0, 300);
-        dispatch(EVENT_LEASE_EXTENDED, lease);
+        dispatch(GUARD_EVENT_LEASE_EXTENDED, lease);
     }
     if (one_in(40)) {
         lease = (struct deadlines){0, w.now_ms + random_from(-20, 600)};
-        if (w.machine.state != STATE_DONE && lease.kill_ms < w.asked_kill_ms)
+        if (w.machine.state != GUARD_STATE_DONE && lease.kill_ms < w.asked_kill_ms)
             w.asked_kill_ms = lease.kill_ms;
-        dispatch(EVENT_END_ASKED, lease);
+        dispatch(GUARD_EVENT_END_ASKED, lease);
     }
     if (one_in(20))
-        dispatch(EVENT_SIGNAL, none);
+        dispatch(GUARD_EVENT_SIGNAL, none);
     if (one_in(60))
-        dispatch(EVENT_END_SIGNAL, none);
+        dispatch(GUARD_EVENT_END_SIGNAL, none);
     if (one_in(80)) {
         w.program_lives = false;
-        dispatch(EVENT_PROGRAM_GONE, none);
+        dispatch(GUARD_EVENT_PROGRAM_GONE, none);
     }
 }
 
@@ -708,12 +607,14 @@ static void reap_tree(void)
     bool command_is_news = w.command_is_news;
 
     if (w.has_ended)
-        dispatch(EVENT_PROCESS_ENDED, none);
+        dispatch(GUARD_EVENT_PROCESS_ENDED, none);
     w.has_ended = w.command_is_news = false;
     if (tree_is_empty())
-        dispatch(EVENT_TREE_EMPTY, none);
+        dispatch(GUARD_EVENT_TREE_EMPTY, none);
     else if (command_is_news)
-        dispatch(w.command == COMMAND_KILLED ? EVENT_COMMAND_KILLED : EVENT_COMMAND_EXITED, none);
+        dispatch(w.command == COMMAND_KILLED ? GUARD_EVENT_COMMAND_KILLED
+                                             : GUARD_EVENT_COMMAND_EXITED,
+                 none);
 }
 
 static void obey_clock(void)
@@ -732,10 +633,10 @@ static void check_invariants(void)
 {
     enum guard_state state = w.machine.state;
     int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
-    bool is_running = state == STATE_RUNNING || state == STATE_DRAINING;
+    bool is_running = state == GUARD_STATE_RUNNING || state == GUARD_STATE_DRAINING;
     bool was_asked = w.asked_kill_ms != RLOCK_NEVER;
 
-    if (state == STATE_DONE) {
+    if (state == GUARD_STATE_DONE) {
         must(!command_is_there(), "done while the command is there");
         must(tree_is_empty() || (!w.rules.wait_all && !w.is_ending && !was_asked &&
                                  w.program_lives && w.command == COMMAND_EXITED),
@@ -755,7 +656,8 @@ static void check_invariants(void)
         must(w.turn_ms < w.asked_kill_ms || w.killed, "no KILL when it was asked for");
         must(next_ms <= w.asked_kill_ms || w.killed, "asleep for longer than was asked for");
     }
-    must(!w.is_ending || state == STATE_TERMINATING || w.killed, "TERM without a KILL after it");
+    must(!w.is_ending || state == GUARD_STATE_TERMINATING || w.killed,
+         "TERM without a KILL after it");
     must(w.program_lives || w.killed, "the program is gone, and no KILL");
 }
 
@@ -788,12 +690,12 @@ static void test_random_walk(uint64_t seed)
         reap_tree();
         obey_clock();
         check_invariants();
-        if (w.machine.state == STATE_DONE)
+        if (w.machine.state == GUARD_STATE_DONE)
             begin_life();
     }
     okf(n_violations == 0, "seed %llu: %ld steps, %ld lives of a guard, no promise broken",
         (unsigned long long)seed, step_now, n_lives);
-    for (s = 0; s < STATE_DONE; s++)
+    for (s = 0; s < GUARD_STATE_DONE; s++)
         for (e = 0; e < GUARD_EVENTS; e++)
             okf(was_visited[s][e] == guard_state_can_happen(s, e), "the walk %s %s in %s",
                 was_visited[s][e] ? "met" : "did not meet", event_names[e], state_names[s]);

@@ -34,7 +34,7 @@ static bool is_live(enum supervise_state state)
 /* ---- each cell ---- */
 
 static const struct guard_news usual_news = {
-    .kind = GUARD_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
+    .kind = GUARD_NEWS_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
 
 static unsigned tell(struct supervision *run, enum supervise_event event)
 {
