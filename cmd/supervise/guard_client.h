@@ -20,7 +20,9 @@ struct guard_client {
  */
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan);
 
-/* guard_client_start: the guard starts the command, as a GUARD_REQUEST_START says. 0, or an errno. */
+/*
+ * guard_client_start: the guard starts the command, as a GUARD_REQUEST_START says. 0, or an errno.
+ */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_request *word);
 
@@ -37,7 +39,8 @@ int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 void guard_client_fate(const struct guard_client *guard, char *text, size_t room);
 
 /*
- * guard_client_extend: the lease has new deadlines; the guard answers GUARD_NEWS_AGREES or GUARD_NEWS_PAUSED.
+ * guard_client_extend: the lease has new deadlines; the guard answers GUARD_NEWS_AGREES or
+ * GUARD_NEWS_PAUSED.
  */
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease);
 
