@@ -4,6 +4,7 @@
 #define DEADLINE_KILLER_H
 
 #include "output/report.h"
+#include "supervise/deadlines.h"
 #include "supervise/proctree.h"
 
 /* ---- the bound process: what a lease is bound to, by --bind-pid; it is no child of ours ---- */

@@ -5,6 +5,7 @@
 
 #include "output/report.h"
 #include "session/environment.h"
+#include "supervise/deadlines.h"
 #include "supervise/proctree.h"
 #include "supervise/spawn.h"
 
@@ -41,9 +42,9 @@ struct guard_request {
 
 /* From the guard to the program. */
 enum guard_news_kind {
-    GUARD_NEWS_FAILED, /* the command was not started, and the guard exits */
-    GUARD_NEWS_AGREES, /* answers EXTEND: the new deadlines hold, and a frozen tree runs again */
-    GUARD_NEWS_PAUSED, /* the tree is frozen; also answers an EXTEND that came too late to run under */
+    GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
+    GUARD_NEWS_AGREES,  /* answers EXTEND: the new deadlines hold, and a frozen tree runs again */
+    GUARD_NEWS_PAUSED,  /* the tree is frozen; also answers an EXTEND that came too late */
     GUARD_NEWS_REFUSED, /* the guard has no right to signal a process of the tree that has to end */
     GUARD_NEWS_DONE     /* what had to end has ended; the guard waits until the socket is closed */
 };
@@ -68,7 +69,8 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 
 /*
  * guard_run: be the guard, in a process that was just forked. `tree` is reserved; at the other end
- * of the socket `fd` is the program. Waits for GUARD_REQUEST_START; exits without it if the program exits.
+ * of the socket `fd` is the program. Waits for GUARD_REQUEST_START; exits without it if the program
+ * exits.
  */
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd);
 

@@ -3,7 +3,9 @@
 #ifndef GUARD_STATE_H
 #define GUARD_STATE_H
 
-#include "supervise/proctree.h"
+#include "supervise/deadlines.h"
+
+#include <stdbool.h>
 
 /* The tree is the command and all processes below the guard that came of it. */
 enum guard_state {
@@ -92,7 +94,10 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
 /* guard_state_due: an event that the clock has made due, to be handled now; GUARD_EVENTS: none. */
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms);
 
-/* guard_state_work: what the state asks for at each turn of the guard: GUARD_ACTION_FREEZE, GUARD_ACTION_KILL or 0. */
+/*
+ * guard_state_work: what the state asks for at each turn of the guard: GUARD_ACTION_FREEZE,
+ * GUARD_ACTION_KILL or 0.
+ */
 unsigned guard_state_work(const struct guard_machine *machine);
 
 /* guard_state_next_ms: when the guard needs its next turn, if nothing else happens. */

@@ -12,15 +12,6 @@ struct cgroup;
 struct proctree_place;
 
 /*
- * When a tree gets TERM (or is frozen), and when KILL. On rlock_clock_ms(); RLOCK_NEVER: not by
- * time.
- */
-struct deadlines {
-    int64_t term_ms;
-    int64_t kill_ms;
-};
-
-/*
  * The tree is all descendants of one process, the root, without the root. If the root is this
  * process, it has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become its
  * children. If the root is another process, each process that was seen in the tree once is
