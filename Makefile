@@ -2,14 +2,15 @@
 #
 # rlock: run a command while holding a lock in Redis. GNU make; `make help` lists the targets.
 #
-#   PREFIX=/usr/local DESTDIR=   where `make install` puts things
-#   CC CFLAGS LDFLAGS            yours; what rlock itself needs is added to them
-#   V=1                          show the commands
-#   WERROR=1                     warnings are errors
-#   HARDENING=no                 without what makes errors in memory harder to exploit
-#   TLS=no                       without rediss://, and so without OpenSSL's headers
-#   FLAVOUR=plain|asan|tsan|...  each builds in build/FLAVOUR; any other name is a plain build too
-#   JOBS=N                       so many files of tests run side by side; 3 for each processor
+#   PREFIX=/usr/local DESTDIR=   `make install` copies files to $DESTDIR$PREFIX
+#   CC CFLAGS LDFLAGS            the compiler and your flags; the flags that rlock needs are added
+#   V=1                          print each command before it runs
+#   WERROR=1                     the compiler treats warnings as errors
+#   HARDENING=no                 leave out the compiler flags that hinder exploits of memory errors
+#   TLS=no                       build without TLS (rediss://); needs no headers of OpenSSL
+#   FLAVOUR=plain|asan|tsan|...  build in build/FLAVOUR; asan and tsan add sanitizers, any other
+#                                name builds with the same flags as plain
+#   JOBS=N                       run N bats files at the same time; default: 3 for each processor
 
 PREFIX  ?= /usr/local
 CFLAGS  ?= -O2 -g
@@ -21,7 +22,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-# ---- flags ---------------------------------------------------------------------------------------
+# ---- compiler and linker flags -------------------------------------------------------------------
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wswitch-enum -Wvla -pedantic \
             -Wno-overlength-strings \
@@ -31,8 +32,9 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omi
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE      := $(SANITIZE_$(FLAVOUR))
 
-# What Debian builds with, as far as the compiler has it and CFLAGS don't say it already, as those
-# of dpkg-buildflags do. A sanitizer sees more without. Asked of the compiler in one go.
+# The hardening flags that Debian builds packages with. One shell asks the compiler which of them it
+# knows. Flags that CFLAGS has already (dpkg-buildflags sets them) are not added twice. A build with
+# a sanitizer has none of them: _FORTIFY_SOURCE replaces calls that the sanitizer checks itself.
 WANTED_HARDENING := -fstack-protector-strong -fstack-clash-protection -fcf-protection \
                     -mbranch-protection=standard -fPIE -Wformat -Werror=format-security
 WANTED_FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,3 2)
@@ -49,8 +51,8 @@ endif
 HARDENING_LDFLAGS := $(if $(filter -static -no-pie,$(CFLAGS) $(LDFLAGS)),,\
                           $(patsubst -fPIE,-pie,$(filter -fPIE,$(HARDENING_FLAGS))))
 
-# The static library saves 80 us of every start. pkg-config knows of unusual places, if it is
-# there itself; cc knows of the usual ones.
+# rlock links libhiredis.a if there is one: a start takes 80 us less than with the shared library.
+# pkg-config, if installed, knows where hiredis is; otherwise cc searches its own directories.
 PKG_CONFIG     ?= pkg-config
 HIREDIS_CFLAGS := $(shell $(PKG_CONFIG) --cflags hiredis 2>/dev/null)
 HIREDIS_DIR    := $(shell $(PKG_CONFIG) --variable=libdir hiredis 2>/dev/null)
@@ -58,7 +60,8 @@ HIREDIS_A      := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
                                          $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
 HIREDIS_LIBS   := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
 
-# Only the headers are needed to build: the library is loaded by its name when a URL wants it.
+# A build with TLS needs only the headers of OpenSSL 3: rlock loads the library with dlopen when a
+# URL asks for TLS.
 ifeq ($(origin TLS),undefined)
 OPENSSL_3 := \043include <openssl/ssl.h>\n\043if OPENSSL_VERSION_MAJOR < 3\n\043error\n\043endif\n
 TLS := $(shell printf '$(OPENSSL_3)' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes || \
@@ -79,7 +82,7 @@ link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
 
 comma := ,
 
-# ---- files ---------------------------------------------------------------------------------------
+# ---- source and object files ---------------------------------------------------------------------
 
 LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/wire/notls.c,\
                              lib/wire/tls.c lib/wire/libssl.c),$(wildcard lib/*.c lib/*/*.c))
@@ -93,7 +96,7 @@ TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
                        $(filter-out %shim.c,$(wildcard tests/tools/*.c)))
 C_FILES   = $(wildcard lib/*.[ch] lib/*/*.[ch] cmd/*.[ch] cmd/*/*.[ch] tests/*/*.[ch])
 
-# What is installed: mode, file, place under PREFIX.
+# The files that `make install` copies, as MODE:FILE:PLACE, with PLACE relative to PREFIX.
 MAN := $(notdir $(wildcard man/rlock.[13]))
 INSTALLED := 755:rlock:bin/rlock $(foreach m,$(MAN),644:man/$m:share/man/man$(m:rlock.%=%)/$m) \
              644:completions/rlock.bash:share/bash-completion/completions/rlock \
@@ -114,12 +117,13 @@ $(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
 $(B)/librlock.a: $(LIB_OBJ) $(B)/tls.$(TLS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
-# Newer than the archive when what is wanted has changed.
+# This file's name has the value of TLS in it. When TLS changes, make finds no file of the new name,
+# makes it, and so rebuilds librlock.a, which depends on it.
 $(B)/tls.$(TLS):
 	$(Q)mkdir -p $(@D) && rm -f $(B)/tls.* && touch $@
 ifeq ($(TLS),not-found)
 	$(Q)echo "rlock: built WITHOUT TLS, as the headers of OpenSSL 3 are not installed:" \
-	     "rediss:// will be refused; make deps installs them, TLS=no says that it is meant" >&2
+	     "it will refuse rediss:// URLs; install them by: make deps; or build with TLS=no" >&2
 endif
 
 $(B)/lib/%.o: lib/%.c | build/gen/scripts_embedded.h build/gen/reply_codes.h $(B)/hiredis.found
@@ -137,21 +141,22 @@ build/gen/scripts_embedded.h: $(EMBED) $(LUA) $(wildcard lib/lua/shared/*.lua)
 build/gen/reply_codes.h: $(EMBED)
 	$(Q)mkdir -p $(@D) && awk -v form=enum -f $(EMBED) >$@.new && mv $@.new $@
 
-# Asked once, so that a missing header is one sentence and not a page of errors.
+# All object files depend on this check, so that a missing hiredis is reported in one sentence
+# instead of as an error of each file that includes it.
 $(B)/hiredis.found:
 	$(Q)mkdir -p $(@D) && echo '#include <hiredis/hiredis.h>' | \
 	$(CC) $(ALL_CPPFLAGS) -E -o $@ - 2>/dev/null || \
 	{ echo "rlock: hiredis and its headers are needed to build; install them with: make deps" >&2; \
 	  rm -f $@; exit 1; }
 
-# Every call of these goes by the test, which makes the n-th one fail.
+# test_memory replaces these functions by its own, which make the n-th allocation fail.
 $(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
                                                 malloc calloc realloc strdup free)
 
-# A resolver that the test holds up.
+# test_socket replaces getaddrinfo by one that doesn't return until the test allows it.
 $(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
 
-# And every send, behind which it stops the one who asks.
+# test_lease_end replaces send by one that stops the sending thread just after a request was sent.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 
 $(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
@@ -162,7 +167,8 @@ $(UNIT): %: %.o $(B)/librlock.a
 
 $(UNIT_CMD): $(filter-out %/main.o,$(CMD_OBJ))
 
-# A fuzzer over the files of its corpus, with any compiler; `make fuzz` makes the real one.
+# unit/fuzz_NAME feeds the files of tests/fuzz/corpus/NAME to a fuzz target, and needs no clang.
+# `make fuzz` links the same target with libFuzzer.
 $(REPLAYS): $(B)/unit/%: $(B)/fuzz/%.o $(B)/fuzz/replay.o $(B)/librlock.a
 	$(link)
 
@@ -171,7 +177,7 @@ $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
 
-# The tools are the measure, not what is measured: no sanitizer in them.
+# The test tools are compiled without sanitizers: only rlock is under test.
 tool = $(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
        $(CC) -D_GNU_SOURCE $(ALL_CFLAGS) $(1) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
 
@@ -183,7 +189,7 @@ $(B)/tools/%.so: tests/tools/%.c
 
 -include $(wildcard $(B)/*/*.d $(B)/*/*/*.d)
 
-# ---- use -----------------------------------------------------------------------------------------
+# ---- demo, deps, test ----------------------------------------------------------------------------
 
 .PHONY: demo deps test
 demo:  ## install what is missing, build, show the main job
@@ -200,7 +206,7 @@ test:  ## install what is missing, build, run all checks
 
 # ---- checks --------------------------------------------------------------------------------------
 
-# Reports go to files, as the program's standard error is part of what is tested.
+# Sanitizers write their reports to files: tests compare what rlock prints on standard error.
 SANITIZER_LOG := log_path=$(abspath $(B))/report
 export ASAN_OPTIONS  := detect_leaks=1:$(SANITIZER_LOG)
 export LSAN_OPTIONS  := suppressions=$(abspath tests/tools/leaks.supp):print_suppressions=0
@@ -213,60 +219,61 @@ bats    = $(Q)env --default-signal $(tested) BATSFLAGS="$(BATSFLAGS) $(2)" \
           tests/tools/run_bats.sh $(1)
 
 .PHONY: tests-built
-tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## all that the tests need
+tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## build everything that the tests need
 
 .PHONY: check check-quick check-smoke check-unit check-bats check-cli check-fault check-interop
 .PHONY: check-model
 .PHONY: check-threads
 .PHONY: check-docs lint sizes asan tsan bench
-check: $(B)/rlock $(UNIT) $(TOOLS)  ## lint, model, unit tests, bats files, whatever fails
+check: $(B)/rlock $(UNIT) $(TOOLS)  ## run lint, model, unit and bats tests, also after a failure
 	$(Q)$(MAKE) -k -j1 $(if $(SANITIZE),,lint check-model) check-unit check-bats
 
-check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## lint, unit tests, some runs: half a minute
+check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## run lint, unit and smoke tests: 30 s
 	$(Q)RLOCK_TEST_JOBS=4 $(MAKE) -k -j3 -Otarget lint check-unit check-smoke
 
-check-smoke: $(B)/rlock $(TOOLS)  ## a lock that is had, refused, waited for, killed; a few seconds
+check-smoke: $(B)/rlock $(TOOLS)  ## run the few bats tests tagged smoke: a few seconds
 	$(call bats,$(SMOKE),--filter-tags smoke)
 
-check-unit: $(UNIT) $(REPLAYS)  ## the C unit tests, and what the fuzzers found before
+check-unit: $(UNIT) $(REPLAYS)  ## run the C unit tests, and fuzz targets over their corpus
 	$(Q)$(tested) tests/unit/run.sh $^
 
-# In one go, so that there is always a file to run beside the others.
-check-bats: $(B)/rlock $(TOOLS)  ## the next three, side by side
+# One list of all files, so that no processor is idle while the last files of one folder run.
+check-bats: $(B)/rlock $(TOOLS)  ## run the bats files of cli, fault and interop together
 	$(call bats,tests/cli tests/fault $(if $(SANITIZE),,tests/interop))
 
-check-cli: $(B)/rlock $(TOOLS)  ## the program from outside, with real servers
+check-cli: $(B)/rlock $(TOOLS)  ## run the program with real servers
 	$(call bats,tests/cli)
 
-check-fault: $(B)/rlock $(TOOLS)  ## bad servers, cut lines, stopped processes
+check-fault: $(B)/rlock $(TOOLS)  ## run it with bad servers, cut connections, stopped processes
 	$(call bats,tests/fault)
 
-check-interop: $(B)/rlock $(TOOLS)  ## other clients' locks on the same keys
+check-interop: $(B)/rlock $(TOOLS)  ## run it beside other Redis clients on the same keys
 	$(call bats,tests/interop)
 
-# The files with tests that have the tag.
+# The files that have tests with the tag `smoke`.
 SMOKE := tests/cli/main.bats tests/fault/processes.bats
 
 MODEL ?= quick
 
-check-model:  ## what a quorum's messages can lead to, by spin; MODEL=full: 30 min
+check-model:  ## check the quorum's protocol by spin; MODEL=full takes 30 min
 	$(Q)tests/model/run.sh $(MODEL)
 
-# Where the keeper renews, names are looked up or many wait: what ThreadSanitizer is asked about.
+# The files that ThreadSanitizer checks. In their tests rlock runs more than one thread: the renewer
+# renews a lease while main waits for the command, or a thread resolves a host name.
 THREADED := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
             $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
 
-check-threads: $(B)/rlock $(TOOLS)  ## those of cli and fault in which more than one thread has work
+check-threads: $(B)/rlock $(TOOLS)  ## run the bats files in which rlock has several threads
 	$(call bats,$(THREADED))
 
-check-docs: $(B)/rlock $(TOOLS)  ## options, manual page and completions agree
+check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and completions agree
 	$(call bats,tests/cli/docs.bats)
 
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz
 fuzz: build/gen/scripts_embedded.h build/gen/reply_codes.h
-fuzz:  ## each fuzzer for FUZZ_SECONDS (60), with clang
+fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with clang
 	$(Q)mkdir -p build/fuzz && for f in $(patsubst fuzz_%,%,$(notdir $(REPLAYS))); do \
 	    clang -g -O1 -std=c11 -fsanitize=fuzzer,address,undefined $(ALL_CPPFLAGS) -Itests/fuzz \
 	        -Ilib -Icmd -Ibuild/gen -o build/fuzz/$$f tests/fuzz/fuzz_$$f.c $(LIB_SRC) \
@@ -276,52 +283,52 @@ fuzz:  ## each fuzzer for FUZZ_SECONDS (60), with clang
 	        tests/fuzz/corpus/$$f || exit 1; \
 	done
 
-lint:  ## layers, only-here rules, line widths, shellcheck, mandoc
+lint:  ## check layers, allowed calls, line widths, shellcheck, mandoc
 	$(Q)tests/lint/run.sh
 
-sizes:  ## the 20 longest files and the 20 longest functions; nothing is enforced
+sizes:  ## list the 20 longest files and the 20 longest functions
 	$(Q)mkdir -p build && awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
 	grep -v function build/sizes | head -n 20; grep function build/sizes | head -n 20
 
-asan tsan:  ## all tests in a build with sanitizers; asan has UBSan in it
+asan tsan:  ## run all tests in a build with sanitizers; asan includes UBSan
 	$(Q)$(MAKE) FLAVOUR=$@ check
 
 ubsan: asan  ## the same as asan
 
 .PHONY: test-distros
-test-distros:  ## as root: the demo and all tests in clean roots of Debian 12 and 13
+test-distros:  ## as root: run demo and tests in clean roots of Debian 12 and 13
 	$(Q)tests/tools/deps.sh distros
 	$(Q)tests/tools/distros.sh
 
-bench: all  ## install what is missing, compare with others; table and picture
-	$(Q)tests/tools/deps.sh bench || echo "bench: goes on without what is missing" >&2
+bench: all  ## compare with other programs: a table and a picture
+	$(Q)tests/tools/deps.sh bench || echo "bench: runs without the programs that are missing" >&2
 	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh
 
-# ---- care ----------------------------------------------------------------------------------------
+# ---- format, install, dist, clean ----------------------------------------------------------------
 
 .PHONY: format format-check install uninstall dist clean help
-format:  ## lay out all C files
+format:  ## format all C files with clang-format
 	$(Q)clang-format -i $(C_FILES)
 
 format-check:  ## fail if `make format` would change a file
 	$(Q)for file in $(C_FILES); do clang-format "$$file" | cmp -s - "$$file" || \
-	{ echo "$$file: make format would change it"; changed=1; }; done; test -z "$$changed"
+	{ echo "$$file: not formatted; run: make format"; changed=1; }; done; test -z "$$changed"
 
-install: all  ## program, manual pages, completions to PREFIX
+install: all  ## install program, manual pages and completions under PREFIX
 	$(Q)set -e; for row in $(INSTALLED); do IFS=:; set -- $$row; \
 	install -D -m "$$1" "$$2" "$(DESTDIR)$(PREFIX)/$$3"; done
 
-uninstall:  ## remove exactly what install put there
+uninstall:  ## remove the files that `make install` copied
 	$(Q)set -e; for row in $(INSTALLED); do IFS=:; set -- $$row; \
 	rm -f "$(DESTDIR)$(PREFIX)/$$3"; done
 
 VERSION = $(shell sed -n 's/^\#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
-dist:  ## build/rlock-VERSION.tar.gz
+dist:  ## pack the sources as build/rlock-VERSION.tar.gz
 	$(Q)mkdir -p build && tar -czf build/rlock-$(VERSION).tar.gz --exclude=./build --exclude=./rlock \
 	--exclude=./.git --owner=0 --group=0 --sort=name --transform 's,^\.,rlock-$(VERSION),' .
 
-clean:  ## remove everything that was built
+clean:  ## remove build/ and ./rlock
 	$(Q)rm -rf build rlock
 
-help:  ## this list
+help:  ## print this list
 	$(Q)awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
