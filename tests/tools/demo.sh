@@ -1,7 +1,8 @@
 #!/bin/sh
-# demo: the main job, for a person to watch (`make demo`).
+# demo: three runs of a command under the same lock, for a person to watch (`make demo`).
 #
-# The lock is in a private server, which the first rlock starts and which ends after the last.
+# The first rlock starts a private Redis server for the lock (`-u local:`). The server ends by
+# itself after the last rlock has ended.
 
 set -eu
 cd "$(dirname "$0")/../.."
@@ -14,7 +15,7 @@ trap 'exit 1' HUP INT TERM
 
 say() { printf '\n%s\n' "$*"; }
 
-# Shows the command as it could be typed, and runs it.
+# show COMMAND...: prints the command with the quotes that a shell needs, and runs it.
 show() {
     printf '$'
     for word; do
@@ -31,19 +32,19 @@ say 'A job that takes 3 seconds, under the lock "demo":'
 show ./rlock -u local: -k demo -- \
     sh -c 'echo "   first: has the lock, fence $RLOCK_FENCE"; sleep 3; echo "   first: ready"' &
 first=$!
-while ./rlock -q -u local: -k demo -n true; do # until the first one has it
+while ./rlock -q -u local: -k demo -n true; do # the lock is free: the first job has yet to get it
     sleep 0.1
 done
 
-say 'The same job, started a second time meanwhile, does not wait (-n):'
+say 'The same job, started a second time while the first one runs, does not wait (-n):'
 status=0
-show ./rlock -u local: -k demo -n -- echo '   this is not run' || status=$?
-echo "   its status is $status"
+show ./rlock -u local: -k demo -n -- echo '   second: has the lock' || status=$?
+echo "   rlock did not run the second job; its exit status is $status: the lock is held"
 
-say 'And a third time, waiting for its turn:'
+say 'The same job, started a third time, waits until the first one ends:'
 show ./rlock -u local: -k demo -- sh -c 'echo "   third: has the lock, fence $RLOCK_FENCE"'
 
 wait "$first"
 first=
 [ "$status" -eq 75 ]
-say 'One at a time, and each grant with a higher fence.'
+say 'The jobs ran one after the other. Each got a higher fence than the one before it.'

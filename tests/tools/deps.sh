@@ -1,19 +1,23 @@
 #!/bin/sh
-# deps: installs, by the system's package manager, what is missing to build, show or test rlock.
+# deps: installs the packages that are missing to build, demonstrate or test rlock.
 #
 #     tests/tools/deps.sh build|demo|test|ci|bench|distros
 #
-# Each of the first four includes those before it. bench is what rlock is compared with, and what
-# that needs; of those as many as can be had. distros is what makes roots of other systems. What is
-# there already, in whatever version and from whatever source, is left alone; if nothing is
-# missing, nothing is done and nothing is said. What no system has as a package comes by npm, into
-# build/node; and an /etc/hosts, which no package has either, is written where there is none.
+# Each of the first four groups includes those before it. `bench` has the programs that rlock is
+# compared with; a program that can't be installed is reported and left out. `distros` has what
+# distros.sh needs.
+#
+# The system's package manager installs the packages. A command, header or module that is there
+# already is left alone, whatever its version. If nothing is missing, the script prints nothing.
+# Two packages for node that systems don't have are installed by npm into build/node. An /etc/hosts
+# is written where there is none.
 
 set -eu
 
-# What for; the commands (any will do), the header or the module of Python's that it is recognised
-# by; the package that has it for apt-get, and for other package managers, with exceptions. Where
-# they have none, which is `-`, its tests are skipped.
+# Columns: group; what shows that the package is installed: a command, several of which any will do,
+# a header, a Python module or a file; the package for apt-get; the package for other package
+# managers; exceptions as MANAGER=PACKAGE. `-` stands for no package: the tests that need it are
+# skipped there.
 table() {
     cat <<'END'
 build  cc                          gcc             gcc
@@ -93,7 +97,7 @@ is_there() {
     esac
 }
 
-# package APT OTHERS [EXCEPTION...]: the name for our package manager.
+# package APT OTHERS [EXCEPTION...]: prints the package's name for $manager.
 package() {
     name=$2
     [ "$manager" = apt-get ] && name=$1
@@ -104,11 +108,11 @@ package() {
     echo "$name"
 }
 
-# Prints `SIGN PACKAGE` for each row up to the group asked for that is not met.
+# missing: prints `SIGN PACKAGE` for each row of the wanted groups whose sign isn't found.
 missing() {
     table | while read -r group sign packages; do
         case " $groups " in *" $group "*) ;; *) continue ;; esac
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # $packages is several arguments
         wanted=$(package $packages)
         [ "$wanted" = - ] || is_there "$sign" || echo "$sign $wanted"
     done
@@ -116,7 +120,8 @@ missing() {
 
 signs() { echo "$1" | cut -d ' ' -f 1 | tr '\n' ' '; }
 
-# Debian starts a service as soon as it is installed, unless this file forbids it.
+# Debian starts the service of a package (redis-server, haproxy) as soon as it is installed, unless
+# policy-rc.d exists and exits with 101. This script creates one, and removes it when it ends.
 policy=/usr/sbin/policy-rc.d
 apt_install() {
     if [ ! -e "$policy" ]; then
@@ -126,7 +131,8 @@ apt_install() {
         $as_root chmod 755 "$policy"
     fi
     apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120"
-    # The lists are fetched only if what they say can't be installed, or can't any more.
+    # Fetching the package lists takes a while: do so only if a package is not in the lists that are
+    # here, or if a version in them is no longer on the mirror.
     if ! $apt install --simulate --no-install-recommends "$@" >/dev/null 2>&1 ||
         ! $apt install -y --no-install-recommends "$@"; then
         $apt update
@@ -144,9 +150,9 @@ install() {
     esac
 }
 
-# Clients that rlock is tested beside, in the versions that were tried, to the byte: each package in
-# the lock file has its hash.
-node_modules() {
+# install_node_packages: installs redlock and ioredis, which interop tests and bench run beside
+# rlock, in the versions of tests/interop/package-lock.json. npm checks each against its hash there.
+install_node_packages() {
     case $groups in *test* | *bench*) ;; *) return 0 ;; esac
     cd "$(dirname "$0")/../.."
     ! cmp -s tests/interop/package-lock.json build/node/package-lock.json ||
@@ -154,51 +160,54 @@ node_modules() {
     mkdir -p build/node
     cp tests/interop/package.json tests/interop/package-lock.json build/node/
     (cd build/node && npm ci --ignore-scripts --no-audit --no-fund >&2) ||
-        say 'could not install by npm: what tests/interop/package-lock.json names'
+        say 'npm could not install the packages of tests/interop/package-lock.json'
 }
 
-# An installer writes it, but not debootstrap; without it the libc of Debian 12 knows no localhost.
-hosts() {
+# write_hosts: writes /etc/hosts where there is none. debootstrap doesn't make one, and without it
+# the libc of Debian 12 doesn't resolve `localhost`, which some tests connect to.
+write_hosts() {
     case $groups in *test*) ;; *) return 0 ;; esac
     [ ! -e /etc/hosts ] && [ "$(id -u)" -eq 0 ] || return 0
-    say 'there is no /etc/hosts: writing one, with localhost'
+    say '/etc/hosts is missing: writing one with localhost'
     printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n' >/etc/hosts
 }
 
-rest() {
-    node_modules
-    hosts
+install_without_package_manager() {
+    install_node_packages
+    write_hosts
 }
 
 find_manager
 lacking=$(missing)
 [ -n "$lacking" ] || {
-    rest
+    install_without_package_manager
     exit 0
 }
 
-[ "$manager" != none ] || die "no package manager known here; needed: $(signs "$lacking")"
+[ "$manager" != none ] ||
+    die "no known package manager found; please install: $(signs "$lacking")"
 packages=$(echo "$lacking" | awk '!seen[$2]++ { printf "%s ", $2 }')
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "neither root nor sudo; as root: $manager install $packages"
+    command -v sudo >/dev/null ||
+        die "only root can install, and sudo is missing; as root: $manager install $packages"
     as_root=sudo
 fi
 
-# Nothing here depends on all that is compared: what can't be had is missing at the end.
+# install_each PACKAGE...: installs one at a time: one that can't be installed blocks no other.
 install_each() {
     for name; do
         install "$name" || say "could not install: $name"
     done
 }
 
-say "missing for '$1', installing by $manager: $packages"
-# shellcheck disable=SC2086 # one word a package
+say "installing what '$1' needs, by $manager: $packages"
+# shellcheck disable=SC2086 # each package is an argument
 case $1 in
     bench) install_each $packages </dev/null >&2 ;;
     *) install $packages </dev/null >&2 || die "could not install: $packages" ;;
 esac
 
 lacking=$(missing)
-[ -z "$lacking" ] || die "installed, but still missing: $(signs "$lacking")"
-rest
+[ -z "$lacking" ] || die "the packages are installed, but these are missing: $(signs "$lacking")"
+install_without_package_manager

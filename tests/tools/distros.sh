@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# distros: the two commands of the README, each in a clean root of a Debian release.
+# distros: runs `make demo` and `make test` in new root directories of Debian releases.
 #
 #     tests/tools/distros.sh [SUITE[:SERVER]]...       as root; needs debootstrap
 #
-# Without arguments: bookworm and trixie with the redis-server they have, and trixie with its
-# valkey-server. A root has what the README asks for, git, make and a C compiler, and installs the
-# rest by itself. What is committed is tested, nothing else. Results are TAP; what each printed is
-# kept in build/distros, and so are the roots before anything was installed, which take a minute
-# each to make. Each root is a mount and a process namespace of its own: nothing is left running.
+# SUITE is a release of Debian, SERVER the server program to test with. Without arguments the script
+# tests bookworm and trixie with their redis-server, and trixie with its valkey-server.
 #
-# What the mirror sends is checked against the keys of Debian's archive, so it may come by http.
+# Each root directory gets what the README asks for: git, make and a C compiler. `make demo` and
+# `make test` install the rest. The commit that is checked out here is cloned into the root, so
+# changes that are not committed are not tested. Results are TAP; build/distros keeps the output of
+# each command, and a copy of each root directory before the tests, as one takes a minute to make.
+# The commands run in mount and process namespaces of their own, so all processes end with them.
 #
-#     DISTROS_MIRROR=URL    instead of http://deb.debian.org/debian
-#     DISTROS_KEYRING=FILE  instead of that of the package debian-archive-keyring
-#     DISTROS_TEST=COMMAND  instead of `make test`
+# debootstrap checks the packages with the keys of Debian's archive, so the mirror may be http.
+#
+#     DISTROS_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
+#     DISTROS_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
+#     DISTROS_TEST=COMMAND  the test; default: `make test`
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."
@@ -36,8 +39,9 @@ result() { # STATUS TEXT
     fi
 }
 
-# base SUITE: a root with git, make and a compiler; made once.
-base() {
+# make_base SUITE: makes the root directory $folder/SUITE.base, with git, make and a compiler, if it
+# doesn't exist yet.
+make_base() {
     local root=$folder/$1.base
     [[ ! -e $root/ready ]] || return 0
     rm -rf "$root"
@@ -48,13 +52,14 @@ base() {
     touch "$root/ready"
 }
 
-# inside ROOT COMMAND: as a shell in that root, in the source; all it started ends with it.
+# inside ROOT COMMAND [SERVER]: runs the shell command in the cloned source in that root directory.
+# When it ends, the kernel kills all processes of its process namespace.
 inside() {
-    # shellcheck disable=SC2016 # it is for the shell inside
+    # shellcheck disable=SC2016 # the variables are for the shell in the namespace
     unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
-        mount --bind "$0" "$0" # so that what is started inside can make mounts of its own
+        mount --bind "$0" "$0" # unshare(1) in the root works only if / is a mount point there
         mount -t proc proc "$0/proc"
         mount -t sysfs sysfs "$0/sys"
         mount --rbind /dev "$0/dev"
@@ -64,15 +69,15 @@ inside() {
             RLOCK_TEST_SERVER="$2" sh -c "cd /src/rlock && $1"' "$1" "$2" "${3:-}" </dev/null
 }
 
-# trust_as_here ROOT: the way to the network is that of this machine.
-trust_as_here() {
+# copy_network_settings ROOT: copies the DNS settings and the local CA certificates of this machine.
+copy_network_settings() {
     cp /etc/resolv.conf "$1/etc/"
     [[ ! -d /usr/local/share/ca-certificates ]] ||
         cp -a /usr/local/share/ca-certificates "$1/usr/local/share/"
     chroot "$1" update-ca-certificates >/dev/null 2>&1
 }
 
-# counts LOG: what the tests in it came to.
+# counts LOG: prints how many tests passed, failed and were skipped.
 counts() {
     awk '/^ *(ok|not ok) / { seen[$1 == "ok" ? "passed" : "failed"]++ }
         /^ok .*# skip/ { seen["skipped"]++ }
@@ -80,16 +85,16 @@ counts() {
             seen["skipped"] }' "$1"
 }
 
-# try_in SUITE SERVER: `make demo` and `make test` in a fresh copy.
-try_in() {
+# test_in SUITE SERVER: runs `make demo` and `make test` in a copy of the root directory of SUITE.
+test_in() {
     local suite=$1 server=$2 root=$folder/root log=$folder/$1-${2:-default} status
-    base "$suite" || {
-        result 1 "$suite: no root ($folder/$suite.base.log)"
+    make_base "$suite" || {
+        result 1 "$suite: debootstrap failed; see $folder/$suite.base.log"
         return
     }
     rm -rf --one-file-system "$root"
     cp -a "$folder/$suite.base" "$root"
-    trust_as_here "$root"
+    copy_network_settings "$root"
     git clone -q . "$root/src/rlock"
     status=0
     inside "$root" 'make demo' >"$log.demo.log" 2>&1 || status=$?
@@ -106,22 +111,22 @@ try_in() {
 }
 
 ((EUID == 0)) || {
-    echo '1..0 # SKIP distros: a root of another system can be made by root only'
+    echo '1..0 # SKIP distros: only root can make a root directory of another system'
     exit 0
 }
 command -v debootstrap >/dev/null || {
-    echo 'distros: debootstrap is needed, which Debian has as a package' >&2
+    echo 'distros: debootstrap is not installed; on Debian: apt-get install debootstrap' >&2
     exit 1
 }
 [[ -r $keyring ]] || {
-    echo "distros: $keyring is needed, which Debian has in debian-archive-keyring" >&2
+    echo "distros: $keyring: not readable; the package debian-archive-keyring has this file" >&2
     exit 1
 }
 mkdir -p "$folder"
 (($# > 0)) || set -- bookworm trixie trixie:valkey-server
 for each; do
     [[ $each == *:* ]] || each=$each:
-    try_in "${each%%:*}" "${each#*:}"
+    test_in "${each%%:*}" "${each#*:}"
 done
 echo "1..$n"
 ((failed == 0))

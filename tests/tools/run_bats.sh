@@ -1,25 +1,29 @@
 #!/usr/bin/env bash
-# run_bats: runs bats files side by side, and prints their results as one TAP stream.
+# run_bats: runs several bats files at the same time, and prints their results as one TAP stream.
 #
 #     run_bats.sh FILE_OR_FOLDER...
 #
 #   JOBS       how many files run at the same time; default: 3 for each processor
-#   AGAIN_MAX  how many tests that fail are run once more; default: 3
-#   BATSFLAGS  for each bats, say `-f 'a name'` or --timing
+#   AGAIN_MAX  how many failed tests may run a second time; default: 3
+#   BATSFLAGS  options for each call of bats, for example `-f 'part of a test name'` or --timing
 #
-# Tests wait more than they work, so more files run at once than there are processors. The tests of
-# a file run in their order, and its results are shown when it has ended. The files that took
-# longest the last time start first, so that none of them is left over at the end; how long each
-# took is kept in build/bats/ (before the first run the longest text counts as the slowest).
+# More files run at the same time than there are processors, because tests spend most of their time
+# waiting. The tests of one file run one after the other; the results of a file are printed when
+# its last test has ended.
 #
-# A file with a line that begins with `# run: alone` starts hundreds of processes. Such files run
-# one after the other, when all others have ended: beside them nobody else is scheduled in time.
+# The slowest files start first, so that no slow file runs alone at the end. How many seconds a file
+# took is kept in build/bats/FLAVOUR/. A file that has not run in this flavour yet counts as taking
+# a tenth of a second for each of its lines.
 #
-# A test that fails is run once more, alone, when all else has ended: many tests measure when
-# something happens, and a machine that stood still for a second breaks them without a fault of
-# rlock's. What the test said the first time is printed as a comment, and the last lines name the
-# tests that passed only alone: somebody has to look into them. More than AGAIN_MAX such tests, a
-# test that fails twice, and a report of a sanitizer count as failures.
+# A file with a line that begins with `# run: alone` starts hundreds of processes, which delay other
+# tests for longer than their leases last. Such files run one at a time, after all others have
+# ended.
+#
+# A test that fails runs a second time, alone, after all files have ended. The reason: many tests
+# measure when something happens, and fail without a fault of rlock if the machine stands still for
+# a second. The output of the first run is printed as comments. The last lines name the tests that
+# passed only alone, so that somebody finds out why. A test that fails twice counts as failed. So do
+# all failed tests of a file with the report of a sanitizer, and those beyond AGAIN_MAX.
 
 set -uo pipefail
 
@@ -31,14 +35,14 @@ trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 times=build/bats/${RLOCK_TEST_FLAVOUR:-plain}
 mkdir -p "$times"
 
-# name_of FILE: tests/cli/main.bats as cli_main.
+# name_of FILE: prints cli_main for tests/cli/main.bats.
 name_of() {
     local name=${1#tests/}
     name=${name%.bats}
     echo "${name//\//_}"
 }
 
-# slowest_first: reads names of files, a line each, and sorts them.
+# slowest_first: reads paths of bats files, one a line, and prints them in the order to start them.
 slowest_first() {
     local file seconds
     while read -r file; do
@@ -48,8 +52,9 @@ slowest_first() {
     done | sort -k1,1rn -k2 | cut -d ' ' -f 2
 }
 
-# run FILE [OPTION...]: its results go to a file of their own. A bats that says nothing of a failure
-# fails, too, as does one that found no test.
+# run FILE [OPTION...]: runs one bats file. Its results are in $work/NAME while it runs, and in
+# $work/NAME.done when it has ended. If bats fails without printing a failed test (no test matched
+# the options, or bats was killed), a line `not ok` is added.
 run() {
     local name out from=$SECONDS
     name=$(name_of "$1")
@@ -64,19 +69,20 @@ run() {
 
 n=0
 n_failed=0
-again=()        # the tests to run alone, each as `FILE<tab>NAME`
-passed_again=() # those of them that passed then
+again=()        # failed tests that are to run a second time, each as `FILE<tab>TEST NAME`
+passed_again=() # tests that failed first and passed the second time, as `FILE: TEST NAME`
 
-# may_run_again FILE OUTPUT: the tests of this output that failed, each as `FILE<tab>NAME`; nothing
-# if they can't be excused by a busy machine.
+# may_run_again FILE OUTPUT: prints the failed tests of this output, each as `FILE<tab>TEST NAME`.
+# Prints none if a sanitizer has reported an error, which a busy machine doesn't cause.
 may_run_again() {
     ! grep -qE 'Sanitizer|runtime error:' "$2" || return 0
     sed -n 's/^not ok [1-9][0-9]* //p' "$2" | grep -vE '^(setup_file|teardown_file) failed' |
         sed "s|^|$1\t|"
 }
 
-# show FILE OUTPUT: prints these results, numbered on, with the file's name, and counts them.
-# Failures that may be run again are printed as comments, and not counted yet.
+# show FILE OUTPUT: prints and counts the results of one file. Each test gets the next number of the
+# whole stream, and the name of its file. Failed tests that run a second time are printed as
+# comments, and counted after that run.
 show() {
     local name new=()
     name=$(name_of "$1")
@@ -94,7 +100,7 @@ show() {
     n_failed=$((n_failed + $(grep -c '^not ok ' "$2") - ${#new[@]}))
 }
 
-# show_ended: shows what has ended and was not shown yet.
+# show_ended: shows the results of the files that have ended since the last call.
 show_ended() {
     local out file
     for out in "$work"/*.done; do
@@ -105,15 +111,17 @@ show_ended() {
     done
 }
 
-# run_again: runs what failed beside others alone. It must pass now.
+# run_again: runs the tests in `again`, one at a time.
 run_again() {
     local test file title pattern before
     local again_max=0
     for test in "${again[@]}"; do
         file=${test%%$'\t'*}
         title=${test#*$'\t'}
-        # a test's name is text, and --filter takes a pattern
-        pattern=$(sed 's/[][\.*^$+?(){}|/]/\\&/g' <<<"$title")
+        # --filter takes a regular expression: escape the characters that are special in one. What
+        # bats adds behind a name (the time with --timing, a timeout) is no part of the name.
+        pattern=$(sed 's/ # timeout after .*//; s/ in [0-9]*ms$//
+            s/[][\.*^$+?(){}|/]/\\&/g' <<<"$title")
         before=$n_failed
         run "$file" --filter "^$pattern\$"
         show_ended
@@ -121,7 +129,7 @@ run_again() {
     done
 }
 
-# run_all JOBS FILE...: so many at the same time; returns when all have ended.
+# run_all JOBS FILE...: runs the files, at most JOBS at the same time; returns when all have ended.
 run_all() {
     local jobs=$1 running=0 file
     shift

@@ -3,14 +3,16 @@
 #
 #     tests/unit/run.sh PROGRAM...
 #
-# A program that crashes, hangs, or ends with another status than its results deserve counts as
-# one more failure. Reports of sanitizers, which go to files beside the programs, are shown.
-# RLOCK_TEST_JOBS programs run at the same time; by default it is one after the other.
+# A program that crashes, runs for longer than 120 s, prints no plan, or ends with a status other
+# than 0 without a failed test adds one failed test. Sanitizers write their reports to files
+# in the folder above the programs; after such a failure the reports are printed.
+#
+#   RLOCK_TEST_JOBS  how many programs run at the same time; default: 1
 
 set -u
 
-# one PROGRAM: runs it, and prints its results.
-one() {
+# run_one PROGRAM: runs the program, and prints its results without the plan, with its name added.
+run_one() {
     program=$1
     name=${program##*/}
     output=$(timeout 120 "$program" 2>&1 </dev/null)
@@ -22,27 +24,28 @@ one() {
         echo "not ok 0 - $name: ended too early, status $status"
         cat "${program%/unit/*}"/report.* 2>/dev/null | sed 's/^/# /'
     fi
-    rm -f "${program%/unit/*}"/report.* # or the next suite would take them for its own
+    rm -f "${program%/unit/*}"/report.* # else they would be printed for the next program that fails
 }
 
-# several PROGRAM...: the same of each, at the same time; the results come one program at a time.
-several() {
+# run_side_by_side PROGRAM...: runs this script once for each program, RLOCK_TEST_JOBS at the same
+# time, each writing to a file of its own; then prints these files, so that results don't mix.
+run_side_by_side() {
     folder=$(mktemp -d) || exit
     trap 'rm -rf "$folder"' EXIT
     printf '%s\n' "$@" | RLOCK_TEST_RESULTS=$folder xargs -P "$RLOCK_TEST_JOBS" -n 1 "$0"
     cat "$folder"/*
 }
 
-if [ -n "${RLOCK_TEST_RESULTS:-}" ]; then # one of several
-    one "$1" >"$RLOCK_TEST_RESULTS/${1##*/}"
+if [ -n "${RLOCK_TEST_RESULTS:-}" ]; then # called by run_side_by_side
+    run_one "$1" >"$RLOCK_TEST_RESULTS/${1##*/}"
     exit
 fi
 
 if [ "${RLOCK_TEST_JOBS:-1}" -gt 1 ]; then
-    several "$@"
+    run_side_by_side "$@"
 else
     for each; do
-        one "$each"
+        run_one "$each"
     done
 fi | awk '
     /^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n) }
