@@ -114,6 +114,31 @@ manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
     done
 }
 
+# The usage of each verb as --help has it: which words must be given, and which may be.
+program_usages() {
+    local verb
+    for verb in $(named_verbs); do
+        "$RLOCK" "$verb" --help | sed -n 's/^usage: rlock //p'
+    done
+}
+manual_usages() {
+    section SYNOPSIS | sed -e 's/^\.Fl /-/; s/^\.Op Ar \(.*\)/[\1]/; s/ Ar / /; s/^\.Nm$/./' |
+        tr '\n' ' ' | tr . '\n' | awk '
+            sub(/^ *Cm /, "") {
+                n = split($0, word, " ")
+                words = ""
+                for (i = n; i > 0 && word[i] !~ /^[a-z|]+$/; i--)
+                    words = " " word[i] words
+                for (; i > 0; i--)
+                    if (word[i] != "|")
+                        print word[i] words
+            }'
+}
+
+@test "verbs: the usage of each is in the SYNOPSIS of the manual, and no other is" {
+    agree program_usages manual_usages
+}
+
 # ---- environment and files ----
 
 program_variables() { dump options | awk -F '\t' '$4 != "-" { print $4, $2 }'; }
@@ -229,64 +254,92 @@ manual_events() {
 
 # ---- completions ----
 
-# Each as: verb ("-": none), its options.
-program_verbs() { dump_column verbs 1,4; }
+# Prints "VERB OPTION" for each option of each verb; the verb "-" is the run without one.
+verb_options() {
+    awk -F '\t' '{ n = split($2, option, ","); for (i = 1; i <= n; i++) print $1, option[i] }'
+}
+program_verb_options() { dump_column verbs 1,4 | verb_options; }
 
-# Each as: letter, name, argument. zsh describes arguments, so of those only whether there is one.
-names_and_arguments() { dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 }'; }
+# with_everywhere FILE: copies stdin, and puts the value of the file's variable for its name.
+with_everywhere() {
+    local all
+    all=$(sed -nE 's/^(local |set -g )?[a-z_]*everywhere[= ]//p' "$1")
+    sed -E "s/\\\$[a-z_]*everywhere/$all/"
+}
+
+# Each program_* prints what the completions must have. zsh describes arguments by its own words, so
+# only whether an option has an argument is compared.
+program_arguments() { dump_column options 1-3; }
+program_has_argument() {
+    dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
+}
+program_option_texts() { dump_column options 2,6; }
+program_verb_texts() { dump_column verbs 1,3; }
+named_verb_texts() { dump_column verbs 1,3 | grep -v '^-'; }
+named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
+
 bash_options() {
     (
         source "$ROOT/completions/rlock.bash"
         awk -v OFS='\t' '{ print substr($1, length($1)), substr($2, 3), $3 }' <<<"$_rlock_options"
     )
 }
-bash_verbs() {
+bash_verb_options() {
     (
         source "$ROOT/completions/rlock.bash"
-        tr -s ' ' '\t' <<<"$_rlock_verbs"
+        tr -s ' ' '\t' <<<"$_rlock_verbs" | verb_options
     )
 }
+
+@test "completions: bash's have each option, its argument and its verbs, and nothing else" {
+    agree program_arguments bash_options
+    agree program_verb_options bash_verb_options
+}
+
+FISH=$ROOT/completions/rlock.fish
 fish_options() {
     awk -v OFS='\t' '/^__rlock_option / {
         gsub(/\x27/, "", $4)
-        print $2, $3, $4 }' "$ROOT/completions/rlock.fish"
+        print $2, $3, $4 }' "$FISH"
 }
-fish_verbs() {
-    sed -nE "s/^__rlock_verb ([a-z-]+) ([a-z,-]+) .*/\1\t\2/p" "$ROOT/completions/rlock.fish"
+fish_option_texts() {
+    sed -nE "s/^__rlock_option . ([a-z-]+) ('[^']*'|[^ ']+) '(([^'\\]|\\\\.)*)'.*/\1\t\3/p" \
+        "$FISH" | sed "s/\\\\'/'/g"
 }
-names_and_whether() {
-    dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
+fish_verb_options() {
+    sed -nE "s/^__rlock_verb ([a-z-]+) ([^ ]+) .*/\1\t\2/p" "$FISH" | with_everywhere "$FISH" |
+        verb_options
 }
+fish_verb_texts() { sed -nE "s/^__rlock_verb ([a-z-]+) [^ ]+ '(.*)'$/\1\t\2/p" "$FISH"; }
+
+@test "completions: fish's have each option and verb with the words of --help, and nothing else" {
+    agree program_arguments fish_options
+    agree program_option_texts fish_option_texts
+    agree program_verb_options fish_verb_options
+    agree program_verb_texts fish_verb_texts
+}
+
+ZSH=$ROOT/completions/_rlock
+zsh_array() { awk -v begin="$1=(" '$0 == begin, /^\)/' "$ZSH"; }
 zsh_options() {
-    awk -v OFS='\t' '/^options=/, /^\)/' "$ROOT/completions/_rlock" |
+    zsh_array options |
         sed -nE "s/.*\{-(.)\+,--([a-z-]+)=\}.*/\1\t\2\t=/p
             s/.*\{-(.),--([a-z-]+)\}.*/\1\t\2\t-/p
             s/^ *[\"']--([a-z-]+)=\[.*/-\t\1\t=/p
             s/^ *[\"']--([a-z-]+)\[.*/-\t\1\t-/p"
 }
-zsh_verbs() {
-    awk '/^options_of=/, /^\)/' "$ROOT/completions/_rlock" |
-        sed -nE 's/^ +([a-z-]+) +([a-z,-]+)$/\1\t\2/p'
+zsh_option_texts() { zsh_array options | sed -nE 's/.*--([a-z-]+)[^[]*\[([^]]*)\].*/\1\t\2/p'; }
+zsh_verb_options() {
+    zsh_array options_of | sed -nE 's/^ +([a-z-]+) +([^ ]+)$/\1\t\2/p' | with_everywhere "$ZSH" |
+        verb_options
 }
-zsh_described() {
-    awk '/^verbs=/, /^\)/' "$ROOT/completions/_rlock" | sed -nE "s/^ *[\"']([a-z]+):.*/\1/p"
-}
-named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
+zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
 
-@test "completions: each option and verb is in bash's, and nothing else is" {
-    agree names_and_arguments bash_options
-    agree program_verbs bash_verbs
-}
-
-@test "completions: each option and verb is in zsh's, and nothing else is" {
-    agree names_and_whether zsh_options
-    agree program_verbs zsh_verbs
-    agree named_verbs zsh_described
-}
-
-@test "completions: each option and verb is in fish's, and nothing else is" {
-    agree names_and_arguments fish_options
-    agree program_verbs fish_verbs
+@test "completions: zsh's have each option and verb with the words of --help, and nothing else" {
+    agree program_has_argument zsh_options
+    agree program_option_texts zsh_option_texts
+    agree program_verb_options zsh_verb_options
+    agree named_verb_texts zsh_verb_texts
 }
 
 # ---- the rest ----
