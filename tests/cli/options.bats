@@ -68,7 +68,7 @@ END
         refused 64 'usage: key: "=a?" begins with "=", .*-k =?a?' "$words" -- touch "$DIR/ran"
     done
     refused 64 'begins with "-"' -k "$KEY" -k -x -- touch "$DIR/ran"
-    for verb in acquire renew release status break doctor; do
+    for verb in $(rlock --dump=verbs | awk -F '\t' '$1 != "-" && $4 ~ /^key,/ { print $1 }'); do
         refused 64 'begins with "-"' "$verb" -k --json
         refused 64 'begins with "="' "$verb" -k="$KEY"
     done
