@@ -6,6 +6,7 @@
  */
 #include "cmd.h"
 
+#include "base/clock.h"
 #include "output/json.h"
 #include "output/outfile.h"
 #include "session/session.h"
@@ -157,7 +158,7 @@ static enum exit_reason hand_out(struct acquire *a)
 
 static void release(const struct acquire *a)
 {
-    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_deadline deadline = deadline_in(deadline_never, RELEASE_MS);
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st = rlock_release(a->session.lock, deadline, RLOCK_ENDS_FREE, 0, &err);
 

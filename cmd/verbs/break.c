@@ -2,6 +2,7 @@
 /* break: take a lock away from whoever holds it. */
 #include "cmd.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "output/terminal.h"
 #include "session/session.h"
@@ -61,11 +62,10 @@ static bool may_break(const struct session *session, const struct target *target
 /* REASON_GRANTED: those who were seen to hold the lock don't hold it any more. */
 static enum exit_reason break_target(struct session *session, const struct target *target)
 {
-    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    st = rlock_break(session->lock, session->report.key, target->name, deadline, &err);
+    st = rlock_break(session->lock, session->report.key, target->name, deadline_never, &err);
     if (st == RLOCK_OK) {
         say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
         return REASON_GRANTED;
@@ -86,7 +86,6 @@ static enum exit_reason break_target(struct session *session, const struct targe
 
 static enum exit_reason break_one(struct session *session)
 {
-    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct target target = {.seen = RLOCK_SEEN_FREE};
     struct rlock_visitor visitor = {.on_lock = note_target, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
@@ -94,7 +93,8 @@ static enum exit_reason break_one(struct session *session)
 
     if (reason != REASON_GRANTED)
         return reason;
-    if (rlock_inspect(session->lock, session->report.key, deadline, &visitor, &err) != RLOCK_OK)
+    if (rlock_inspect(session->lock, session->report.key, deadline_never, &visitor, &err) !=
+        RLOCK_OK)
         return session_fault(session, &err);
     if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
         say(session, (struct message){.what = "free", .why = "nobody holds it"}, "");

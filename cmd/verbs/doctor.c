@@ -7,6 +7,7 @@
  */
 #include "cmd.h"
 
+#include "base/clock.h"
 #include "output/json.h"
 #include "output/outbuf.h"
 #include "output/terminal.h"
@@ -105,7 +106,6 @@ static enum exit_reason examine(struct checkup *checkup)
     const struct options *options = checkup->session.options;
     const char *key = options->n_keys > 0 ? options->keys[0] : NULL;
     struct rlock_examiner examiner = {.on_finding = show_finding, .context = checkup};
-    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open(&checkup->session, "rlock");
     enum rlock_status st;
@@ -113,7 +113,7 @@ static enum exit_reason examine(struct checkup *checkup)
 
     if (reason != REASON_GRANTED)
         return reason;
-    st = rlock_examine(checkup->session.lock, key, deadline, &examiner, &err);
+    st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
     if (!outbuf_write(&checkup->out)) /* also if it failed: what was found so far */
         return report_fault(&checkup->session.report, REASON_SYSTEM,
                             "standard output: it can't be written", 0);

@@ -2,14 +2,13 @@
 /* list: list all locks of the server. */
 #include "cmd.h"
 
+#include "base/clock.h"
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const struct rlock_deadline no_deadline = {RLOCK_NEVER, -1};
 
 struct listing {
     const struct options *options;
@@ -51,7 +50,7 @@ static enum rlock_status inspect_each(struct listing *listing, struct rlock *loc
 
     sorted_lines_sort(&listing->keys);
     for (i = 0; st == RLOCK_OK && i < listing->keys.n; i++)
-        st = rlock_inspect(lock, listing->keys.line[i].key, no_deadline, &visitor, err);
+        st = rlock_inspect(lock, listing->keys.line[i].key, deadline_never, &visitor, err);
     return st;
 }
 
@@ -107,7 +106,8 @@ static enum exit_reason list(struct listing *listing, const struct session *sess
     bool is_one = options->n_urls <= 1;
     struct rlock_visitor visitor = {.on_lock = is_one ? add_row : add_key, .context = listing};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = rlock_list(session->lock, options->argv[0], no_deadline, &visitor, &err);
+    enum rlock_status st =
+        rlock_list(session->lock, options->argv[0], deadline_never, &visitor, &err);
 
     if (st == RLOCK_OK && !is_one)
         st = inspect_each(listing, session->lock, &err);

@@ -2,6 +2,7 @@
 /* status: show who holds a lock, and who waits for it. */
 #include "cmd.h"
 
+#include "base/clock.h"
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "session/session.h"
@@ -22,8 +23,6 @@ struct status {
     bool is_free;      /* the lock that was looked at last */
     bool is_any_taken; /* of all locks that were looked at this time */
 };
-
-static const struct rlock_deadline no_deadline = {RLOCK_NEVER, -1};
 
 static void see_lock(void *context, const struct rlock_view *view)
 {
@@ -50,7 +49,7 @@ static enum rlock_status show_one(struct status *status, const char *key, struct
     enum rlock_status st;
 
     status->session.report.key = key;
-    st = rlock_inspect(status->session.lock, key, no_deadline, &visitor, err);
+    st = rlock_inspect(status->session.lock, key, deadline_never, &visitor, err);
     if (st == RLOCK_OK && (status->shows_free || !status->is_free))
         show_end(&status->shown, &status->out);
     return st;
@@ -66,7 +65,7 @@ static enum rlock_status show_all(struct status *status, struct rlock_error *err
 {
     struct sorted_lines rows = {.line = NULL};
     struct rlock_visitor visitor = {.on_lock = note_key, .context = &rows};
-    enum rlock_status st = rlock_list(status->session.lock, NULL, no_deadline, &visitor, err);
+    enum rlock_status st = rlock_list(status->session.lock, NULL, deadline_never, &visitor, err);
     size_t i;
 
     sorted_lines_sort(&rows);

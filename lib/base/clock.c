@@ -32,6 +32,8 @@ int64_t clock_wall_us(void)
     return read_us(CLOCK_REALTIME);
 }
 
+const struct rlock_deadline deadline_never = {RLOCK_NEVER, -1};
+
 struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms)
 {
     if (at_ms < deadline.at_ms)

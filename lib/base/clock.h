@@ -13,6 +13,9 @@ int64_t clock_us(void);
 /* clock_wall_us: Unix time in microseconds, as this machine's clock has it. */
 int64_t clock_wall_us(void);
 
+/* No limit of time, and no stop descriptor. */
+extern const struct rlock_deadline deadline_never;
+
 /* deadline_at: the same deadline, but no later than `at_ms`; the stop descriptor is kept. */
 struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms);
 
