@@ -172,6 +172,13 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
     return reason;
 }
 
+enum exit_reason report_output(const struct report *report, struct outbuf *out)
+{
+    if (outbuf_write(out))
+        return REASON_GRANTED;
+    return report_fault(report, REASON_SYSTEM, "standard output: it can't be written", 0);
+}
+
 static void put_summary(struct json *json, const struct summary *summary, const char *key)
 {
     json_string(json, "verdict", exit_reason_row(summary->reason)->name);

@@ -4,6 +4,7 @@
 #define REPORT_H
 
 #include "options/exit_reason.h"
+#include "output/outbuf.h"
 
 #include <stdbool.h>
 
@@ -49,6 +50,12 @@ void report_say(const struct report *report, enum report_level level, struct mes
  */
 enum exit_reason report_fault(const struct report *report, enum exit_reason reason, const char *why,
                               int sys);
+
+/*
+ * report_output: write the text to stdout and clear it. Returns REASON_GRANTED; or REASON_SYSTEM,
+ * which was reported, if stdout can't be written or a part of the text is missing.
+ */
+enum exit_reason report_output(const struct report *report, struct outbuf *out);
 
 /*
  * report_draw: write to a terminal through a descriptor that is non-blocking; what the terminal

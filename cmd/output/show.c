@@ -226,6 +226,19 @@ void show_as_json(struct outbuf *out, const struct rlock_view *view)
 
 /* ---- one lock ---- */
 
+void show_init(struct shown *shown, bool as_json, const struct terminal *terminal)
+{
+    *shown = (struct shown){.as_json = as_json, .terminal = terminal};
+}
+
+void show_clear(struct shown *shown)
+{
+    outbuf_clear(&shown->lock);
+    outbuf_clear(&shown->waiters);
+    outbuf_clear(&shown->identity);
+    shown->n_waiters = 0;
+}
+
 void show_lock(void *context, const struct rlock_view *view)
 {
     struct shown *shown = context;

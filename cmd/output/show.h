@@ -8,7 +8,7 @@
 
 #include <rlock_admin.h>
 
-/* One lock and its waiters, while the library shows them one by one. Zero is the beginning. */
+/* One lock and its waiters, while the library shows them one by one. */
 struct shown {
     bool as_json;
     const struct terminal *terminal;
@@ -18,6 +18,12 @@ struct shown {
     struct outbuf identity; /* names the holders and waiters, without times: it is the same as
                                long as nobody comes or goes */
 };
+
+/* show_init: an empty one. It borrows the terminal. */
+void show_init(struct shown *shown, bool as_json, const struct terminal *terminal);
+
+/* show_clear: forget the lock and the waiters, also `identity`, before they are shown again. */
+void show_clear(struct shown *shown);
 
 /* show_lock, show_waiter: for a struct rlock_visitor whose context is a struct shown. */
 void show_lock(void *shown, const struct rlock_view *view);

@@ -114,9 +114,10 @@ static enum exit_reason examine(struct checkup *checkup)
     if (reason != REASON_GRANTED)
         return reason;
     st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
-    if (!outbuf_write(&checkup->out)) /* also if it failed: what was found so far */
-        return report_fault(&checkup->session.report, REASON_SYSTEM,
-                            "standard output: it can't be written", 0);
+    /* If the examination failed, print what it found until then. */
+    reason = report_output(&checkup->session.report, &checkup->out);
+    if (reason != REASON_GRANTED)
+        return reason;
     if (st != RLOCK_OK)
         return session_fault(&checkup->session, &err);
     if (checkup->unsafe[0] == '\0')

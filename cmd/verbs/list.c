@@ -84,7 +84,7 @@ static void put_table(struct listing *listing, struct outbuf *out)
 static enum exit_reason print(struct listing *listing, const struct report *report)
 {
     struct outbuf out = {.text = NULL};
-    bool good;
+    enum exit_reason reason;
     size_t i;
 
     sorted_lines_sort(&listing->rows);
@@ -94,10 +94,9 @@ static enum exit_reason print(struct listing *listing, const struct report *repo
         outbuf_add(&out, "%s", listing->rows.line[i].text);
     if (listing->rows.has_failed || listing->keys.has_failed)
         outbuf_fail(&out);
-    good = outbuf_write(&out);
+    reason = report_output(report, &out);
     outbuf_fini(&out);
-    return good ? REASON_GRANTED
-                : report_fault(report, REASON_SYSTEM, "standard output: it can't be written", 0);
+    return reason;
 }
 
 static enum exit_reason list(struct listing *listing, const struct session *session)

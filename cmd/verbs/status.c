@@ -87,10 +87,7 @@ static enum rlock_status show(struct status *status, struct rlock_error *err)
 
     status->is_any_taken = false;
     outbuf_clear(&status->out);
-    outbuf_clear(&status->shown.lock);
-    outbuf_clear(&status->shown.waiters);
-    outbuf_clear(&status->shown.identity);
-    status->shown.n_waiters = 0;
+    show_clear(&status->shown);
     if (options->n_keys == 0)
         return show_all(status, err);
     for (i = 0; st == RLOCK_OK && i < options->n_keys; i++)
@@ -98,34 +95,28 @@ static enum rlock_status show(struct status *status, struct rlock_error *err)
     return st;
 }
 
-static enum exit_reason report_no_output(const struct status *status)
-{
-    return report_fault(&status->session.report, REASON_SYSTEM,
-                        "standard output: it can't be written", 0);
-}
-
 /* ---- without --watch ---- */
 
 static enum exit_reason print_once(struct status *status)
 {
     struct rlock_error err = {.status = RLOCK_OK};
+    enum exit_reason reason;
 
     if (show(status, &err) != RLOCK_OK)
         return session_fault(&status->session, &err);
-    if (!outbuf_write(&status->out))
-        return report_no_output(status);
-    return status->is_any_taken ? REASON_BUSY : REASON_GRANTED;
+    reason = report_output(&status->session.report, &status->out);
+    return reason == REASON_GRANTED && status->is_any_taken ? REASON_BUSY : reason;
 }
 
 /* ---- with --watch ---- */
 
 /* Draw as many lines as the screen has, over those of the last time. */
-static bool redraw(struct status *status)
+static enum exit_reason redraw(const struct status *status)
 {
     struct outbuf screen = {.text = NULL};
     const char *line = outbuf_text(&status->out);
     int lines = status->terminal.lines - 1;
-    bool good;
+    enum exit_reason reason;
 
     outbuf_add(&screen, TERMINAL_TOP);
     for (; *line != '\0' && lines > 0; lines--) {
@@ -138,9 +129,11 @@ static bool redraw(struct status *status)
         line += n + (line[n] == '\n');
     }
     outbuf_add(&screen, TERMINAL_END);
-    good = !status->out.has_failed && outbuf_write(&screen);
+    if (status->out.has_failed)
+        outbuf_fail(&screen);
+    reason = report_output(&status->session.report, &screen);
     outbuf_fini(&screen);
-    return good;
+    return reason;
 }
 
 /* Wait for the next look. False: the reader of stdout has closed it. */
@@ -152,7 +145,7 @@ static bool pause_watching(void)
     return (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }
 
-static bool print_change(struct status *status, struct outbuf *before)
+static enum exit_reason print_change(struct status *status, struct outbuf *before)
 {
     const char *now = outbuf_text(&status->shown.identity);
 
@@ -161,10 +154,10 @@ static bool print_change(struct status *status, struct outbuf *before)
         return redraw(status);
     }
     if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
-        return true;
+        return REASON_GRANTED;
     outbuf_clear(before);
     outbuf_add(before, ".%s", now); /* the "." marks that something was printed */
-    return outbuf_write(&status->out);
+    return report_output(&status->session.report, &status->out);
 }
 
 /* A server that can't be reached for a while is reported once, and tried again each second. */
@@ -182,8 +175,7 @@ static enum exit_reason watch(struct status *status)
         if (st == RLOCK_OK) {
             is_unreachable = false;
             has_printed = true;
-            if (!print_change(status, &before))
-                reason = report_no_output(status);
+            reason = print_change(status, &before);
         } else if (!has_printed || exit_reason_of(st) != REASON_UNREACHABLE) {
             reason = session_fault(&status->session, &err);
         } else if (!is_unreachable) {
@@ -200,10 +192,9 @@ int cmd_status(const struct options *options)
     struct status status = {.shows_free = options->n_keys > 0};
     enum exit_reason reason;
 
+    show_init(&status.shown, options->json != 0, &status.terminal);
     session_init(&status.session, options);
     terminal_read_state(&status.terminal);
-    status.shown.as_json = options->json != 0;
-    status.shown.terminal = &status.terminal;
     reason = session_open(&status.session, "rlock");
     if (reason == REASON_GRANTED)
         reason = options->watch ? watch(&status) : print_once(&status);
