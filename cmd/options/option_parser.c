@@ -489,6 +489,13 @@ static enum rlock_mode mode_of(const struct parser *parser)
     return RLOCK_EXCLUSIVE;
 }
 
+static enum rlock_protocol protocol_of(const struct options *options)
+{
+    if (options->key_value == KEY_VALUE_TOKEN)
+        return RLOCK_PROTOCOL_TOKEN;
+    return options->timestamp_unit == TIMESTAMP_MS ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
+}
+
 /* Of --password-file and --password-command the nearest source counts, and in it the last. */
 static void choose_password(const struct parser *parser)
 {
@@ -515,14 +522,15 @@ static bool check_mode(struct parser *parser)
         why = "slots: possible with one key only";
     else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
         why = "once: possible with one key only, and without --shared and --slots";
-    else if (options->is_time && (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 ||
-                                  options->once_ms > 0 || options->queue == RLOCK_QUEUE_NEWEST))
+    else if (options->protocol != RLOCK_PROTOCOL_TOKEN &&
+             (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 || options->once_ms > 0 ||
+              options->queue == RLOCK_QUEUE_NEWEST))
         why =
             "protocol timestamp: possible with one key only, and without --shared, --slots, --once "
             "and --queue newest";
-    else if (options->is_time && options->nested)
+    else if (options->protocol != RLOCK_PROTOCOL_TOKEN && options->nested)
         why = "nested: not possible with --protocol timestamp, whose locks have no token";
-    else if (options->is_time && options->verb == VERB_ACQUIRE)
+    else if (options->protocol != RLOCK_PROTOCOL_TOKEN && options->verb == VERB_ACQUIRE)
         why = "protocol timestamp: not possible with acquire, as such a lock has no token";
     else if (options->on_lost == ON_LOST_PAUSE && options->bind_pid > 0)
         why =
@@ -557,6 +565,7 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
     if (options->nonblock && is_later(origin_of(&parser, "nonblock"), origin_of(&parser, "wait")))
         options->wait_ms = 0;
     options->mode = mode_of(&parser);
+    options->protocol = protocol_of(options);
     if (st == RLOCK_OK && !check_mode(&parser))
         st = RLOCK_E_USAGE;
     err->status = st;

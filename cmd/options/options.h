@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The words of --protocol and of --timestamp-unit, in the order of the table. */
+enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
+enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
+
 enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
 
 /* What the command line asks for: to carry out the verb, or only to print something. */
@@ -27,13 +31,14 @@ struct options {
     const char **keys; /* heap array, in the order of the -k */
     size_t n_keys;
     int64_t ttl_ms;
-    int64_t wait_ms;         /* -1: for ever; 0: don't wait */
-    int64_t nonblock;        /* the parser makes it wait_ms 0 */
-    int64_t conflict_status; /* exit status instead of 75 */
-    const char *command;     /* -c: for /bin/sh; NULL: argv is the command */
-    int64_t queue;           /* enum rlock_queue */
-    int64_t is_time;         /* --protocol timestamp */
-    int64_t is_ms;           /* --timestamp-unit ms */
+    int64_t wait_ms;              /* -1: for ever; 0: don't wait */
+    int64_t nonblock;             /* the parser makes it wait_ms 0 */
+    int64_t conflict_status;      /* exit status instead of 75 */
+    const char *command;          /* -c: for /bin/sh; NULL: argv is the command */
+    int64_t queue;                /* enum rlock_queue */
+    int64_t key_value;            /* enum key_value: --protocol */
+    int64_t timestamp_unit;       /* enum timestamp_unit */
+    enum rlock_protocol protocol; /* the parser makes it of key_value and timestamp_unit */
     int64_t shared;
     int64_t exclusive;
     int64_t slots;         /* 0: none */

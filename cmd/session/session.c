@@ -106,13 +106,6 @@ static const char *user_name(void)
     return user == NULL ? NULL : user->pw_name;
 }
 
-static enum rlock_protocol protocol_of(const struct options *options)
-{
-    if (!options->is_time)
-        return RLOCK_PROTOCOL_TOKEN;
-    return options->is_ms ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
-}
-
 static enum rlock_status open_lock(struct session *session, const char *program,
                                    const struct credentials *credentials, struct rlock_error *err)
 {
@@ -144,7 +137,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .keys = options->keys,
         .n_keys = verb_table[options->verb].only_looks ? 0 : options->n_keys,
         /* with a token: the lease is what it was granted as, whatever RLOCK_ variables say */
-        .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : protocol_of(options),
+        .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,

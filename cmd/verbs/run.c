@@ -179,7 +179,8 @@ static void warn_of_lost_parent(struct run *run, size_t key)
     char name[100];
     char why[200];
 
-    if (says == PARENT_SAYS_NO || run->has_warned_of_parent || options->is_time)
+    if (says == PARENT_SAYS_NO || run->has_warned_of_parent ||
+        options->protocol != RLOCK_PROTOCOL_TOKEN)
         return;
     run->has_warned_of_parent = true;
     err_escape(name, sizeof name, options->keys[key]);
