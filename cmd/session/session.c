@@ -36,7 +36,7 @@ void session_init(struct session *session, const struct options *options)
                    .key = options->n_keys > 0 ? options->keys[0] : NULL,
                    .start_ms = rlock_clock_ms()},
         .signals = {.fd = -1, .stop_fd = -1},
-        .local = LOCAL_NONE,
+        .private_server = PRIVATE_SERVER_NONE,
         .password_helper = {.fd = -1},
         .sentinel_password_helper = {.fd = -1},
         .holder_pid = getpid(),
@@ -94,7 +94,8 @@ static void unreached(void *context)
 
     if (session->hooks != NULL && session->hooks->unreached != NULL)
         session->hooks->unreached(session->hooks->context);
-    local_reopen(&session->local, session->signals.stop_fd, session->options->connect_ms);
+    private_server_reopen(&session->private_server, session->signals.stop_fd,
+                          session->options->connect_ms);
 }
 
 /* ---- the handle ---- */
@@ -110,9 +111,9 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                                    const struct credentials *credentials, struct rlock_error *err)
 {
     const struct options *options = session->options;
-    bool is_local = session->local.users_fd >= 0;
+    bool is_local = session->private_server.users_fd >= 0;
     bool has_token = session->token != NULL;
-    const char *local_url = session->local.url;
+    const char *private_url = session->private_server.url;
     struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent(environ);
     struct utsname host;
     enum rlock_status st;
@@ -123,7 +124,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     const struct rlock_password_source sentinel_password_source =
         password_helper_source(&session->sentinel_password_helper);
     struct rlock_config config = {
-        .urls = is_local ? &local_url : (const char *const *)credentials->url,
+        .urls = is_local ? &private_url : (const char *const *)credentials->url,
         .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
         .password_source = &password_source,
@@ -234,14 +235,15 @@ static void say_warning(const struct session *session, const char *why)
 }
 
 /* A signal that neither ends nor stops rlock only interrupts the wait: then wait again. */
-static enum rlock_status open_local_by(struct session *session, int64_t deadline_ms,
-                                       struct rlock_error *err)
+static enum rlock_status open_private_server_by(struct session *session, int64_t deadline_ms,
+                                                struct rlock_error *err)
 {
     struct rlock_deadline deadline = {deadline_ms, session->signals.stop_fd};
     enum rlock_status st;
 
     do
-        st = local_open(&session->local, deadline, session->options->connect_ms, err);
+        st = private_server_open(&session->private_server, deadline, session->options->connect_ms,
+                                 err);
     while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->interrupted_by));
     return st;
 }
@@ -250,12 +252,12 @@ static void warn_of_few_clients(const struct session *session)
 {
     char why[160];
 
-    if (session->local.clients_max <= 0)
+    if (session->private_server.clients_max <= 0)
         return;
     snprintf(why, sizeof why,
              "local: by the limit of open files (ulimit -Hn) the private server can serve %lld "
              "connections only; each rlock needs two",
-             (long long)session->local.clients_max);
+             (long long)session->private_server.clients_max);
     say_warning(session, why);
 }
 
@@ -263,18 +265,18 @@ static void warn_of_few_clients(const struct session *session)
  * RLOCK_BUSY: processes still use a private server that has ended. A verb that waits for a lock
  * waits for them as long as for the lock; others only as long as for a connection.
  */
-static enum rlock_status open_local(struct session *session, struct rlock_error *err)
+static enum rlock_status open_private_server(struct session *session, struct rlock_error *err)
 {
     const struct options *options = session->options;
     bool waits = session->token == NULL && !verb_table[options->verb].only_looks;
     int64_t connect_by_ms = session->report.start_ms + options->connect_ms;
     int64_t wait_by_ms =
         options->wait_ms >= 0 ? session->report.start_ms + options->wait_ms : RLOCK_NEVER;
-    enum rlock_status st = open_local_by(session, connect_by_ms, err);
+    enum rlock_status st = open_private_server_by(session, connect_by_ms, err);
 
     if (st == RLOCK_BUSY && waits && wait_by_ms > connect_by_ms) {
         say_warning(session, err->text);
-        st = open_local_by(session, wait_by_ms, err);
+        st = open_private_server_by(session, wait_by_ms, err);
     }
     if (st == RLOCK_BUSY)
         st = err->status = RLOCK_E_UNREACHABLE;
@@ -295,8 +297,8 @@ static enum rlock_status open_server(struct session *session, const struct crede
 
     if (st != RLOCK_OK)
         return st;
-    if (credentials->n_urls == 1 && strcmp(credentials->url[0], LOCAL_URL) == 0)
-        return open_local(session, err);
+    if (credentials->n_urls == 1 && strcmp(credentials->url[0], PRIVATE_SERVER_URL) == 0)
+        return open_private_server(session, err);
     return start_helpers(session, credentials, err);
 }
 
@@ -505,7 +507,7 @@ void session_close(struct session *session)
     session->lock = NULL;
     password_helper_stop(&session->password_helper);
     password_helper_stop(&session->sentinel_password_helper);
-    local_close(&session->local);
+    private_server_close(&session->private_server);
     config_forget(session->token_from_file);
     session->token_from_file = NULL;
     session->token = NULL;

@@ -17,8 +17,8 @@
 #include "output/progress.h"
 #include "output/report.h"
 #include "process/signals.h"
-#include "session/local.h"
 #include "session/password_lookup.h"
+#include "session/private_server.h"
 
 #include <rlock_admin.h>
 
@@ -40,7 +40,8 @@ struct session {
     const struct session_hooks *hooks; /* borrowed during session_acquire(); NULL: none */
     struct signals signals;            /* fd -1: not open, signals have their default actions */
     int interrupted_by;                /* the signal that ended the wait; 0: none */
-    struct local local; /* the private server of -u local:, fd -1: another server is used */
+    struct private_server
+        private_server; /* the private server of -u local:, fd -1: another server is used */
     struct password_helper password_helper; /* looks up the password of the Redis servers */
     struct password_helper sentinel_password_helper;
     bool has_sentinel_password;

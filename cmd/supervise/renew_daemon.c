@@ -51,7 +51,7 @@ enum lease_state {
 
 struct renewing {
     const struct session *session;
-    struct local *local; /* of that session */
+    struct private_server *private_server; /* of that session */
     const struct rlock_grant *grant;
     const struct renew_daemon_log *log;
     struct report report;
@@ -172,7 +172,7 @@ static void give_back(struct renewing *r)
 static int start_killer(struct renewing *r)
 {
     return r->ends_bound ? deadline_killer_start(&r->killer, &r->bound, deadlines_of(r),
-                                                 r->session->local.users_fd, &r->report)
+                                                 r->session->private_server.users_fd, &r->report)
                          : 0;
 }
 
@@ -280,7 +280,7 @@ static void renew_until_end(struct renewing *r)
         timer_set(r->timer, next_deadline_ms(r));
         watch[RENEWALS].fd = r->renewals.events;
         watch[KILLER].fd = r->killer.fd;
-        watch[SERVER].fd = r->local->alive_fd;
+        watch[SERVER].fd = r->private_server->alive_fd;
         poll(watch, WATCHED, -1);
         if (watch[BOUND].revents != 0) {
             note_bound_ended(r);
@@ -288,7 +288,8 @@ static void renew_until_end(struct renewing *r)
         }
         if (watch[RENEWALS].revents != 0)
             take_events(r);
-        if (r->lease == LEASE_RENEWED && watch[SERVER].revents != 0 && local_has_ended(r->local)) {
+        if (r->lease == LEASE_RENEWED && watch[SERVER].revents != 0 &&
+            private_server_has_ended(r->private_server)) {
             lose(r, "the private server has ended, and with it the lock");
             r->lease = LEASE_SERVER_GONE;
         }
@@ -355,7 +356,7 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                        const struct renew_daemon_log *log)
 {
     struct renewing r = {.session = session,
-                         .local = &session->local,
+                         .private_server = &session->private_server,
                          .grant = grant,
                          .report = session->report,
                          .log = log,

@@ -361,13 +361,13 @@ static void watch_command(struct supervisor *s)
                              {.fd = s->renewals.events, .events = POLLIN},
                              {.fd = s->guard->fd, .events = POLLIN},
                              {.fd = s->timer, .events = POLLIN},
-                             {.fd = s->plan->local->alive_fd, .events = POLLIN}};
+                             {.fd = s->plan->private_server->alive_fd, .events = POLLIN}};
 
     timer_set(s->timer, supervise_state_next_ms(&s->run));
     poll(watch, sizeof watch / sizeof watch[0], -1);
     if (watch[1].revents != 0)
         take_events(s);
-    if (watch[4].revents != 0 && local_has_ended(s->plan->local))
+    if (watch[4].revents != 0 && private_server_has_ended(s->plan->private_server))
         handle(s, SUPERVISE_EVENT_SERVER_GONE, (struct supervise_input){0});
     if (watch[2].revents != 0)
         take_news(s);
@@ -524,7 +524,8 @@ static void release(struct supervisor *s)
     }
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, "released", NULL);
-    else if (!local_has_ended(plan->local)) /* else the lock has ended with its server */
+    else if (!private_server_has_ended(
+                 plan->private_server)) /* else the lock has ended with its server */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }

@@ -6,7 +6,7 @@
 #include "options/options.h"
 #include "output/report.h"
 #include "process/signals.h"
-#include "session/local.h"
+#include "session/private_server.h"
 #include "supervise/guard_client.h"
 
 /* All pointers are borrowed. */
@@ -16,10 +16,10 @@ struct supervise_plan {
     const struct signals *signals;
     struct rlock *lock; /* granted */
     const struct rlock_grant *grant;
-    int64_t granted_ms;  /* when the grant came, on rlock_clock_ms() */
-    bool has_waited;     /* for the lock: others may wait behind us, and come first at the end */
-    struct local *local; /* the private server, if the lock is on one */
-    struct guard_client *guard; /* prepared, or not yet */
+    int64_t granted_ms; /* when the grant came, on rlock_clock_ms() */
+    bool has_waited;    /* for the lock: others may wait behind us, and come first at the end */
+    struct private_server *private_server; /* the private server, if the lock is on one */
+    struct guard_client *guard;            /* prepared, or not yet */
     const struct guard_plan *guard_plan;
 };
 

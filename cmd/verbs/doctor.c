@@ -77,7 +77,8 @@ static struct rlock_finding for_private_server(const struct checkup *checkup,
 {
     struct rlock_finding finding = *found;
 
-    if (checkup->session.local.users_fd >= 0 && strcmp(finding.check, "persistence") == 0) {
+    if (checkup->session.private_server.users_fd >= 0 &&
+        strcmp(finding.check, "persistence") == 0) {
         finding.grade = RLOCK_GRADE_GOOD;
         finding.found =
             "none, and none is needed: the private server and its locks end with their last user";

@@ -87,12 +87,12 @@ static enum exit_reason run_command(struct run *run)
         .grant = &run->grant,
         .granted_ms = run->granted_at_ms,
         .has_waited = run->has_waited,
-        .local = &run->session.local,
+        .private_server = &run->session.private_server,
         .guard = &run->guard,
         .guard_plan = &run->guard_plan,
     };
 
-    run->guard_plan.keep_fd = run->session.local.users_fd;
+    run->guard_plan.keep_fd = run->session.private_server.users_fd;
     return supervise(&plan, &run->result);
 }
 
@@ -125,7 +125,7 @@ static void plan_guard(struct run *run)
 /* If it fails, supervise() tries it again, and reports it. */
 static void prepare_guard(struct run *run)
 {
-    run->guard_plan.keep_fd = run->session.local.users_fd;
+    run->guard_plan.keep_fd = run->session.private_server.users_fd;
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 

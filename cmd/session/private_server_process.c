@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * localserver: the private server's process, from its start to its end.
+ * private_server_process: the private server's process, from its start to its end.
  *
  * There are three processes: the server, its parent, and a waiter, the parent's other child.
  *
- *   1. The waiter waits for the exclusive flock on LOCALDIR_USERS. The kernel grants it when the
+ *   1. The waiter waits for the exclusive flock on PRIVATE_SERVER_USERS. The kernel grants it when the
  *      last user of the server has dropped its shared one, and the waiter ends.
  *   2. The parent sees that, and ends the server. Newcomers wait for the flock meanwhile, which the
  *      parent still holds: the descriptor is the waiter's and the parent's.
@@ -14,13 +14,14 @@
  * killed the kernel ends its children (PR_SET_PDEATHSIG).
  *
  * Cleaners remove files that were not used for days, so the parent renews the times of the
- * directory and its files each hour. If LOCALDIR_USERS was replaced all the same, newcomers hold
+ * directory and its files each hour. If PRIVATE_SERVER_USERS was replaced all the same, newcomers hold
  * their flocks on the new file: the parent then waits for that one, too.
  */
-#include "session/localserver.h"
+#include "session/private_server_process.h"
 
+#include "base/err.h"
 #include "process/fds.h"
-#include "session/localdir.h"
+#include "session/private_server_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ static bool get_peer(int connection, struct ucred *who)
     return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, who, &size) == 0;
 }
 
-pid_t localserver_pid(int connection)
+pid_t private_server_process_pid(int connection)
 {
     struct ucred who;
 
@@ -69,14 +70,14 @@ pid_t localserver_pid(int connection)
  * By way of the directory's descriptor: a path may be too long for a socket's address, and others
  * may rename what it names.
  */
-int localserver_connect(int dir)
+int private_server_process_connect(int dir)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct ucred who;
     int failed = 0;
 
-    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" LOCALDIR_SOCKET, dir);
+    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" PRIVATE_SERVER_SOCKET, dir);
     if (fd < 0)
         return -1;
     if (connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
@@ -129,7 +130,7 @@ static void become_server(pid_t parent, int log)
                           "--port",
                           "0",
                           "--unixsocket",
-                          LOCALDIR_SOCKET,
+                          PRIVATE_SERVER_SOCKET,
                           "--unixsocketperm",
                           "600",
                           "--timeout",
@@ -231,7 +232,8 @@ static pid_t start_waiter(int users, pid_t parent)
 
 static void touch_files(int dir)
 {
-    static const char *const all[] = {".", LOCALDIR_START, LOCALDIR_USERS, LOCALDIR_SOCKET};
+    static const char *const all[] = {".", PRIVATE_SERVER_START, PRIVATE_SERVER_USERS,
+                                      PRIVATE_SERVER_SOCKET};
     size_t i;
 
     for (i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -269,9 +271,9 @@ static bool await_end(int dir, int users, pid_t server)
         if (ended > 0 && ended == waiter && WIFEXITED(status)) {
             int current;
 
-            if (localdir_has(dir, LOCALDIR_USERS, users))
+            if (private_server_dir_has(dir, PRIVATE_SERVER_USERS, users))
                 return true;
-            current = localdir_file(dir, LOCALDIR_USERS);
+            current = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
             if (current < 0)
                 return true;
             close(users);
@@ -286,7 +288,7 @@ static bool await_end(int dir, int users, pid_t server)
 static void become_parent(int dir, int log, int alive)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int users = localdir_file(dir, LOCALDIR_USERS);
+    int users = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
     pid_t parent = getpid();
     bool is_running;
     pid_t server;
@@ -309,7 +311,7 @@ static void become_parent(int dir, int log, int alive)
     }
     close(log);
     is_running = server > 0 && await_end(dir, users, server);
-    unlinkat(dir, LOCALDIR_SOCKET, 0); /* a server that was killed left its socket */
+    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed left its socket */
     if (is_running)
         kill(server, SIGKILL); /* the server has nothing to save: it keeps no data on disk */
     _exit(0);
@@ -332,7 +334,7 @@ static void read_log(int log, char *line, size_t room)
 
 static bool answers(int dir)
 {
-    int fd = localserver_connect(dir);
+    int fd = private_server_process_connect(dir);
 
     if (fd >= 0)
         close(fd);
@@ -354,21 +356,21 @@ static enum rlock_status await_start(int dir, int alive, int log, struct rlock_d
         if (watch[0].revents != 0) {
             read_log(log, line, sizeof line);
             if (line[0] == '\0')
-                return localdir_fail(
-                    err, RLOCK_E_UNREACHABLE,
+                return err_set(
+                    err, RLOCK_E_UNREACHABLE, 0,
                     "local: neither valkey-server nor redis-server can be run; install one");
-            return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server ended: %s", line);
+            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: its server ended: %s", line);
         }
         if (rlock_clock_ms() >= deadline.at_ms)
-            return localdir_fail(err, RLOCK_E_UNREACHABLE, "local: its server doesn't answer");
+            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: its server doesn't answer");
     }
     return RLOCK_OK;
 }
 
-int64_t localserver_clients_max(int connection)
+int64_t private_server_process_clients_max(int connection)
 {
     struct rlimit limit;
-    pid_t pid = localserver_pid(connection);
+    pid_t pid = private_server_process_pid(connection);
 
     if (pid <= 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &limit) != 0 ||
         limit.rlim_cur >= FILES_RESERVED + FEW_CLIENTS)
@@ -376,8 +378,8 @@ int64_t localserver_clients_max(int connection)
     return limit.rlim_cur > FILES_RESERVED ? (int64_t)limit.rlim_cur - FILES_RESERVED : 1;
 }
 
-enum rlock_status localserver_start(int dir, struct rlock_deadline deadline,
-                                    struct rlock_error *err)
+enum rlock_status private_server_process_start(int dir, struct rlock_deadline deadline,
+                                               struct rlock_error *err)
 {
     enum rlock_status st;
     int alive[2] = {-1, -1}; /* a pipe: when the parent ends, the kernel closes its end */
@@ -396,8 +398,7 @@ enum rlock_status localserver_start(int dir, struct rlock_deadline deadline,
         close(alive[1]);
         st = await_start(dir, alive[0], log, deadline, err);
     } else {
-        st = localdir_fail(err, RLOCK_E_SYSTEM, "local: can't start its server: %s",
-                           strerror(errno));
+        st = err_set(err, RLOCK_E_SYSTEM, errno, "local: can't start its server");
         close(alive[1]);
     }
     close(alive[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * localdir: the directory of the private server, the same for all that one user runs.
+ * private_server_dir: the directory of the private server, the same for all that one user runs.
  *
  * Two directories would be two servers, and both would grant the same lock. So the
  * directory depends on nothing that differs between two processes of one user
@@ -24,7 +24,7 @@
  * Each directory is opened first and checked by its descriptor, so that nobody can exchange it
  * between the check and its use.
  */
-#include "session/localdir.h"
+#include "session/private_server_dir.h"
 
 #include "base/err.h"
 #include "process/user.h"
@@ -33,7 +33,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,18 +45,6 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
 #define UNUSED_S (30 * 24 * 3600) /* a directory in use is marked as fresh each hour */
-
-enum rlock_status localdir_fail(struct rlock_error *err, enum rlock_status st, const char *format,
-                                ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
-    va_end(args);
-    err->status = st;
-    return st;
-}
 
 /* ---- one directory ---- */
 
@@ -91,29 +78,28 @@ static enum rlock_status open_private(int above, const char *name, const char *p
     struct stat is;
 
     if (!is_safe_above(above))
-        return localdir_fail(
-            err, RLOCK_E_CONFIG,
-            "local: %.100s: others can change the directory above it; " TRY_ANOTHER, path);
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "local: %.100s: others can change the directory above it; " TRY_ANOTHER,
+                       path);
     if (fstatat(above, name, &is, AT_SYMLINK_NOFOLLOW) != 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
-                             strerror(errno));
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+                       strerror(errno));
     if (!is_ours_alone(&is))
-        return localdir_fail(
-            err, RLOCK_E_CONFIG,
-            "local: %.100s: not a directory of this user's alone: user %u has it, with "
-            "mode %o; " TRY_ANOTHER,
-            path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "local: %.100s: not a directory of this user's alone: user %u has it, with "
+                       "mode %o; " TRY_ANOTHER,
+                       path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
     if ((is.st_mode & 0700) != 0700) /* it was created under a strict umask */
         (void)!fchmodat(above, name, 0700, 0);
     *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
-                             strerror(errno));
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+                       strerror(errno));
     if (fstat(*fd, &is) == 0 && is_ours_alone(&is))
         return RLOCK_OK;
     close(*fd);
     *fd = -1;
-    return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: exchanged while it was opened", path);
+    return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: exchanged while it was opened", path);
 }
 
 /* The part of a path in front of its last name; `name` is that. */
@@ -144,16 +130,16 @@ static enum rlock_status open_path(const char *path, bool creates, int *fd, stru
     int dir;
 
     if (!split(path, above, &last))
-        return localdir_fail(err, RLOCK_E_CONFIG,
-                             "local: %.100s: not the absolute path of a directory", path);
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "local: %.100s: not the absolute path of a directory", path);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(last, "/"), last);
     dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, above,
-                             strerror(errno));
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, above,
+                       strerror(errno));
     if (creates && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
-        st = localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, path,
-                           strerror(errno));
+        st = err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+                     strerror(errno));
     else
         st = open_private(dir, name, path, fd, err);
     close(dir);
@@ -185,9 +171,9 @@ static void remove_unused(int dir, const char *name)
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
-    unlinkat(fd, LOCALDIR_SOCKET, 0);
-    unlinkat(fd, LOCALDIR_USERS, 0);
-    unlinkat(fd, LOCALDIR_START, 0);
+    unlinkat(fd, PRIVATE_SERVER_SOCKET, 0);
+    unlinkat(fd, PRIVATE_SERVER_USERS, 0);
+    unlinkat(fd, PRIVATE_SERVER_START, 0);
     close(fd);
     unlinkat(dir, name, AT_REMOVEDIR);
 }
@@ -232,10 +218,9 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
 
     snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock", path);
     if (!read_boot_id(id))
-        localdir_fail(err, RLOCK_E_CONFIG, "local: " BOOT_ID " can't be read; " TRY_ANOTHER);
+        err_set(err, RLOCK_E_CONFIG, 0, "local: " BOOT_ID " can't be read; " TRY_ANOTHER);
     else if (state < 0)
-        localdir_fail(err, RLOCK_E_CONFIG, "local: %.100s: %s; " TRY_ANOTHER, shown,
-                      strerror(errno));
+        err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, shown, strerror(errno));
     else
         st = RLOCK_OK;
     if (st == RLOCK_OK) {
@@ -276,15 +261,15 @@ static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
     if (home < 0 && user->pw_uid < SYSTEM_UIDS)
         return RLOCK_PENDING;
     if (home < 0)
-        return localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: %s; " TRY_ANOTHER,
-                             user->pw_dir, strerror(errno));
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: %s; " TRY_ANOTHER, user->pw_dir,
+                       strerror(errno));
     if (fstat(home, &is) == 0 && is.st_uid == geteuid())
         st = open_state(home, user->pw_dir, fd, err);
     else if (user->pw_uid < SYSTEM_UIDS)
         st = RLOCK_PENDING;
     else
-        st = localdir_fail(err, RLOCK_E_CONFIG, "local: home %.100s: another user's; " TRY_ANOTHER,
-                           user->pw_dir);
+        st = err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: another user's; " TRY_ANOTHER,
+                     user->pw_dir);
     close(home);
     return st;
 }
@@ -312,7 +297,7 @@ static const char *path_from_environment(void)
     return path != NULL && path[0] != '\0' ? path : NULL;
 }
 
-enum rlock_status localdir_open(int *fd, struct rlock_error *err)
+enum rlock_status private_server_dir_open(int *fd, struct rlock_error *err)
 {
     mode_t mask = umask(077);
     enum rlock_status st = path_from_environment() != NULL
@@ -323,7 +308,7 @@ enum rlock_status localdir_open(int *fd, struct rlock_error *err)
     return st;
 }
 
-bool localdir_open_older(size_t nth, int *fd)
+bool private_server_dir_open_older(size_t nth, int *fd)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     unsigned uid = (unsigned)geteuid();
@@ -346,7 +331,7 @@ bool localdir_open_older(size_t nth, int *fd)
     return true;
 }
 
-bool localdir_is_same(int a, int b)
+bool private_server_dir_is_same(int a, int b)
 {
     struct stat one;
     struct stat other;
@@ -357,7 +342,7 @@ bool localdir_is_same(int a, int b)
 
 /* ---- its files ---- */
 
-int localdir_file(int dir, const char *name)
+int private_server_dir_open_file(int dir, const char *name)
 {
     mode_t mask = umask(077);
     int fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -366,7 +351,7 @@ int localdir_file(int dir, const char *name)
     return fd;
 }
 
-bool localdir_has(int dir, const char *name, int file)
+bool private_server_dir_has(int dir, const char *name, int file)
 {
     struct stat there;
     struct stat ours;
