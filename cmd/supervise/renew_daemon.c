@@ -21,7 +21,7 @@
 #include "process/timer.h"
 #include "supervise/deadline_killer.h"
 #include "supervise/guard.h"
-#include "supervise/renewals.h"
+#include "supervise/renewer_client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ struct renewing {
     struct report report;
     struct bound_process bound;
     struct deadline_killer killer;
-    struct renewals renewals;
+    struct renewer_client renewer;
     int timer;
     int64_t expires_ms;      /* the lease's end, as the last confirmed renewal has it */
     int64_t killer_again_ms; /* when to start the next deadline killer, if there is none */
@@ -149,7 +149,7 @@ static void lose_by_time(struct renewing *r)
 {
     char why[320];
 
-    renewals_missing(&r->renewals, "", why, sizeof why);
+    renewer_client_overdue_text(&r->renewer, "", why, sizeof why);
     lose(r, why);
 }
 
@@ -157,7 +157,7 @@ static void give_back(struct renewing *r)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
 
-    renewals_stop(&r->renewals);
+    renewer_client_stop(&r->renewer);
     if (r->lease == LEASE_RELEASED || r->lease == LEASE_SERVER_GONE)
         return;
     if (r->expires_ms < deadline.at_ms)
@@ -193,7 +193,7 @@ static void replace_killer(struct renewing *r)
         continue;
     if (bound_process_has_ended(&r->bound))
         return;
-    renewals_stop(&r->renewals);
+    renewer_client_stop(&r->renewer);
     start_killer(r);
 }
 
@@ -203,7 +203,7 @@ static void take_events(struct renewing *r)
 {
     struct rlock_event event;
 
-    while (r->lease == LEASE_RENEWED && renewals_next(&r->renewals, &event)) {
+    while (r->lease == LEASE_RENEWED && renewer_client_next_event(&r->renewer, &event)) {
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
@@ -222,7 +222,7 @@ static void take_events(struct renewing *r)
         case RLOCK_KEPT_TROUBLE:
             break;
         }
-        renewals_say(&r->renewals, &event);
+        renewer_client_report(&r->renewer, &event);
     }
 }
 
@@ -259,26 +259,26 @@ static int64_t next_deadline_ms(const struct renewing *r)
 {
     int64_t term_ms = r->ends_bound ? deadlines_of(r).term_ms : RLOCK_NEVER;
 
-    if (r->renewals.events < 0) /* the renewer could not be started: try again */
+    if (r->renewer.events < 0) /* the renewer could not be started: try again */
         return rlock_clock_ms() + r->grant->timing.reply_ms;
     return needs_killer(r) && r->killer_again_ms < term_ms ? r->killer_again_ms : term_ms;
 }
 
 static void renew_until_end(struct renewing *r)
 {
-    enum { BOUND, RENEWALS, KILLER, SIGNALS, TIMER, SERVER, WATCHED };
+    enum { BOUND, RENEWER, KILLER, SIGNALS, TIMER, SERVER, WATCHED };
     struct pollfd watch[WATCHED] = {[BOUND] = {.fd = r->bound.fd, .events = POLLIN},
-                                    [RENEWALS] = {.fd = -1, .events = POLLIN},
+                                    [RENEWER] = {.fd = -1, .events = POLLIN},
                                     [KILLER] = {.fd = -1, .events = POLLIN},
                                     [SIGNALS] = {.fd = r->session->signals.fd, .events = POLLIN},
                                     [TIMER] = {.fd = r->timer, .events = POLLIN},
                                     [SERVER] = {.fd = -1, .events = POLLIN}};
 
     while (r->lease == LEASE_RENEWED) {
-        if (r->renewals.events < 0)
-            (void)!renewals_start(&r->renewals, NULL);
+        if (r->renewer.events < 0)
+            (void)!renewer_client_start(&r->renewer, NULL);
         timer_set(r->timer, next_deadline_ms(r));
-        watch[RENEWALS].fd = r->renewals.events;
+        watch[RENEWER].fd = r->renewer.events;
         watch[KILLER].fd = r->killer.fd;
         watch[SERVER].fd = r->private_server->alive_fd;
         poll(watch, WATCHED, -1);
@@ -286,7 +286,7 @@ static void renew_until_end(struct renewing *r)
             note_bound_ended(r);
             break;
         }
-        if (watch[RENEWALS].revents != 0)
+        if (watch[RENEWER].revents != 0)
             take_events(r);
         if (r->lease == LEASE_RENEWED && watch[SERVER].revents != 0 &&
             private_server_has_ended(r->private_server)) {
@@ -368,7 +368,7 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
     int failed = 0;
 
     r.report.to = log->to;
-    renewals_init(&r.renewals, session->lock, &r.report);
+    renewer_client_init(&r.renewer, session->lock, &r.report);
     daemon->pid = child_fork(&fd);
     if (daemon->pid == 0)
         be_daemon(&r, fd);

@@ -14,7 +14,7 @@
 
 #include "process/fds.h"
 #include "process/timer.h"
-#include "supervise/renewals.h"
+#include "supervise/renewer_client.h"
 #include "supervise/supervise_state.h"
 #include "wire/url.h"
 
@@ -37,7 +37,7 @@ struct supervisor {
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
-    struct renewals renewals;
+    struct renewer_client renewer;
     int timer;                     /* -1: not open */
     struct signal_seen signal;     /* that SUPERVISE_ACTION_PASS_SIGNAL is about */
     unsigned unsaid;               /* of enum supervise_action: what is still to be said */
@@ -64,7 +64,7 @@ static void put_not_frozen(const struct supervisor *s, char *why, size_t room)
         snprintf(more, sizeof more, ", and the command could not be frozen%s%.60s",
                  s->last.freeze_error ? ": " : "",
                  s->last.freeze_error ? strerror(s->last.freeze_error) : "");
-    renewals_missing(&s->renewals, more, why, room);
+    renewer_client_overdue_text(&s->renewer, more, why, room);
 }
 
 static void say_lost(const struct supervisor *s)
@@ -94,7 +94,7 @@ static void say_paused(const struct supervisor *s)
 {
     char why[400];
 
-    renewals_missing(&s->renewals, "", why, sizeof why);
+    renewer_client_overdue_text(&s->renewer, "", why, sizeof why);
     report_say(s->plan->report, REPORT_NOTICE,
                (struct message){.what = "paused",
                                 .why = why,
@@ -185,7 +185,7 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
 
 static void start_renewer(struct supervisor *s)
 {
-    enum rlock_status st = renewals_start(&s->renewals, &s->no_renewer);
+    enum rlock_status st = renewer_client_start(&s->renewer, &s->no_renewer);
 
     handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
@@ -238,7 +238,7 @@ static void take_events(struct supervisor *s)
 {
     struct rlock_event event;
 
-    while (renewals_next(&s->renewals, &event)) {
+    while (renewer_client_next_event(&s->renewer, &event)) {
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
@@ -255,7 +255,7 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_TROUBLE:
             break;
         }
-        renewals_say(&s->renewals, &event);
+        renewer_client_report(&s->renewer, &event);
     }
 }
 
@@ -358,7 +358,7 @@ static void take_deadlines(struct supervisor *s)
 static void watch_command(struct supervisor *s)
 {
     struct pollfd watch[] = {{.fd = s->plan->signals->fd, .events = POLLIN},
-                             {.fd = s->renewals.events, .events = POLLIN},
+                             {.fd = s->renewer.events, .events = POLLIN},
                              {.fd = s->guard->fd, .events = POLLIN},
                              {.fd = s->timer, .events = POLLIN},
                              {.fd = s->plan->private_server->alive_fd, .events = POLLIN}};
@@ -514,7 +514,7 @@ static void release(struct supervisor *s)
     enum rlock_ending ending = ending_of(s, &stay_ms);
     enum rlock_status st;
 
-    renewals_stop(&s->renewals);
+    renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
     st = rlock_release(plan->lock, deadline, ending, stay_ms, &err);
@@ -537,7 +537,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     struct supervisor s = {.plan = plan, .result = result, .guard = plan->guard, .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
-    renewals_init(&s.renewals, plan->lock, plan->report);
+    renewer_client_init(&s.renewer, plan->lock, plan->report);
     supervise_state_init(&s.run, plan->grant, plan->granted_ms,
                          (enum on_lost)plan->options->on_lost, plan->options->max_hold_ms);
     start(&s);
@@ -549,7 +549,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     result->paused_ms = s.run.paused_ms;
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
-    renewals_stop(&s.renewals);
+    renewer_client_stop(&s.renewer);
     guard_client_reap(s.guard); /* after the release: its end is in nobody's way */
     if (s.timer >= 0)
         close(s.timer);
