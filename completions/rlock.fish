@@ -108,7 +108,7 @@ __rlock_option - kill-after DURATION 'grace period from TERM to KILL when the co
 __rlock_option - max-hold DURATION 'end the command after this time, with status 124' '1m 10m 1h 6h'
 __rlock_option - wait-all - 'keep the lock until every descendant of the command has ended'
 __rlock_option - cgroup - 'run the command in a control group of its own, which is killed as a whole'
-__rlock_option - nested - 'run only under the lock of an outer rlock, else exit with 76'
+__rlock_option - nested - 'run only under the lock of a parent rlock, else exit with 76'
 __rlock_option - replicas N 'a grant or renewal counts only when N replicas of the server have it' '0 1 2'
 __rlock_option - label TEXT 'text that is shown to those who wait for the lock'
 __rlock_option u url URL 'the server: redis://, rediss://, redis+sentinel://, unix:// or local:; several -u: a quorum' 'redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:'

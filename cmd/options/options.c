@@ -59,7 +59,7 @@ const struct option option_table[OPTION_COUNT] = {
     {'\0', "cgroup", NULL, OPTION_FLAG, AT(cgroup), IN_RUN, true, NULL,
      "run the command in a control group of its own, which is killed as a whole"},
     {'\0', "nested", NULL, OPTION_FLAG, AT(nested), IN_RUN, true, NULL,
-     "run only under the lock of an outer rlock, else exit with 76"},
+     "run only under the lock of a parent rlock, else exit with 76"},
     {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",
      "a grant or renewal counts only when N replicas of the server have it"},
     {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,

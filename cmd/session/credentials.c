@@ -77,7 +77,7 @@ bool credentials_were_stripped(void)
 }
 
 /*
- * If an outer rlock has removed the URL, the default server is not used instead: a lock on the
+ * If a parent rlock has removed the URL, the default server is not used instead: a lock on the
  * wrong server would exclude nobody.
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
@@ -89,8 +89,8 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
          (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
         return err_set(
             err, RLOCK_E_CONFIG, 0,
-            "an outer rlock removed the server's URL from the environment, as it holds a "
-            "password: use a configuration file, or give the outer rlock --pass-credentials");
+            "a parent rlock removed the server's URL from the environment, as it holds a "
+            "password: use a configuration file, or give the parent rlock --pass-credentials");
     return RLOCK_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which an outer rlock lists the variables it removed, as they held a password. */
+/* The variable in which a parent rlock lists the variables it removed, as they held a password. */
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
@@ -28,14 +28,14 @@ struct credentials {
  *
  *   credentials  out; to be freed by credentials_fini() on RLOCK_OK
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or an outer rlock has removed the URL
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or a parent rlock has removed the URL
  *          from the environment) or RLOCK_E_MEMORY.
  * Blocks   while a password file that is a pipe is read.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err);
 
-/* credentials_were_stripped: has an outer rlock removed passwords from our environment? */
+/* credentials_were_stripped: has a parent rlock removed passwords from our environment? */
 bool credentials_were_stripped(void);
 
 /* credentials_fini: clear and free. */

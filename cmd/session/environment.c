@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define STRIPPED_BYTES 512
-/* The tokens of all outer locks but the innermost, which RLOCK_TOKEN has. */
-#define OUTER_TOKENS "RLOCK_OUTER_TOKENS"
+/* The tokens of all parent locks but the innermost, which RLOCK_TOKEN has. */
+#define PARENT_TOKENS "RLOCK_PARENT_TOKENS"
 
 /* Is the entry NAME=...? */
 static bool is_named(const char *entry, const char *name)
@@ -40,7 +40,7 @@ struct parent environment_parent(char *const *inherited)
     char *word;
 
     if (*nearest == '\0' ||
-        asprintf(&parent.text, "%s %s", nearest, value_of(inherited, OUTER_TOKENS)) < 0)
+        asprintf(&parent.text, "%s %s", nearest, value_of(inherited, PARENT_TOKENS)) < 0)
         parent.text = NULL;
     word = parent.text == NULL ? NULL : strtok_r(parent.text, " ", &saved);
     for (; word != NULL && parent.n < RLOCK_PARENTS_MAX; word = strtok_r(NULL, " ", &saved))
@@ -157,7 +157,7 @@ void environment_forget(char *const *inherited)
 static bool is_replaced(const char *entry)
 {
     static const char *const names[] = {"RLOCK_KEY",    "RLOCK_TOKEN", "RLOCK_FENCE",
-                                        "RLOCK_TTL_MS", "RLOCK_SLOT",  OUTER_TOKENS};
+                                        "RLOCK_TTL_MS", "RLOCK_SLOT",  PARENT_TOKENS};
     size_t i;
 
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -236,7 +236,7 @@ static bool add_parent(struct environment *environment, const char *token)
         if (strcmp(parent.token[i], token) != 0 && strlen(parent.token[i]) == RLOCK_TOKEN_BYTES)
             used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", parent.token[i]);
     parent_fini(&parent);
-    return used == 0 || add(environment, "%s=%s", OUTER_TOKENS, tokens);
+    return used == 0 || add(environment, "%s=%s", PARENT_TOKENS, tokens);
 }
 
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,

@@ -13,7 +13,7 @@ struct parent {
     char *text; /* heap */
 };
 
-/* environment_parent: read RLOCK_TOKEN and RLOCK_OUTER_TOKENS. Without memory: no tokens. */
+/* environment_parent: read RLOCK_TOKEN and RLOCK_PARENT_TOKENS. Without memory: no tokens. */
 struct parent environment_parent(char *const *inherited);
 void parent_fini(struct parent *parent);
 
@@ -60,7 +60,7 @@ bool environment_make(struct environment *environment, char *const *inherited, c
 
 /*
  * environment_grant: add the variables that are known only with the grant: RLOCK_TOKEN,
- * RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT and the tokens of the outer locks. False: no memory.
+ * RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT and the tokens of the parent locks. False: no memory.
  */
 bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
                        bool has_slot);

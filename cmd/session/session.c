@@ -445,7 +445,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     if (st == RLOCK_GONE)
         return report_fault(
             &session->report, REASON_LOST,
-            "--nested: the outer lock of RLOCK_TOKEN is gone, or is not on this key", 0);
+            "--nested: the parent lock of RLOCK_TOKEN is gone, or is not on this key", 0);
     return session_fault(session, &err);
 }
 
@@ -459,8 +459,8 @@ static const char *hint_for(const struct session *session, const struct rlock_er
     if (err->reason == RLOCK_REASON_SENTINEL_LOGIN && !session->has_sentinel_password)
         return "name the file with the password for the Sentinels with --sentinel-password-file";
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
-        return "an outer rlock removed passwords from the environment: use a configuration file, "
-               "or give the outer rlock --pass-credentials";
+        return "a parent rlock removed passwords from the environment: use a configuration file, "
+               "or give the parent rlock --pass-credentials";
     return NULL;
 }
 

@@ -150,7 +150,7 @@ static enum exit_reason hand_out(struct acquire *a)
     if (a->grant.has_parent)
         return fault(
             a, REASON_USAGE,
-            "the outer lock of RLOCK_TOKEN holds this key already: no second token is made for it",
+            "the parent lock of RLOCK_TOKEN holds this key already: no second token is made for it",
             0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
     return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);

@@ -170,7 +170,7 @@ static void get_ready(struct run *run)
 /*
  * The environment says that rlock was started under a lock on this key, but the server doesn't
  * know that lock: it was lost or released. This run goes on under a lock of its own, so its user
- * should know that the outer lock protects nothing any more.
+ * should know that the parent lock protects nothing any more.
  */
 static void warn_of_lost_parent(struct run *run, size_t key)
 {
@@ -185,7 +185,7 @@ static void warn_of_lost_parent(struct run *run, size_t key)
     run->has_warned_of_parent = true;
     err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
-             says == PARENT_SAYS_YES ? "the outer lock on %s of RLOCK_TOKEN is gone"
+             says == PARENT_SAYS_YES ? "the parent lock on %s of RLOCK_TOKEN is gone"
                                      : "RLOCK_TOKEN holds no lock on %s, or no longer",
              name);
     report_say(
@@ -303,7 +303,7 @@ static enum exit_reason run_all(struct run *run)
     }
     if (run->options->nested && !has_parent_lock())
         return report_fault(&session->report, REASON_LOST,
-                            "--nested: RLOCK_TOKEN is not set, so there is no outer lock", 0);
+                            "--nested: RLOCK_TOKEN is not set, so there is no parent lock", 0);
     reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);
     if (reason == REASON_GRANTED) {
         warn_of_lost_parents(run);

@@ -198,7 +198,7 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
         return RLOCK_SUPERSEDED;
     if (votes->n_other_mode > 0)
         return err_set(err, RLOCK_E_USAGE, 0,
-                       "an outer rlock holds it in another mode, which this one would wait for");
+                       "a parent rlock holds it in another mode, which this one would wait for");
     if (owner->only_parents && votes->n_gone > quorum->members.n - quorum->members.need)
         return RLOCK_GONE;
     if (votes->n_done > 0) {

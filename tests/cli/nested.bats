@@ -88,7 +88,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     for forged in "$token" 00000000000000000000000000000000 0123456789abcdef0123456789abcdef \
         "$(tr '[:lower:]' '[:upper:]' <<<"$(env_of other RLOCK_TOKEN)")" \
         "$(env_of other RLOCK_TOKEN)0" '*' "$(printf '%5000s' '' | tr ' ' a)" ' '; do
-        RLOCK_TOKEN=$forged RLOCK_OUTER_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
+        RLOCK_TOKEN=$forged RLOCK_PARENT_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
     done
     # what is in line for its turn holds nothing
     start waiter "$RLOCK" -k "$KEY" -- true
@@ -101,14 +101,14 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     let_go other
     finish waiter
     assert_status 0
-    # nor after the end of the outer one, by what it left behind
+    # nor after the end of the parent, by what it left behind
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"'
     [[ $output != "$(env_of other RLOCK_TOKEN)" ]]
     assert_only_fences
 }
 
-@test "an outer lock that is gone is warned of before the command runs under a lock of its own" {
-    local gone="warning: the outer lock on $KEY of RLOCK_TOKEN is gone; "
+@test "a parent lock that is gone is warned of before the command runs under a lock of its own" {
+    local gone="warning: the parent lock on $KEY of RLOCK_TOKEN is gone; "
     gone+='this run takes a lock of its own'
     # shellcheck disable=SC2016
     run -76 --separate-stderr rlock -k "$KEY" --on-lost ignore -t 60 -- sh -c "
@@ -120,7 +120,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
         '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
-    assert_match "$stderr" "warning: the outer lock on $KEY:b of RLOCK_TOKEN is gone"
+    assert_match "$stderr" "warning: the parent lock on $KEY:b of RLOCK_TOKEN is gone"
     # a token alone doesn't say of which lock it is
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
@@ -141,7 +141,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_line "$gone"
 }
 
-@test "--nested: under an outer lock, or 76 without running anything or taking a lock" {
+@test "--nested: under a parent lock, or 76 without running anything or taking a lock" {
     local token
     run -7 rlock -k "$KEY" -k "$KEY:2" -s -- "$RLOCK" --nested -k "$KEY" -s -- \
         "$RLOCK" --nested -k "$KEY:2" -s -- sh -c 'exit 7'
@@ -164,12 +164,12 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     export RLOCK_TOKEN=$token
     redis_cli set "$KEY" other PX 60000
     run -76 --separate-stderr timeout -k 1 20 "$RLOCK" --nested -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: lost: --nested: the outer lock of RLOCK_TOKEN is gone"
+    assert_line "^rlock: $KEY: lost: --nested: the parent lock of RLOCK_TOKEN is gone"
     run -64 --separate-stderr rlock --nested --protocol timestamp -k "$KEY" -- touch "$DIR/ran"
     [[ ! -e $DIR/ran ]]
 }
 
-@test "--nested in a quorum: a majority has to hold the outer lock" {
+@test "--nested in a quorum: a majority has to hold the parent lock" {
     load ../helpers/quorum
     quorum_start 3
     run -7 rlock -k "$KEY" -- "$RLOCK" --nested -k "$KEY" -- sh -c 'exit 7'

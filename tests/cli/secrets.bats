@@ -100,7 +100,7 @@ assert_unseen() { # SECRET...
 @test "a server that wants a password and is given none: 77" {
     refused
     assert_match "$stderr" 'NOAUTH'
-    refute_match "$stderr" 'outer'
+    refute_match "$stderr" 'parent rlock'
     RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
 }
 
@@ -388,18 +388,18 @@ nested() {
 @test "an inner rlock that lacks the password says what took it away" {
     given RLOCK_PASSWORD "$SECRET" nested
     assert_status 77
-    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; an outer rlock removed passwords.*config"
+    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; a parent rlock removed passwords.*config"
     RLOCK_PASSWORD=$SECRET run -77 --separate-stderr rlock -k "$KEY" -- \
         env RLOCK_PASSWORD_FILE="$BATS_FILE_TMPDIR/password" "$RLOCK" -k "$KEY:1" -- \
         "$RLOCK" -k "$KEY:2" -- true
-    assert_line "^rlock: $KEY:2: refused: .*outer rlock"
+    assert_line "^rlock: $KEY:2: refused: .*parent rlock"
 }
 
 @test "an inner rlock that lacks the URL says so" {
     unset REDIS_URL
     given RLOCK_URL "$SECRET" nested
     assert_status 78
-    assert_line "^rlock: $KEY:inner: misconfigured: an outer rlock removed the server's URL"
+    assert_line "^rlock: $KEY:inner: misconfigured: a parent rlock removed the server's URL"
     given REDIS_URL "$SECRET" nested
     assert_status 78
 }

@@ -155,7 +155,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(acquire $yours 3)" '^0 '
 }
 
-@test "lua: under an outer lock: its fence, its ttl, and its lease is extended" {
+@test "lua: under a parent lock: its fence, its ttl, and its lease is extended" {
     local last
     acquire $mine 1 60000
     last=$(fence)

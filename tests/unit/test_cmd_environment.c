@@ -48,7 +48,7 @@ static const struct {
     {"RLOCK_FENCE=1", false, false},
     {"RLOCK_TTL_MS=1", false, false},
     {"RLOCK_SLOT=1", false, false},
-    {"RLOCK_OUTER_TOKENS=x", false, false},
+    {"RLOCK_PARENT_TOKENS=x", false, false},
     {"RLOCK_KEYS=x", true, true},
 };
 
@@ -124,7 +124,7 @@ static void test_nested(void)
 
     if (make(&environment, inherited, false, false)) {
         is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
-               "what an outer rlock took out is still named");
+               "what a parent rlock took out is still named");
         is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
     }
     environment_fini(&environment);
@@ -144,7 +144,7 @@ static void test_nested(void)
 static void test_parent(void)
 {
     static const char *const inherited[] = {
-        "RLOCK_OUTER_TOKENS=11111111111111111111111111111111 half "
+        "RLOCK_PARENT_TOKENS=11111111111111111111111111111111 half "
         "0123456789abcdef0123456789abcdef",
         "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
     struct parent parent = environment_parent((char *const *)inherited);
@@ -154,13 +154,13 @@ static void test_parent(void)
     is_str(parent.token[0], "22222222222222222222222222222222", "the nearest first");
     parent_fini(&parent);
     ok(make(&environment, inherited, false, true), "more are made");
-    is_int(count(&environment, "RLOCK_OUTER_TOKENS=22222222222222222222222222222222 "
+    is_int(count(&environment, "RLOCK_PARENT_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
            1, "what can be a token is handed on, but ours");
     is_int(count(&environment, "RLOCK_SLOT=0"), 1, "a slot is told");
     environment_fini(&environment);
     parent = environment_parent((char *const *)&inherited[2]);
-    is_int((int64_t)parent.n, 0, "no environment, no outer lock");
+    is_int((int64_t)parent.n, 0, "no environment, no parent lock");
     parent_fini(&parent);
 }
 
