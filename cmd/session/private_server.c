@@ -2,33 +2,38 @@
 /*
  * private_server: a private server on a Unix socket, for locks on one machine.
  *
- * Each process that uses the server holds a shared flock on PRIVATE_SERVER_USERS, which the kernel drops
- * however the process ends. The guard of a command holds it too, for as long as the command may
- * run. That makes two promises:
+ * Each rlock that uses the server holds a shared flock(2) on the file PRIVATE_SERVER_USERS. The
+ * guard of a command holds the flock as well, for as long as the command may run. The kernel drops
+ * the flock of a process when the process ends, even by KILL. From the flock follow two rules:
  *
- *   the server ends when nobody uses it any more;
- *   the next server isn't started before nobody uses the previous one.
+ * - The server ends when no process holds the flock any more.
+ * - An rlock starts the next server only while it holds the exclusive flock, so when no process
+ *   uses the previous server any more.
  *
- * The second promise is for a server that was killed:
+ * The second rule keeps two commands from running under the same lock after a server was killed:
  *
- *   1. The server is killed. Its locks are gone, while commands run under them.
- *   2. Each rlock has an idle connection to the server. The kernel closes it, and rlock ends its
- *      command.
- *   3. A newcomer starts the next server when it gets the exclusive flock: when all commands have
- *      ended.
- *   4. Whoever waits for a lock drops its shared flock, as it holds no lock and would hold up 3.
+ * 1. The server is killed. Its locks are gone, but the commands under them still run.
+ * 2. Each rlock has an idle connection to the server. The kernel closes the connection, and rlock
+ *    ends its command.
+ * 3. An rlock that only waits for a lock drops its shared flock: it has no command to end, and
+ *    would delay step 4.
+ * 4. When all commands have ended, another rlock gets the exclusive flock and starts the next
+ *    server.
  *
- * An older version of rlock may have started a server in another place (see private_server_dir.c). That one
- * is used as long as anybody uses it. This must not lead to two servers:
+ * An older version of rlock may have started a server in another directory (see
+ * private_server_dir_open_older()). While processes use that server, new processes use it as well.
+ * Two servers at the same time would grant the same lock twice. That could happen so:
  *
- *   1. Process A gets the exclusive flock in the older place: nobody uses the server there.
- *   2. Process B comes before that server has ended, and would use it.
- *   3. A starts a server in the new place.
+ * 1. Process A gets the exclusive flock in the older directory: no process uses the server there.
+ * 2. Process B connects to that server before the server has ended.
+ * 3. Process A starts a server in the new directory.
  *
- * So A removes the socket in the older place while it has the flock, and B finds no server there.
+ * So process A removes the server's socket from the older directory while A has the exclusive
+ * flock. Then B can't connect in step 2.
  *
- * A cleaner of temporary files may remove the files that are locked. A flock therefore counts only
- * while the locked file is still the one in the directory.
+ * A cleaner of temporary files may remove a file while processes hold a flock on it, and the next
+ * process creates a new file. So a flock counts only while the locked file is the one in the
+ * directory.
  */
 #include "session/private_server.h"
 
@@ -45,13 +50,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TRY_AGAIN_MS 2
+#define RETRY_MS 2
 
 static enum rlock_status fail_busy(struct rlock_error *err)
 {
     return err_set(err, RLOCK_BUSY, 0,
-                   "local: its server has ended, and others who used it, or who start it anew, are "
-                   "not through yet: nothing is granted before they are");
+                   "local: the private server has ended, and processes that used it, or that start "
+                   "the next one, still run: no lock is granted before they have finished");
 }
 
 static void close_fd(int *fd)
@@ -61,25 +66,30 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* flock(2) has neither a deadline nor a stop descriptor, so it is tried again and again. */
-static enum rlock_status pause_until(struct rlock_deadline deadline)
+/*
+ * A blocking flock(2) could not be ended at a deadline or by a stop descriptor. So the callers try
+ * without blocking, and call this function between two tries.
+ *
+ * Returns  RLOCK_OK (try again), RLOCK_BUSY (the deadline is over) or RLOCK_STOPPED.
+ */
+static enum rlock_status pause_before_retry(struct rlock_deadline deadline)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
     if (deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms)
         return RLOCK_BUSY;
-    return poll(&stop, 1, TRY_AGAIN_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
+    return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
 }
 
 /* ---- one attempt ---- */
 
 /*
- * Tries once to join the server.
+ * Try once to connect to the server as one of its users.
  *
- * RLOCK_OK       we have connected, and hold a shared flock on `users_fd` as a user of the server
- * RLOCK_PENDING  no server answers and nobody uses one: we hold the exclusive flock, and may start
- *                a server
- * RLOCK_BUSY     others hold the flock, or the server has no user and ends soon: try again
+ * Returns  RLOCK_OK: we are connected, and hold the shared flock.
+ *          RLOCK_PENDING: no server answers, and no process uses one. We hold the exclusive flock,
+ *          and may start a server. RLOCK_BUSY: another process holds the exclusive flock, or a
+ *          server without users is about to end. Try again.
  */
 static enum rlock_status try_join(struct private_server *server, int dir, struct rlock_error *err)
 {
@@ -96,7 +106,9 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
             private_server_dir_has(dir, PRIVATE_SERVER_USERS, server->users_fd))
             return RLOCK_OK;
         if (server->alive_fd < 0 && errno == EPERM)
-            return err_set(err, RLOCK_E_CONFIG, 0, "local: another user's process is its server");
+            return err_set(
+                err, RLOCK_E_CONFIG, 0,
+                "local: another user's process listens on the socket of the private server");
         close_fd(&server->alive_fd);
     }
     if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0 &&
@@ -104,18 +116,24 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
         server->alive_fd = private_server_process_connect(dir);
         if (server->alive_fd < 0 && errno != EAGAIN)
             return RLOCK_PENDING;
-        /* a server that has no user ends soon, or is used by us in the next attempt */
+        /*
+         * A server runs. It ends soon, as it has no users, or the next try gets the shared flock.
+         */
         close_fd(&server->alive_fd);
     }
     flock(server->users_fd, LOCK_UN);
     return RLOCK_BUSY;
 }
 
-/* ---- an older place ---- */
+/* ---- the directories of older versions ---- */
 
-/* RLOCK_PENDING: nobody uses a server there, and nobody can any more. */
-static enum rlock_status join_older(struct private_server *server, int dir,
-                                    struct rlock_deadline deadline, struct rlock_error *err)
+/*
+ * Use the server in the older directory `dir`, if other processes use it. RLOCK_PENDING: no process
+ * uses a server there, and none can from now on, as the socket was removed.
+ */
+static enum rlock_status join_in_older_place(struct private_server *server, int dir,
+                                             struct rlock_deadline deadline,
+                                             struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
 
@@ -125,10 +143,10 @@ static enum rlock_status join_older(struct private_server *server, int dir,
         st = try_join(server, dir, err);
         if (st != RLOCK_BUSY)
             break;
-        if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0) /* a server that has no users */
+        if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0) /* the server has no users */
             st = RLOCK_PENDING;
         else
-            st = pause_until(deadline);
+            st = pause_before_retry(deadline);
     }
     if (st == RLOCK_PENDING)
         unlinkat(dir, PRIVATE_SERVER_SOCKET, 0);
@@ -137,39 +155,46 @@ static enum rlock_status join_older(struct private_server *server, int dir,
     return st;
 }
 
-/* ---- the place of today ---- */
+/* ---- the directory of this version ---- */
 
 /*
- * Of the processes that come at the same time one starts the server: that with the exclusive flock
- * on PRIVATE_SERVER_START, in `turn`. RLOCK_OK, or why there was no turn, with -1 in `turn`.
+ * Take the exclusive flock on PRIVATE_SERVER_START. Of several processes that find no server at the
+ * same time, only the one with this flock starts a server.
+ *
+ *   start_fd  out: the file with the flock, on RLOCK_OK; else -1
+ *
+ * Returns  RLOCK_OK, RLOCK_BUSY (the deadline is over), RLOCK_STOPPED or RLOCK_E_SYSTEM.
  */
-static enum rlock_status take_turn(int dir, struct rlock_deadline deadline, int *turn,
-                                   struct rlock_error *err)
+static enum rlock_status lock_start(int dir, struct rlock_deadline deadline, int *start_fd,
+                                    struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
 
-    *turn = -1;
+    *start_fd = -1;
     while (st == RLOCK_OK) {
-        if (*turn < 0)
-            *turn = private_server_dir_open_file(dir, PRIVATE_SERVER_START);
-        if (*turn < 0)
+        if (*start_fd < 0)
+            *start_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_START);
+        if (*start_fd < 0)
             return err_set(err, RLOCK_E_SYSTEM, errno, "local: " PRIVATE_SERVER_START);
-        if (flock(*turn, LOCK_EX | LOCK_NB) == 0) {
-            if (private_server_dir_has(dir, PRIVATE_SERVER_START, *turn))
+        if (flock(*start_fd, LOCK_EX | LOCK_NB) == 0) {
+            if (private_server_dir_has(dir, PRIVATE_SERVER_START, *start_fd))
                 return RLOCK_OK;
-            close_fd(turn);
+            close_fd(start_fd);
             continue;
         }
-        st = pause_until(deadline);
+        st = pause_before_retry(deadline);
     }
-    close_fd(turn);
+    close_fd(start_fd);
     return st;
 }
 
 /*
- * We have the exclusive flock, and turn it into a shared one. That isn't atomic, but whoever comes
- * in between does no harm: a newcomer drops the flock again and waits for its turn to start a
- * server, and there is no server whose waiter could take our flock for the end of all users.
+ * Start the server. The caller holds the exclusive flocks on PRIVATE_SERVER_USERS and on
+ * PRIVATE_SERVER_START.
+ *
+ * Here the flock on PRIVATE_SERVER_USERS becomes a shared one, as that of a user. flock(2) does
+ * that in two steps, unlock and lock, so another rlock may get the exclusive flock in between. That
+ * rlock finds no server, drops the flock, and waits for PRIVATE_SERVER_START, which we hold.
  */
 static enum rlock_status start(struct private_server *server, int dir,
                                struct rlock_deadline deadline, struct rlock_error *err)
@@ -185,7 +210,8 @@ static enum rlock_status start(struct private_server *server, int dir,
         return st;
     server->alive_fd = private_server_process_connect(dir);
     if (server->alive_fd < 0)
-        return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: its server was killed as it started");
+        return err_set(err, RLOCK_E_UNREACHABLE, 0,
+                       "local: the private server was killed as it started");
     server->clients_max = private_server_process_clients_max(server->alive_fd);
     return RLOCK_OK;
 }
@@ -195,25 +221,25 @@ static enum rlock_status join(struct private_server *server, int dir,
                               struct rlock_error *err)
 {
     enum rlock_status st = try_join(server, dir, err);
-    int turn;
+    int start_fd;
 
     if (st == RLOCK_PENDING)
-        flock(server->users_fd, LOCK_UN); /* the process with the turn needs this flock */
+        flock(server->users_fd, LOCK_UN); /* the process that starts the server needs it */
     if (st != RLOCK_PENDING && st != RLOCK_BUSY)
         return st;
-    st = take_turn(dir, deadline, &turn, err);
+    st = lock_start(dir, deadline, &start_fd, err);
     while (st == RLOCK_OK) {
         st = try_join(server, dir, err);
         if (st != RLOCK_BUSY)
             break;
-        st = pause_until(deadline);
+        st = pause_before_retry(deadline);
         if (st == RLOCK_OK)
             continue;
     }
     if (st == RLOCK_PENDING)
         st = start(server, dir,
                    (struct rlock_deadline){rlock_clock_ms() + start_ms, deadline.stop_fd}, err);
-    close_fd(&turn);
+    close_fd(&start_fd);
     return st;
 }
 
@@ -231,7 +257,7 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
         if (older < 0)
             continue;
         if (!private_server_dir_is_same(older, server->dir_fd)) {
-            st = join_older(server, older, deadline, err);
+            st = join_in_older_place(server, older, deadline, err);
             is_joined = st == RLOCK_OK;
             if (is_joined)
                 dup3(older, server->dir_fd, O_CLOEXEC);
@@ -263,10 +289,10 @@ bool private_server_has_ended(struct private_server *server)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     close_fd(&server->alive_fd);
-    if (n > 0) /* an error reply, so the server runs: it has too many clients */
+    if (n > 0) /* the server sent "max number of clients reached" and closed: it runs */
         return false;
     server->alive_fd = private_server_process_connect(server->dir_fd);
-    if (server->alive_fd < 0 && errno == EAGAIN) /* its backlog is full, so it runs */
+    if (server->alive_fd < 0 && errno == EAGAIN) /* the socket's backlog is full: a server runs */
         return false;
     if (server->alive_fd >= 0 && private_server_process_pid(server->alive_fd) == pid)
         return false;
@@ -274,7 +300,7 @@ bool private_server_has_ended(struct private_server *server)
     return true;
 }
 
-/* The server can't be reached: has it ended, or is it only slow? */
+/* True if the server has ended; false if it runs, but was too slow to answer in time. */
 static bool has_failed(struct private_server *server)
 {
     if (server->alive_fd >= 0)
@@ -284,8 +310,9 @@ static bool has_failed(struct private_server *server)
 }
 
 /*
- * Between the two uses the URL leads to nothing. Else a lock could be granted by a server that we
- * don't hold by our flock, and that therefore may end at any time.
+ * `url` leads to the server through dir_fd. We drop our flock first, so dir_fd must lead to no
+ * server until we have the flock of the next one: a server on which we have no flock may end at any
+ * time, and a lock that it granted would be gone. So dir_fd becomes /dev/null in the meantime.
  */
 void private_server_reopen(struct private_server *server, int stop_fd, int64_t start_ms)
 {

@@ -9,15 +9,20 @@
 #define PRIVATE_SERVER_URL "local:"
 
 /*
- * One process's use of the private server, which ends when its last user has closed its own.
- * Written by private_server.c only.
+ * The private server as this process uses it. The server ends when no process uses it any more.
+ * Only private_server.c writes the fields.
  */
 struct private_server {
-    int users_fd; /* a shared flock: the server stays, and no other is started; -1: not in use */
-    int alive_fd; /* an idle connection, readable when the server has ended; -1: there is none */
-    int dir_fd;   /* the server's directory, through which `url` leads; /dev/null: not in use */
-    int64_t clients_max; /* connections that the server can have, where those are few; else 0 */
-    char url[64];        /* unix://... */
+    /* File with a shared flock: as long as a process has it, the server runs; -1: not in use. */
+    int users_fd;
+    /* Idle connection to the server, readable when the server has closed it; -1: not connected. */
+    int alive_fd;
+    /* The server's directory, which `url` names; /dev/null: no server is in use. */
+    int dir_fd;
+    /* How many connections the server can have, if fewer than 1000; 0: it can have more. */
+    int64_t clients_max;
+    /* unix:///proc/self/fd/<dir_fd>/<socket> */
+    char url[64];
 };
 
 #define PRIVATE_SERVER_NONE                           \
@@ -26,33 +31,34 @@ struct private_server {
     }
 
 /*
- * private_server_open: start the server if it doesn't run, and take part in its use. Of several processes
- * that come at the same time one starts the server, and the others wait for it.
+ * private_server_open: become a user of the server, and start the server if none runs. If several
+ * processes call this at the same time, one of them starts the server and the others wait.
  *
- *   deadline  how long to wait while others still use a server that has ended
+ *   deadline  how long to wait for processes that still use a server that has ended
  *   start_ms  how long a server may take to start
  *
- * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_BUSY (the deadline is over),
- *          RLOCK_E_UNREACHABLE (no server is installed, or it doesn't start),
- *          RLOCK_E_CONFIG (no safe place for its socket) or RLOCK_E_SYSTEM.
+ * Returns  RLOCK_OK, RLOCK_STOPPED (by the deadline's descriptor), RLOCK_BUSY (the deadline is
+ * over), RLOCK_E_UNREACHABLE (no server is installed, or it doesn't start), RLOCK_E_CONFIG (the
+ * directory for the socket is missing or unsafe) or RLOCK_E_SYSTEM.
  */
 enum rlock_status private_server_open(struct private_server *server, struct rlock_deadline deadline,
                                       int64_t start_ms, struct rlock_error *err);
 
 /*
- * private_server_has_ended: has the server ended, and have all locks with it? True once. To be asked when
- * `alive_fd` is readable: a server that runs may have closed this one connection, and then it is
- * opened again.
+ * private_server_has_ended: has the server ended, and with it all of its locks? Call this when
+ * `alive_fd` is readable. If the server runs, and has only closed that connection, this function
+ * connects again. After it has returned true, it returns false.
  */
 bool private_server_has_ended(struct private_server *server);
 
 /*
- * private_server_reopen: for a process that waits for a lock and holds none. If the server has ended, take
- * part in the use of the next one, under the same URL. Where others still use the server that has
- * ended, nothing is in use afterwards, and the caller tries again later.
+ * private_server_reopen: if the server has ended, become a user of the next one, under the same
+ * URL. Only for a process that holds no lock. If other processes still use the server that has
+ * ended, users_fd is -1 afterwards, and the caller has to call this function again later.
  */
 void private_server_reopen(struct private_server *server, int stop_fd, int64_t start_ms);
 
+/* private_server_close: stop using the server. */
 void private_server_close(struct private_server *server);
 
 #endif

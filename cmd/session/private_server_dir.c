@@ -2,27 +2,28 @@
 /*
  * private_server_dir: the directory of the private server, the same for all that one user runs.
  *
- * Two directories would be two servers, and both would grant the same lock. So the
- * directory depends on nothing that differs between two processes of one user
- * on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on HOME,
- * and not on /tmp, which a systemd unit may have for itself (PrivateTmp=).
+ * If two processes of one user chose two directories, they would start two servers, and both
+ * servers would grant the same lock. So the choice depends on nothing that differs between two
+ * processes of one user on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on
+ * HOME, and not on /tmp, of which a systemd unit may have its own (PrivateTmp=). The first of these
+ * that applies is used:
  *
- *   RLOCK_LOCAL_DIR  where it is set: no other place is tried then
- *   root             /run/rlock
- *   others           ~/.local/state/rlock/BOOT_ID, below the home of the user database
- *   without a home   /var/tmp/rlock-UID
+ *   RLOCK_LOCAL_DIR is set       the directory that it names
+ *   the user is root             /run/rlock
+ *   the user has a home          ~/.local/state/rlock/BOOT_ID, in the home of the user database
+ *   else                         /var/tmp/rlock-UID
  *
- * No cleaner of temporary files works in a home, and no other user can take the
- * name there first. Where the home can't be written to now (ProtectHome=, not
- * mounted), nothing is granted: another place would mean a second server.
- * Several machines may share a home, but a socket works on one machine only:
- * therefore the kernel's boot ID is part of the path. A container has its host's.
+ * In a home no cleaner removes files, and no other user can create the directory first. If rlock
+ * can't write to the home at present (ProtectHome=, not mounted), rlock fails: to use another
+ * directory would be to start a second server. Several machines may share a home, but a Unix socket
+ * works on one machine only. So the path contains the kernel's boot ID, which a container has in
+ * common with its host.
  *
- * Without a home is a user that isn't in the user database, whose entry names no
- * home, or who is a system account with a home that belongs to somebody else.
+ * A user has no home if the user database has no entry for the user, if the entry names no home, or
+ * if the user is a system account and the home belongs to another user.
  *
- * Each directory is opened first and checked by its descriptor, so that nobody can exchange it
- * between the check and its use.
+ * rlock opens each directory first, and checks the open descriptor. So nobody can replace the
+ * directory between the check and its use.
  */
 #include "session/private_server_dir.h"
 
@@ -40,15 +41,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRY_ANOTHER "set RLOCK_LOCAL_DIR to use another directory"
-#define SYSTEM_UIDS 1000 /* accounts of the system are below it; UID_MIN of login.defs(5) */
+#define SET_ANOTHER "set RLOCK_LOCAL_DIR to use another directory"
+#define SYSTEM_UIDS 1000 /* system accounts have smaller user IDs: UID_MIN of login.defs(5) */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-#define UNUSED_S (30 * 24 * 3600) /* a directory in use is marked as fresh each hour */
+/* A directory with an older mtime is unused: a running server updates the mtime each hour. */
+#define UNUSED_S (30 * 24 * 3600)
 
 /* ---- one directory ---- */
 
-/* Can nobody but this user, root and their own groups rename what is in this directory? */
+/* True if only this user, root and their own groups can rename files in this directory. */
 static bool is_safe_above(int fd)
 {
     struct stat is;
@@ -69,8 +71,9 @@ static bool is_ours_alone(const struct stat *is)
 }
 
 /*
- * Whoever owns the directory, or can write to it, could put a server of theirs there. `path` is for
- * messages only.
+ * Open the directory `name`, if only this user can change it. Another user who can write to the
+ * directory could start a server there, and rlock would trust that server. `path` is for messages
+ * only.
  */
 static enum rlock_status open_private(int above, const char *name, const char *path, int *fd,
                                       struct rlock_error *err)
@@ -79,30 +82,33 @@ static enum rlock_status open_private(int above, const char *name, const char *p
 
     if (!is_safe_above(above))
         return err_set(err, RLOCK_E_CONFIG, 0,
-                       "local: %.100s: others can change the directory above it; " TRY_ANOTHER,
+                       "local: %.100s: others can change the directory above it; " SET_ANOTHER,
                        path);
     if (fstatat(above, name, &is, AT_SYMLINK_NOFOLLOW) != 0)
-        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " SET_ANOTHER, path,
                        strerror(errno));
     if (!is_ours_alone(&is))
-        return err_set(err, RLOCK_E_CONFIG, 0,
-                       "local: %.100s: not a directory of this user's alone: user %u has it, with "
-                       "mode %o; " TRY_ANOTHER,
-                       path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
-    if ((is.st_mode & 0700) != 0700) /* it was created under a strict umask */
+        return err_set(
+            err, RLOCK_E_CONFIG, 0,
+            "local: %.100s: must be a directory that only this user can access, but user "
+            "%u owns it, with mode %o; " SET_ANOTHER,
+            path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
+    if ((is.st_mode & 0700) != 0700) /* a strict umask of its creator took our own rights */
         (void)!fchmodat(above, name, 0700, 0);
     *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)
-        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " SET_ANOTHER, path,
                        strerror(errno));
     if (fstat(*fd, &is) == 0 && is_ours_alone(&is))
         return RLOCK_OK;
     close(*fd);
     *fd = -1;
-    return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: exchanged while it was opened", path);
+    return err_set(err, RLOCK_E_CONFIG, 0,
+                   "local: %.100s: another process replaced the directory while rlock opened it",
+                   path);
 }
 
-/* The part of a path in front of its last name; `name` is that. */
+/* Split a path into the directory above, and the last `name`, which points into `path`. */
 static bool split(const char *path, char above[PATH_MAX], const char **name)
 {
     size_t n = strlen(path);
@@ -135,10 +141,10 @@ static enum rlock_status open_path(const char *path, bool creates, int *fd, stru
     snprintf(name, sizeof name, "%.*s", (int)strcspn(last, "/"), last);
     dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, above,
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " SET_ANOTHER, above,
                        strerror(errno));
     if (creates && is_safe_above(dir) && mkdirat(dir, name, 0700) != 0 && errno != EEXIST)
-        st = err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, path,
+        st = err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " SET_ANOTHER, path,
                      strerror(errno));
     else
         st = open_private(dir, name, path, fd, err);
@@ -159,7 +165,7 @@ static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
     return n == BOOT_ID_BYTES && strspn(id, "0123456789abcdef-") == BOOT_ID_BYTES;
 }
 
-/* The directory of an earlier boot, or of another machine that shares the home. */
+/* Remove the directory of an earlier boot, or of another machine, if it is unused. */
 static void remove_unused(int dir, const char *name)
 {
     struct stat is;
@@ -193,7 +199,7 @@ static void remove_all_unused(int dir)
         close(fd);
 }
 
-/* A symbolic link is followed: nobody but this user could make one there. */
+/* Open or create a directory. A symbolic link is followed, as only this user could create it. */
 static int open_below(int above, const char *name)
 {
     int fd;
@@ -218,9 +224,9 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
 
     snprintf(shown, sizeof shown, "%.3000s/.local/state/rlock", path);
     if (!read_boot_id(id))
-        err_set(err, RLOCK_E_CONFIG, 0, "local: " BOOT_ID " can't be read; " TRY_ANOTHER);
+        err_set(err, RLOCK_E_CONFIG, 0, "local: " BOOT_ID " can't be read; " SET_ANOTHER);
     else if (state < 0)
-        err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " TRY_ANOTHER, shown, strerror(errno));
+        err_set(err, RLOCK_E_CONFIG, 0, "local: %.100s: %s; " SET_ANOTHER, shown, strerror(errno));
     else
         st = RLOCK_OK;
     if (st == RLOCK_OK) {
@@ -241,13 +247,13 @@ static enum rlock_status open_state(int home, const char *path, int *fd, struct 
     return st;
 }
 
-static bool is_no_home(const char *path)
+static bool names_no_home(const char *path)
 {
     return path == NULL || path[0] != '/' || strcmp(path, "/") == 0 ||
            strcmp(path, "/nonexistent") == 0;
 }
 
-/* RLOCK_PENDING: this user has none. */
+/* Open the directory below the user's home. RLOCK_PENDING: the user has no home. */
 static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
 {
     const struct passwd *user = user_entry();
@@ -255,26 +261,26 @@ static enum rlock_status open_in_home(int *fd, struct rlock_error *err)
     struct stat is;
     int home;
 
-    if (user == NULL || is_no_home(user->pw_dir))
+    if (user == NULL || names_no_home(user->pw_dir))
         return RLOCK_PENDING;
     home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0 && user->pw_uid < SYSTEM_UIDS)
         return RLOCK_PENDING;
     if (home < 0)
-        return err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: %s; " TRY_ANOTHER, user->pw_dir,
+        return err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: %s; " SET_ANOTHER, user->pw_dir,
                        strerror(errno));
     if (fstat(home, &is) == 0 && is.st_uid == geteuid())
         st = open_state(home, user->pw_dir, fd, err);
     else if (user->pw_uid < SYSTEM_UIDS)
         st = RLOCK_PENDING;
     else
-        st = err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: another user's; " TRY_ANOTHER,
+        st = err_set(err, RLOCK_E_CONFIG, 0, "local: home %.100s: another user's; " SET_ANOTHER,
                      user->pw_dir);
     close(home);
     return st;
 }
 
-/* ---- which one ---- */
+/* ---- the choice of the directory ---- */
 
 static enum rlock_status open_default(int *fd, struct rlock_error *err)
 {
@@ -340,7 +346,7 @@ bool private_server_dir_is_same(int a, int b)
            one.st_ino == other.st_ino;
 }
 
-/* ---- its files ---- */
+/* ---- the files in the directory ---- */
 
 int private_server_dir_open_file(int dir, const char *name)
 {

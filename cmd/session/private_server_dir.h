@@ -8,38 +8,38 @@
 #include <stddef.h>
 
 /*
- * private_server_dir_open: open the directory, and make it if it isn't there. The umask is
- * changed during the call: other threads must create no files meanwhile.
+ * private_server_dir_open: open the directory, and create it if it doesn't exist. The call changes
+ * the umask while it runs, so no other thread may create a file at the same time.
  *
- *   fd  out, on RLOCK_OK only: close on exec
+ *   fd  out, on RLOCK_OK only: the directory, which closes on exec
  *
- * Returns  RLOCK_OK or RLOCK_E_CONFIG (no directory that only this user can change).
+ * Returns  RLOCK_OK or RLOCK_E_CONFIG (there is no directory that only this user can change).
  */
 enum rlock_status private_server_dir_open(int *fd, struct rlock_error *err);
 
 /*
- * private_server_dir_open_older: open the nth of the places where older versions of rlock
- * started this user's server. Nothing is made there.
+ * private_server_dir_open_older: open one of the directories in which older versions of rlock
+ * started this user's server. Creates nothing.
  *
- *   nth  from 0
- *   fd   out; -1: there is no such directory, or others can write to it
+ *   nth  which of these directories, from 0
+ *   fd   out; -1: the directory doesn't exist, or other users can write to it
  *
- * Returns  false if there is no nth place.
+ * Returns  false if `nth` is greater than that of the last such directory.
  */
 bool private_server_dir_open_older(size_t nth, int *fd);
 
-/* private_server_dir_is_same: do both descriptors stand for the same directory? */
+/* private_server_dir_is_same: are both descriptors of the same directory? */
 bool private_server_dir_is_same(int a, int b);
 
-/* private_server_dir_open_file: open one of its files, made if it isn't there. -1 with errno. */
+/* private_server_dir_open_file: open a file of the directory, or create it. -1 with errno. */
 int private_server_dir_open_file(int dir, const char *name);
 
-/* private_server_dir_has: is the open `file` still the one that the directory has under `name`? */
+/* private_server_dir_has: is `name` in the directory still the file that `file` has open? */
 bool private_server_dir_has(int dir, const char *name, int file);
 
-/* Its files: the server's socket; flocks of all who use the server, and of who starts it. */
-#define PRIVATE_SERVER_SOCKET "server.sock"
-#define PRIVATE_SERVER_USERS "users"
-#define PRIVATE_SERVER_START "start"
+/* The files in the directory. */
+#define PRIVATE_SERVER_SOCKET "server.sock" /* the server's Unix socket */
+#define PRIVATE_SERVER_USERS "users"        /* each process that uses the server holds a flock */
+#define PRIVATE_SERVER_START "start"        /* the process that starts the server holds a flock */
 
 #endif

@@ -2,20 +2,23 @@
 /*
  * private_server_process: the private server's process, from its start to its end.
  *
- * There are three processes: the server, its parent, and a waiter, the parent's other child.
+ * There are three processes: the server, its parent, and the parent's other child, which waits for
+ * the end of the last user. They end in these steps:
  *
- *   1. The waiter waits for the exclusive flock on PRIVATE_SERVER_USERS. The kernel grants it when the
- *      last user of the server has dropped its shared one, and the waiter ends.
- *   2. The parent sees that, and ends the server. Newcomers wait for the flock meanwhile, which the
- *      parent still holds: the descriptor is the waiter's and the parent's.
- *   3. The parent ends, and the flock is free.
+ * 1. The waiting process blocks in flock(2) until it gets the exclusive flock on
+ *    PRIVATE_SERVER_USERS. The kernel grants that flock when the last user of the server has
+ *    dropped its shared one. Then the waiting process exits.
+ * 2. The parent reaps the waiting process, and kills the server. New users can't get the flock in
+ *    the meantime: it belongs to the open file, which the parent has open as well.
+ * 3. The parent exits, which drops the flock.
  *
- * The parent was forked twice, so that it outlives whoever started the server. If the parent is
- * killed the kernel ends its children (PR_SET_PDEATHSIG).
+ * The rlock that starts the server forks twice, so that init adopts the parent, which outlives that
+ * rlock. If the parent is killed, the kernel kills its children (PR_SET_PDEATHSIG).
  *
- * Cleaners remove files that were not used for days, so the parent renews the times of the
- * directory and its files each hour. If PRIVATE_SERVER_USERS was replaced all the same, newcomers hold
- * their flocks on the new file: the parent then waits for that one, too.
+ * Cleaners of temporary files remove files that were not used for days. So the parent updates the
+ * times of the directory and its files each hour. If a cleaner has removed PRIVATE_SERVER_USERS,
+ * new users hold their flocks on a new file of that name. So the parent opens that file as well,
+ * and waits again.
  */
 #include "session/private_server_process.h"
 
@@ -41,16 +44,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRY_AGAIN_MS 2
-#define TOUCH_S 3600       /* cleaners count in days */
-#define FORK_AGAIN_S 1     /* when there was no room for a process */
-#define FILES_WANTED 10064 /* for 10,000 clients, and enough for the server's own files */
-#define FILES_RESERVED 32  /* the server keeps so many for itself */
-#define FEW_CLIENTS 1000
+#define RETRY_MS 2
+#define TOUCH_S 3600       /* from one update of the files' times to the next */
+#define FORK_RETRY_S 1     /* after fork(2) has failed */
+#define FILES_WANTED 10064 /* RLIMIT_NOFILE: 10,000 connections, and the server's own files */
+#define FILES_RESERVED 32  /* descriptors that the server doesn't use for connections */
+#define FEW_CLIENTS 1000   /* with fewer connections than this, rlock warns */
 
 extern char **environ;
 
-/* ---- a connection to it ---- */
+/* ---- connecting to the server ---- */
 
 static bool get_peer(int connection, struct ucred *who)
 {
@@ -67,8 +70,8 @@ pid_t private_server_process_pid(int connection)
 }
 
 /*
- * By way of the directory's descriptor: a path may be too long for a socket's address, and others
- * may rename what it names.
+ * The address names the socket below /proc/self/fd: the path of the directory may be longer than
+ * sun_path, and another process may have renamed the directory.
  */
 int private_server_process_connect(int dir)
 {
@@ -106,8 +109,11 @@ static void raise_limit(unsigned which, rlim_t wanted)
     setrlimit(which, &limit);
 }
 
-/* The server serves all of this user's processes: limits of the one that started it don't apply. */
-static void forget_limits(void)
+/*
+ * The server serves all rlocks of this user. So the resource limits and the priority of the process
+ * that happened to start the server must not hold for the server.
+ */
+static void raise_limits(void)
 {
     static const unsigned others[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE,
                                       RLIMIT_NPROC};
@@ -146,10 +152,10 @@ static void become_server(pid_t parent, int log)
     size_t i;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it ended before prctl() */
+    if (getppid() != parent) /* the parent ended before prctl(): no signal will come */
         _exit(1);
-    forget_limits();
-    signal(SIGXFSZ, SIG_IGN); /* the log is a file, and RLIMIT_FSIZE may be 0 */
+    raise_limits();
+    signal(SIGXFSZ, SIG_IGN); /* a write to the log beyond RLIMIT_FSIZE must fail, not kill */
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     for (i = 0; i < sizeof programs / sizeof programs[0]; i++) {
@@ -162,14 +168,15 @@ static void become_server(pid_t parent, int log)
 /* ---- the server's parent ---- */
 
 /*
- * Clear the arguments and the environment of the process that started the server: they would stay
- * readable in /proc until the last user has ended. PATH stays, to find the server.
+ * The parent was forked from an rlock, and has the arguments and environment of that rlock. Clear
+ * them, as other processes could read them in /proc for as long as the server runs. Only PATH
+ * stays, for execvpe(3) to find the server's program.
  */
-static void forget_start(void)
+static void clear_starter(void)
 {
     static char *only[] = {NULL, NULL};
     char **each = environ;
-    unsigned long at[4]; /* of the arguments and of the environment: begin and end */
+    unsigned long at[4]; /* addresses: begin and end of the arguments, and of the environment */
     char line[2048];
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
@@ -180,7 +187,7 @@ static void forget_start(void)
         close(fd);
     line[n > 0 ? n : 0] = '\0';
     field = strrchr(line, ')');
-    for (i = 2; field != NULL && i < 48; i++) /* `field` is at the end of the second, the name */
+    for (i = 2; field != NULL && i < 48; i++) /* proc_pid_stat(5): the addresses are 48 to 51 */
         field = strchr(field + 1, ' ');
     while (*each != NULL && strncmp(*each, "PATH=", strlen("PATH=")) != 0)
         each++;
@@ -194,7 +201,7 @@ static void forget_start(void)
     snprintf((char *)at[0], at[1] - at[0], "rlock-local");
 }
 
-static void forget_signals(void)
+static void reset_signals(void)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t child;
@@ -203,11 +210,11 @@ static void forget_signals(void)
     for (number = 1; number < NSIG; number++)
         sigaction(number, &usual, NULL);
     sigemptyset(&child);
-    sigaddset(&child, SIGCHLD); /* taken by sigtimedwait */
+    sigaddset(&child, SIGCHLD); /* blocked, so that sigtimedwait(2) receives it */
     sigprocmask(SIG_SETMASK, &child, NULL);
 }
 
-static void unblock(void)
+static void unblock_signals(void)
 {
     sigset_t none;
 
@@ -215,13 +222,13 @@ static void unblock(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The waiter: ends when nobody uses the server any more. Its flock is the parent's, too. */
+/* Fork the process that exits when no process uses the server any more. */
 static pid_t start_waiter(int users, pid_t parent)
 {
     pid_t waiter = fork();
 
     if (waiter == 0) {
-        unblock();
+        unblock_signals();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         while (getppid() == parent && flock(users, LOCK_EX) != 0 && errno == EINTR)
             continue;
@@ -240,7 +247,10 @@ static void touch_files(int dir)
         utimensat(dir, all[i], NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The pid of a child that has ended; 0: none within that time; -1: there is no child. */
+/*
+ * Wait for the end of a child, for at most `seconds`. Returns the pid of a child that has ended; 0:
+ * none has; -1: there is no child.
+ */
 static pid_t await_child(int *status, time_t seconds)
 {
     struct timespec while_s = {.tv_sec = seconds};
@@ -256,7 +266,10 @@ static pid_t await_child(int *status, time_t seconds)
     return pid;
 }
 
-/* Wait until nobody uses the server any more, or it has ended. Returns whether it still runs. */
+/*
+ * Wait until no process uses the server any more, or the server has ended. Returns true if the
+ * server still runs.
+ */
 static bool await_end(int dir, int users, pid_t server)
 {
     pid_t waiter = start_waiter(users, getpid());
@@ -265,7 +278,7 @@ static bool await_end(int dir, int users, pid_t server)
 
     for (;;) {
         touch_files(dir);
-        ended = await_child(&status, waiter > 0 ? TOUCH_S : FORK_AGAIN_S);
+        ended = await_child(&status, waiter > 0 ? TOUCH_S : FORK_RETRY_S);
         if (ended == server || (ended < 0 && errno == ECHILD && waiter > 0))
             return false;
         if (ended > 0 && ended == waiter && WIFEXITED(status)) {
@@ -279,12 +292,16 @@ static bool await_end(int dir, int users, pid_t server)
             close(users);
             users = current;
         }
-        if (waiter < 0 || (ended > 0 && ended == waiter)) /* it was killed */
+        if (waiter < 0 ||
+            (ended > 0 && ended == waiter)) /* fork failed, it was killed, or a new file */
             waiter = start_waiter(users, getpid());
     }
 }
 
-/* The parent shares no session, terminal or descriptor with whoever started the server. */
+/*
+ * Become the server's parent, in a process just forked. It leaves the session, the terminal and the
+ * descriptors of the rlock that starts the server.
+ */
 static void become_parent(int dir, int log, int alive)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -297,8 +314,8 @@ static void become_parent(int dir, int log, int alive)
     prctl(PR_SET_NAME, "rlock-local");
     setsid();
     umask(077);
-    forget_signals();
-    forget_start();
+    reset_signals();
+    clear_starter();
     for (i = 0; i <= STDERR_FILENO; i++)
         dup2(nothing, i);
     fds_keep((int[]){dir, users, log, alive}, 4);
@@ -306,20 +323,20 @@ static void become_parent(int dir, int log, int alive)
         _exit(1);
     server = fork();
     if (server == 0) {
-        unblock();
+        unblock_signals();
         become_server(parent, log);
     }
     close(log);
     is_running = server > 0 && await_end(dir, users, server);
-    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed left its socket */
+    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed did not remove it */
     if (is_running)
-        kill(server, SIGKILL); /* the server has nothing to save: it keeps no data on disk */
+        kill(server, SIGKILL); /* the server has no data on disk, so it has nothing to save */
     _exit(0);
 }
 
-/* ---- its start ---- */
+/* ---- starting the server ---- */
 
-/* The last line of the log of a server that has ended before it answered. */
+/* Read the last line of the log, which says why a server ended as it started. */
 static void read_log(int log, char *line, size_t room)
 {
     char text[2048];
@@ -341,7 +358,10 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
-/* `alive` is readable once the server's parent, and so the server, has ended. */
+/*
+ * Wait until the server accepts a connection. `alive` is a pipe that becomes readable when the
+ * server's parent has ended, and so the server has ended.
+ */
 static enum rlock_status await_start(int dir, int alive, int log, struct rlock_deadline deadline,
                                      struct rlock_error *err)
 {
@@ -350,7 +370,7 @@ static enum rlock_status await_start(int dir, int alive, int log, struct rlock_d
     char line[160];
 
     while (!answers(dir)) {
-        poll(watch, 2, TRY_AGAIN_MS);
+        poll(watch, 2, RETRY_MS);
         if (watch[1].revents != 0)
             return RLOCK_STOPPED;
         if (watch[0].revents != 0) {
@@ -359,10 +379,12 @@ static enum rlock_status await_start(int dir, int alive, int log, struct rlock_d
                 return err_set(
                     err, RLOCK_E_UNREACHABLE, 0,
                     "local: neither valkey-server nor redis-server can be run; install one");
-            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: its server ended: %s", line);
+            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: the private server ended: %s",
+                           line);
         }
         if (rlock_clock_ms() >= deadline.at_ms)
-            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: its server doesn't answer");
+            return err_set(err, RLOCK_E_UNREACHABLE, 0,
+                           "local: the private server doesn't accept connections");
     }
     return RLOCK_OK;
 }
@@ -382,23 +404,23 @@ enum rlock_status private_server_process_start(int dir, struct rlock_deadline de
                                                struct rlock_error *err)
 {
     enum rlock_status st;
-    int alive[2] = {-1, -1}; /* a pipe: when the parent ends, the kernel closes its end */
+    int alive[2] = {-1, -1}; /* a pipe: the kernel closes the parent's end when the parent ends */
     int log = memfd_create("rlock-local", MFD_CLOEXEC);
-    pid_t between = -1;
+    pid_t intermediate = -1;
 
     if (log >= 0 && pipe2(alive, O_CLOEXEC) == 0)
-        between = fork();
-    if (between == 0) {
-        if (fork() == 0) /* as nobody's child it outlives us */
+        intermediate = fork();
+    if (intermediate == 0) {
+        if (fork() == 0) /* init adopts this process, so it may outlive rlock */
             become_parent(dir, log, alive[1]);
         _exit(0);
     }
-    if (between > 0) {
-        waitpid(between, NULL, 0);
+    if (intermediate > 0) {
+        waitpid(intermediate, NULL, 0);
         close(alive[1]);
         st = await_start(dir, alive[0], log, deadline, err);
     } else {
-        st = err_set(err, RLOCK_E_SYSTEM, errno, "local: can't start its server");
+        st = err_set(err, RLOCK_E_SYSTEM, errno, "local: the private server can't be started");
         close(alive[1]);
     }
     close(alive[0]);

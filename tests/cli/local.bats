@@ -381,9 +381,9 @@ refused() {
 
 @test "a server that ends at once, or never answers: 69, and why" {
     as_server 'echo "# Fatal error: no luck"; exit 1'
-    refused 69 'its server ended: # Fatal error: no luck'
+    refused 69 'the private server ended: # Fatal error: no luck'
     as_server 'exec /bin/sleep 60'
-    refused 69 "its server doesn't answer"
+    refused 69 "the private server doesn't accept connections"
 }
 
 @test "TERM while the server starts ends rlock by TERM, and the server" {
@@ -402,15 +402,15 @@ has_server() { [[ $(servers) ]]; }
     local mode
     for mode in 770 707 750 701; do
         mkdir -m "$mode" "$place"
-        refused 78 "rlock: not a directory of this user's alone"
+        refused 78 "rlock: must be a directory that only this user can access"
         rmdir "$place"
     done
     mkdir -m 700 "$DIR/elsewhere"
     ln -s "$DIR/elsewhere" "$place"
-    refused 78 "not a directory of this user's alone"
+    refused 78 "must be a directory that only this user can access"
     rm "$place"
     touch "$place"
-    refused 78 "not a directory of this user's alone"
+    refused 78 "must be a directory that only this user can access"
     rm "$place"
     refused 78 'No such file or directory' env RLOCK_LOCAL_DIR="$DIR/not/there"
     refused 78 'not the absolute path' env RLOCK_LOCAL_DIR=relative/path
@@ -421,7 +421,7 @@ has_server() { [[ $(servers) ]]; }
     ((UID == 0)) || skip 'only root can give a folder to another user'
     mkdir -m 700 "$place"
     chown 54321 "$place"
-    refused 78 "not a directory of this user's alone: user 54321 has it"
+    refused 78 "must be a directory that only this user can access, but user 54321 owns it"
     rmdir "$place"
     mkdir -m 700 "$DIR/theirs"
     chown 54321 "$DIR/theirs"
@@ -441,7 +441,7 @@ has_server() { [[ $(servers) ]]; }
 }
 refused_by_peer() {
     run -78 --separate-stderr "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
-    assert_match "$stderr" "another user's process is its server"
+    assert_match "$stderr" "another user's process listens on the socket"
     [[ ! -e $DIR/ran ]]
 }
 
