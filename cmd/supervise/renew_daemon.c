@@ -316,7 +316,7 @@ static int detach(const struct renew_daemon_log *log)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int fd;
 
-    prctl(PR_SET_NAME, "rlock-keeper");
+    prctl(PR_SET_NAME, "rlock-renewd");
     if (null < 0 || setsid() < 0 || chdir("/") != 0)
         return errno;
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps_stderr; fd++)

@@ -37,7 +37,7 @@ static void say(const struct renewer_client *renewer, enum report_level level, c
     report_say(renewer->report, level, (struct message){.what = what, .why = why});
 }
 
-/* After a failure that was reported as a notice, the next success is reported as a notice as well. */
+/* A renewal after a failed one is a notice: the failure was one, and a reader waits for its end. */
 static void say_renewed(struct renewer_client *renewer, bool was_restored)
 {
     if (was_restored)

@@ -36,8 +36,8 @@ bool renewer_client_next_event(const struct renewer_client *renewer, struct rloc
 void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event);
 
 /*
- * renewer_client_overdue_text: write the text "no renewal was confirmed in time" to `text`, followed
- * by the error of the last renewal, if it failed, and by `more`.
+ * renewer_client_overdue_text: write the text "no renewal was confirmed in time" to `text`,
+ * followed by the error of the last renewal, if it failed, and by `more`.
  */
 void renewer_client_overdue_text(const struct renewer_client *renewer, const char *more, char *text,
                                  size_t room);

@@ -103,7 +103,7 @@ full_or_closed() {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: the outer lock of RLOCK_TOKEN holds this key already'
+    assert_line 'usage: the parent lock of RLOCK_TOKEN holds this key already'
     run -64 --separate-stderr rlock acquire -k "$KEY:2" -k "$KEY"
     gone "$KEY:2"
     rlock release -k "$KEY"
@@ -176,7 +176,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "the keeper has no terminal and nothing that is the caller's: readers see the end at once" {
+@test "the renew daemon has no terminal and no descriptor of the caller: readers see the end at once" {
     local before its_pid fd
     mkfifo "$DIR/pipe"
     cat "$DIR/pipe" >"$DIR/read" &
@@ -190,9 +190,9 @@ full_or_closed() {
     assert_match "$(<"$DIR/got")" '^[0-9a-f]{32}$'
     eventually 5 dead "$(<"$DIR/pids/reader")"
     eventually 5 test -n "$(leash)"
-    for its_pid in $(keeper) $(leash); do
+    for its_pid in $(renewd) $(leash); do
         # session, terminal
-        assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(keeper) 0 "
+        assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(renewd) 0 "
         assert_eq "$(readlink "/proc/$its_pid/cwd")" /
         for fd in "/proc/$its_pid/fd"/*; do
             assert_match "${fd##*/} $(readlink "$fd")" \
@@ -200,7 +200,7 @@ full_or_closed() {
         done
         refute_match "$(ls -l "/proc/$its_pid/fd")" "$DIR/(pipe|sh|got)|README"
     done
-    assert_eq "$(keeper | wc -w) $(leash | wc -w)" '1 1'
+    assert_eq "$(renewd | wc -w) $(leash | wc -w)" '1 1'
 }
 
 @test "no secret is in the arguments or in the environment's place of what stays behind" {
@@ -208,7 +208,7 @@ full_or_closed() {
     RLOCK_URL='' start sh bash -c 'token=$("$RLOCK" acquire -k "$KEY" --bind-pid $$ \
         -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
     eventually 10 test -s "$DIR/got"
-    refute_match "$(tr '\0' ' ' <"/proc/$(keeper)/cmdline")" "s3cr3t|$(<"$DIR/got")"
+    refute_match "$(tr '\0' ' ' <"/proc/$(renewd)/cmdline")" "s3cr3t|$(<"$DIR/got")"
     refute_match "$(tr '\0' ' ' <"/proc/$(leash)/cmdline")" "s3cr3t|$(<"$DIR/got")"
     redis_use redis
 }
@@ -254,10 +254,10 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "the keeper is killed: the process has ended before the lease has" {
+@test "the renew daemon is killed: the process has ended before the lease has" {
     local end
     shell sh -t 2
-    kill -KILL "$(keeper)"
+    kill -KILL "$(renewd)"
     end=$(($(now_ms) + $(ttl_ms "$KEY")))
     eventually 5 dead "$(<"$DIR/pids/sh")"
     is_sanitized || assert_between $(($(now_ms) - end)) -2000 0 'ms after the end of the lease'
@@ -265,22 +265,22 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "the keeper is stopped: the process has ended before the lease has" {
+@test "the renew daemon is stopped: the process has ended before the lease has" {
     shell sh -t 1
-    kill -STOP "$(keeper)"
+    kill -STOP "$(renewd)"
     eventually 5 dead "$(<"$DIR/pids/sh")"
-    kill -CONT "$(keeper)"
+    kill -CONT "$(renewd)"
     eventually 5 alone
 }
 
-@test "the leash is killed: there is another, and the keeper renews on" {
+@test "the leash is killed: there is another, and the renew daemon renews on" {
     local first
     shell sh -t 1
     first=$(leash)
     kill -KILL "$first"
     eventually 5 another_leash "$first"
     never 2 gone "$KEY"
-    kill -KILL "$(keeper)"
+    kill -KILL "$(renewd)"
     eventually 5 dead "$(<"$DIR/pids/sh")"
 }
 another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
@@ -288,7 +288,7 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
 @test "the leash is killed while it ends the process: what ignores TERM is ended all the same" {
     local child
     shell sh -t 1
-    echo "kill -STOP $(keeper); kill -KILL $(leash)" >"$DIR/no-leash"
+    echo "kill -STOP $(renewd); kill -KILL $(leash)" >"$DIR/no-leash"
     tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
     child=$output
     tell sh 'trap ". \"\$DIR/no-leash\"; exit 7" TERM'
@@ -296,17 +296,17 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     finish sh
     assert_status 7
     alive "$child"
-    kill -CONT "$(keeper)"
+    kill -CONT "$(renewd)"
     eventually 5 alone
     eventually 5 dead "$child"
 }
 
-@test "a signal to the keeper is the process's" {
+@test "a signal to the renew daemon is the process's" {
     start sh bash -c 'trap "echo >\"\$DIR/termed\"" TERM
         "$RLOCK" acquire -k "$KEY" --bind-pid $$ >"$DIR/got"
         while [[ ! -e $DIR/termed ]]; do sleep 0.05; done'
     eventually 10 test -s "$DIR/got"
-    kill -TERM "$(keeper)"
+    kill -TERM "$(renewd)"
     finish sh
     assert_status 0
     eventually 5 alone
@@ -402,7 +402,7 @@ told() {
     told "$why" "lost: .*; process $(<"$DIR/pids/sh4") goes on \(--on-lost ignore\)"
 }
 
-@test "--log: no renewal in time, and a keeper that was killed or stopped" {
+@test "--log: no renewal in time, and a renew daemon that was killed or stopped" {
     local why=$DIR/why.log ended
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
@@ -418,15 +418,15 @@ told() {
     rm "$why"
     shell sh2 -t 1 --log "$why"
     ended="process $(<"$DIR/pids/sh2") and all below it were ended"
-    kill -KILL "$(keeper)"
+    kill -KILL "$(renewd)"
     told "$why" "lost: the process that renews its lease was killed; $ended"
     rm "$why"
     eventually 5 gone "$KEY"
     shell sh3 -t 1 --log "$why"
     ended="process $(<"$DIR/pids/sh3") and all below it were ended"
-    kill -STOP "$(keeper)"
+    kill -STOP "$(renewd)"
     eventually 10 test -s "$why"
-    kill -CONT "$(keeper)"
+    kill -CONT "$(renewd)"
     eventually 5 alone
     assert_match "$(head -1 "$why")" \
         "lost: the process that renews its lease is stopped, or did not get to run; $ended$"

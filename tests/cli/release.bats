@@ -162,7 +162,7 @@ waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
     eventually 5 alone
     gone "$KEY"
 }
-# A release and, behind it, the renewals that the keeper has sent meanwhile.
+# A release and, behind it, the renewals that the renew daemon has sent meanwhile.
 tell_later() {
     echo 'RLOCK_CONNECT_TIMEOUT=9 "$RLOCK" release -k "$KEY"' >"$DIR/sh.in"
     sleep 0.4

@@ -277,8 +277,8 @@ END
 }
 
 @test "a reply that nobody asked for is not taken for the answer to the next request" {
-    # It comes before the keeper asks for a Cluster's nodes, 100 ms after the grant. The fake server
-    # answers that question by itself.
+    # The reply comes before the renewer asks for a Cluster's nodes, 100 ms after the grant. The
+    # fake server answers that question by itself.
     fake twice <<<"ACCEPT;READ;SEND $GRANT;STALL 20;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;STALL;ACCEPT;
 READ;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;READ;SEND :1\\r\\n"
     ask twice -t 3 --kill-after 100ms -- sh -c 'sleep 1.2; exit 7'

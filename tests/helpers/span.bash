@@ -4,7 +4,7 @@
 #     shell NAME OPTION...     a shell that has acquired $KEY, bound to itself, with these options;
 #                              returns when it holds it. It runs what `tell` says until it ends
 #     tell NAME COMMAND        a line for that shell to run; returns when it has, sets `output`
-#     keeper NAME, leash NAME  pids of the processes that stayed behind for it
+#     renewd NAME, leash NAME  pids of the processes that stayed behind for it
 #     unchanged COMMAND...     no key of the server but for its time left is another afterwards
 
 shell() {
@@ -36,9 +36,9 @@ of_name() {
         [[ $(cat "/proc/$its_pid/comm" 2>/dev/null) != "$1" ]] || echo "$its_pid"
     done
 }
-keeper() { of_name rlock-keeper; }
+renewd() { of_name rlock-renewd; }
 leash() { of_name rlock-leash; }
-alone() { [[ -z $(keeper)$(leash) ]]; }
+alone() { [[ -z $(renewd)$(leash) ]]; }
 
 everything() {
     local key
