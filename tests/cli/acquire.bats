@@ -176,7 +176,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "the renew daemon has no terminal and no descriptor of the caller: readers see the end at once" {
+@test "the renew daemon has no terminal and none of the caller's descriptors" {
     local before its_pid fd
     mkfifo "$DIR/pipe"
     cat "$DIR/pipe" >"$DIR/read" &

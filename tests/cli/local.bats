@@ -164,7 +164,7 @@ stubborn() {
 }
 not_granted() {
     run -69 --separate-stderr "$RLOCK" -k "$KEY" --connect-timeout 0.3 -n -- touch "$DIR/ran"
-    assert_match "$stderr" 'nothing is granted before'
+    assert_match "$stderr" 'no lock is granted before'
     [[ ! -e $DIR/ran ]]
 }
 kill_server() {
