@@ -2,9 +2,10 @@
 /*
  * cmd: the functions that carry out the verbs, one for each file in cmd/verbs/.
  *
- * Each takes what the command line, the environment and the configuration file ask for, says on
- * stderr what is to be said, and returns the exit status of the program. cmd_run() may end the
- * program by a signal instead, where the same signal ended the command or the wait.
+ * main() calls the function of the verb with the options, and exits with the status that the
+ * function returns. The function reports failures on stderr itself. If a signal ended the command
+ * or the wait for the lock, cmd_run() and cmd_acquire() don't return: they end the program by the
+ * same signal, so that the caller's shell sees it.
  */
 #ifndef CMD_H
 #define CMD_H

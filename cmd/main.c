@@ -15,9 +15,10 @@
 extern char **environ;
 
 /*
- * If rlock is started with stdin, stdout or stderr closed, the next descriptors that it opens would
- * get these numbers, and the command would write to them. /dev/null takes the numbers instead. It
- * is opened for reading only, so that a write to it fails, as a write to a closed one does.
+ * If rlock is started with stdin, stdout or stderr closed, the next descriptors that rlock opens
+ * would get the numbers 0 to 2, and the command would write its output to a lock file or a socket.
+ * So rlock opens /dev/null under these numbers, for reading only: a write to it fails, as a write
+ * to a closed descriptor does.
  */
 static void occupy_standard_descriptors(void)
 {
@@ -29,7 +30,10 @@ static void occupy_standard_descriptors(void)
         close(fd);
 }
 
-/* What is wrong with the options, before there is a session that could say it. */
+/*
+ * Report why option_parser_read() refused the options, and return the exit status. No struct
+ * session exists yet, which reports later faults.
+ */
 static int report_error(const struct options *options, const struct rlock_error *err)
 {
     struct report report = {.level = REPORT_NOTICE,
@@ -52,7 +56,7 @@ static char *version_text(void)
     return asprintf(&text, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with()) < 0 ? NULL : text;
 }
 
-/* --help, --version or --dump: heap; NULL: no memory, or no such table. */
+/* The text that --help, --version or --dump prints. Heap; NULL: out of memory, or no such table. */
 static char *asked_text(const struct options *options)
 {
     switch (options->asked) {

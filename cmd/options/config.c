@@ -13,7 +13,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* Cut the blanks off both ends of a text, in place. */
+/* Remove blanks from both ends of a text, in place. Returns the new start. */
 static char *trim(char *text)
 {
     size_t n;
@@ -54,8 +54,9 @@ bool config_names_descriptor(const char *path)
 }
 
 /*
- * A FIFO without a writer, a terminal or a device could block for ever, or never end. A pipe that
- * is a descriptor of rlock, as <(...) of a shell, has a writer.
+ * Returns NULL if rlock may read from a file of this kind, else the reason why not. To open or read
+ * a FIFO without a writer, a terminal or a device could block for ever. A FIFO is allowed if the
+ * path names a descriptor that rlock inherited, as <(...) in a shell does: its writer exists.
  */
 static const char *check_kind(const char *path, const struct stat *is)
 {
@@ -66,7 +67,10 @@ static const char *check_kind(const char *path, const struct stat *is)
     return "not a regular file";
 }
 
-/* Who can write the file decides which server has the lock, and which server gets the password. */
+/*
+ * Returns NULL if only the user and root can write the file, else the reason to refuse it. Whoever
+ * can write the file could name another server, which would then receive the password.
+ */
 static const char *check_owner(const struct stat *is)
 {
     if (is->st_uid != geteuid() && is->st_uid != 0)
@@ -77,7 +81,10 @@ static const char *check_owner(const struct stat *is)
     return NULL;
 }
 
-/* Read to the end of the file. Returns NULL, or why that failed. */
+/*
+ * Read up to `room` bytes to the end of the file; `*used` is set to their number. Returns NULL, or
+ * why the file can't be used.
+ */
 static const char *read_all(int fd, char *text, size_t room, size_t *used)
 {
     struct pollfd more = {.fd = fd, .events = POLLIN};
@@ -98,13 +105,14 @@ static const char *read_all(int fd, char *text, size_t room, size_t *used)
 }
 
 /*
- * The whole file, on the heap: `*used` bytes and a NUL. NULL: `*why` is the reason. `is_trusted`:
- * rlock does what the file says, so nobody else may be able to write it.
+ * Read a whole file. Returns `*used` bytes and a NUL on the heap; or NULL, and `*why` is the
+ * reason. With `is_trusted` a file that other users may write is refused, because rlock obeys what
+ * the file says.
  */
 static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    size_t room = CONFIG_BYTES_MAX + 1; /* a byte more than allowed, to notice a larger file */
+    size_t room = CONFIG_BYTES_MAX + 1; /* one byte more than is allowed, to notice a larger file */
     char *text = NULL;
     struct stat is;
 
@@ -156,7 +164,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     }
     if (!good)
         snprintf(why, room, "%s:%d: %s", path, number, complaint);
-    explicit_bzero(text, n); /* it may hold a URL with a password */
+    explicit_bzero(text, n); /* the file may contain a URL with a password */
     free(text);
     return good ? CONFIG_READ : CONFIG_BAD;
 }

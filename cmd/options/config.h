@@ -8,31 +8,36 @@
 
 #define CONFIG_BYTES_MAX 65536 /* a larger file is refused */
 
-/* Called for each "name = value". False: the line is wrong, `why` says why; reading ends. */
+/*
+ * config_read() calls this function for each line "name = value". If the function returns false,
+ * the line is wrong, `why` (of `room` bytes) has the reason, and config_read() stops.
+ */
 typedef bool config_taker(void *context, char *name, const char *value, char *why, size_t room);
 
 enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 
 /*
- * config_read: read the file at `path`, line by line. Empty lines, lines that begin with '#', and
- * blanks around names and values are ignored. CONFIG_BAD: `why` is "PATH:LINE: reason", or
- * "PATH: reason" if the file can't be read, is too large, belongs to neither the user nor root, or
- * may be written by others than its owner.
+ * config_read: read the file at `path`, line by line, and pass each name and value to `take`. Empty
+ * lines, lines that begin with '#', and blanks around names and values are ignored. CONFIG_ABSENT:
+ * there is no such file. CONFIG_BAD: `why` is "PATH:LINE: reason", or "PATH: reason" if the file
+ * can't be read, is larger than CONFIG_BYTES_MAX, belongs to neither the user nor root, or may be
+ * written by others than its owner.
  *
- * Only regular files are read, and pipes that rlock was given as a descriptor (/dev/fd/N): to open
- * a FIFO or a device could block for ever. A hung network file system can be interrupted by a
- * signal, as rlock handles no signals yet at that time.
+ * Only regular files are read, and pipes that rlock inherited as a descriptor (/dev/fd/N), because
+ * opening another FIFO or a device could block for ever. A read from a hung network file system
+ * blocks, but a signal still ends rlock then, as rlock reads files before it blocks any signal.
  */
 enum config_result config_read(const char *path, config_taker *take, void *context, char *why,
                                size_t room);
 
-/* config_names_descriptor: is the path that of a descriptor of rlock, such as /dev/fd/3? */
+/* config_names_descriptor: does the path name a descriptor of this process, such as /dev/fd/3? */
 bool config_names_descriptor(const char *path);
 
 /*
- * config_first_line: the first line of a file, without its newline. Heap, to be freed by
- * config_forget(), which clears it first, as it may be a password. NULL: `why` is the reason, in
- * memory that stays. The file may belong to anybody. Blocks as config_read() does.
+ * config_first_line: read the first line of a file, without its newline, onto the heap. The caller
+ * frees the line by config_forget(), which overwrites it first, as it may be a password. NULL:
+ * `*why` is the reason, which the caller doesn't free. The file may belong to any user. Blocks as
+ * config_read() does.
  */
 char *config_first_line(const char *path, const char **why);
 void config_forget(char *line);

@@ -6,12 +6,13 @@
 #include <rlock.h>
 
 enum exit_reason {
-    REASON_GRANTED, /* success: the command ran under a proven lease and ended by itself */
+    REASON_GRANTED, /* the command ran under a proven lease and ended by itself; or the verb
+                       succeeded */
     REASON_DONE,
     REASON_MAX_HOLD,
     REASON_NOT_EXECUTABLE,
     REASON_NOT_FOUND,
-    REASON_INTERRUPTED, /* a signal came before the command was started */
+    REASON_INTERRUPTED, /* a signal ended rlock before the command was started */
     REASON_USAGE,
     REASON_UNREACHABLE,
     REASON_SYSTEM,
@@ -27,18 +28,22 @@ enum exit_reason {
 #define EXIT_REASONS (REASON_MISCONFIGURED + 1)
 
 struct exit_reason_row {
-    const char *name;    /* in messages and reports: "busy" */
-    int status;          /* -1: the command's own status, or 128 + the number of a signal */
-    const char *meaning; /* for --help */
+    const char *name; /* as messages and reports print it: "busy" */
+    /* the exit status; -1: the command's own, or 128 + the number of a signal */
+    int status;
+    const char *meaning; /* what --help prints beside the status */
 };
 
-/* exit_reason_row: the row of the table; its `status` is -1 where the table can't tell it. */
+/* exit_reason_row: returns the name, status and meaning of a reason; never NULL. */
 const struct exit_reason_row *exit_reason_row(enum exit_reason reason);
 
-/* exit_reason_status: the status to exit with if no command ran: 0 for REASON_GRANTED. */
+/*
+ * exit_reason_status: returns the status to exit with if rlock ran no command; 0 for
+ * REASON_GRANTED.
+ */
 int exit_reason_status(enum exit_reason reason);
 
-/* exit_reason_of: the exit reason for what a function of the library returned. */
+/* exit_reason_of: returns the exit reason that belongs to a status which the library returned. */
 enum exit_reason exit_reason_of(enum rlock_status status);
 
 #endif

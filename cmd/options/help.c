@@ -14,7 +14,7 @@ static const char *or_dash(const char *text)
     return text != NULL ? text : "-";
 }
 
-/* ---- for people ---- */
+/* ---- the text of --help ---- */
 
 static void put_option(FILE *out, const struct option *option)
 {
@@ -84,7 +84,10 @@ static void put_exits(FILE *out)
     }
 }
 
-/* What was written to a stream that open_memstream(3) made: `text`, or NULL if it failed. */
+/*
+ * Close a stream that open_memstream(3) made. Returns `*text`, which has all that was written; or
+ * NULL, if a write failed, and frees it.
+ */
 static char *finish(FILE *out, char **text)
 {
     bool is_whole = ferror(out) == 0;
@@ -112,7 +115,7 @@ char *help_text(enum verb verb)
     return finish(out, &text);
 }
 
-/* ---- for tests ---- */
+/* ---- the tables of --dump ---- */
 
 static void dump_options(FILE *out)
 {
@@ -140,7 +143,7 @@ static void dump_exits(FILE *out)
     }
 }
 
-/* The last column has the names of the verb's options, with commas between them. */
+/* The last column has the names of the options that the verb accepts, separated by commas. */
 static void dump_verbs(FILE *out)
 {
     size_t i;

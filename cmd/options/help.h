@@ -5,12 +5,13 @@
 
 #include "options/verb.h"
 
-/* help_text: what --help prints, of a verb. Heap; NULL: no memory. */
+/* help_text: the text that --help prints for a verb. Heap; NULL: out of memory. */
 char *help_text(enum verb verb);
 
 /*
- * help_dump: a table ("options", "exits", "verbs") with tabs between its columns, for the tests
- * that compare it with the manual and the completions. Heap; NULL: no memory, or no such table.
+ * help_dump: the table of that name ("options", "exits", "verbs"), one row a line, its columns
+ * separated by tabs. Tests compare it with the manual and the completions. Heap; NULL: out of
+ * memory, or no such table.
  */
 char *help_dump(const char *table);
 

@@ -12,19 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the value of an option comes from. Later of the same source means a higher `order`. */
+/*
+ * Which source gave an option its value, and when: of two values from the same source, the one that
+ * was read later has the greater `order`.
+ */
 struct origin {
     enum source from;
     int order;
 };
 
-/* The state while the sources are read: command line, environment, file, the nearest first. */
+/*
+ * The state of option_parser_read(), which reads the command line first, then the environment, then
+ * the file. A value overrides no value from a source that was read before.
+ */
 struct parser {
     struct options *options;
     struct origin origins[OPTION_COUNT];
-    enum source source; /* the one that is being read */
-    int n_values;       /* that were taken so far, for `order` */
-    char why[256];      /* the error message */
+    enum source source; /* the source that is being read */
+    int n_values;       /* how many values were read so far; the next value's `order` */
+    char why[256];      /* the error message; "": none */
 };
 
 static const struct option *option_of_letter(char letter)
@@ -54,7 +60,8 @@ static bool complain(struct parser *parser, const struct option *row, const char
     char shown[100] = "";
 
     if (copy != NULL) {
-        url_mask(copy); /* by mistake it may be the URL, with a password */
+        /* the value may be a URL with a password, given to a wrong option by mistake */
+        url_mask(copy);
         err_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
     }
@@ -77,7 +84,10 @@ static bool parse_choice(const struct option *row, const char *value, int64_t *c
     return false;
 }
 
-/* A flag: words in the environment and in files; on the command line (NULL) it has no value. */
+/*
+ * Parse the value of a flag. In the environment and in files it is a word for yes or no. On the
+ * command line a flag has no value (NULL), and means yes.
+ */
 static bool parse_flag(const char *value, bool *is_on)
 {
     static const struct {
@@ -159,7 +169,10 @@ static bool keep_text(struct options *options, const char *value, const char **k
     return *kept != NULL;
 }
 
-/* Does this source override what the option has so far? In one source the last value counts. */
+/*
+ * May the source that is being read set this option? Not if a source that counts more has set it.
+ * Within one source a later value replaces an earlier one. If so, the origin is noted.
+ */
 static bool overrides(struct parser *parser, const struct option *row)
 {
     struct origin *origin = &parser->origins[row - option_table];
@@ -171,7 +184,10 @@ static bool overrides(struct parser *parser, const struct option *row)
     return true;
 }
 
-/* All users can read the arguments of a process: keep a copy of the URL, and mask the argument. */
+/*
+ * Every user can read the arguments of a process (ps(1)). So copy the URL, and overwrite the
+ * password in the argument. Returns the copy.
+ */
 static const char *copy_and_mask(struct parser *parser, const char *url)
 {
     const char *kept = url;
@@ -181,7 +197,7 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
     return kept;
 }
 
-/* Append to an array, whose length is the next field of struct options. */
+/* Append a value to the option's array, whose length is the next field of struct options. */
 static bool append_text(struct parser *parser, const struct option *row, const char *value)
 {
     const char ***texts = (const char ***)((char *)parser->options + row->offset);
@@ -195,7 +211,10 @@ static bool append_text(struct parser *parser, const struct option *row, const c
     return true;
 }
 
-/* In the environment and in files one text has all values, separated by blanks. */
+/*
+ * Append all values of an option that may be repeated. The environment and files give them as one
+ * text, separated by blanks.
+ */
 static bool append_words(struct parser *parser, const struct option *row, const char *value)
 {
     char *words = strdup(value);
@@ -209,7 +228,7 @@ static bool append_words(struct parser *parser, const struct option *row, const 
          word = strtok_r(NULL, " \t", &saved), n++)
         good = keep_text(parser->options, word, &kept) && append_text(parser, row, kept);
     if (words != NULL)
-        explicit_bzero(words, strlen(value)); /* a URL may have a password */
+        explicit_bzero(words, strlen(value)); /* the copy may contain a URL with a password */
     free(words);
     if (good && n == 0)
         return complain(parser, row, "must not be empty", value);
@@ -238,7 +257,7 @@ static bool take(struct parser *parser, const struct option *row, const char *va
     return true;
 }
 
-/* ---- a file ---- */
+/* ---- the configuration file ---- */
 
 static bool take_from_file(void *context, char *name, const char *value, char *why, size_t room)
 {
@@ -261,7 +280,10 @@ static bool take_from_file(void *context, char *name, const char *value, char *w
     return good;
 }
 
-/* The first that exists of $RLOCK_CONFIG, the user's file and the system's file. */
+/*
+ * Read one file: $RLOCK_CONFIG if it is set; else the user's file, or the system's file if the user
+ * has none.
+ */
 static bool read_files(struct parser *parser)
 {
     const char *named = getenv("RLOCK_CONFIG");
@@ -312,13 +334,16 @@ static bool read_environment(struct parser *parser)
 
 /* ---- the command line ---- */
 
-/* Is there such an option, and may it be used with the verb? */
+/* Does this option exist, and does the verb accept it? */
 static bool belongs_to_verb(const struct parser *parser, const struct option *row)
 {
     return row != NULL && (row->verbs & IN(parser->options->verb)) != 0;
 }
 
-/* The message has only the name: a value that was meant for another option may be a password. */
+/*
+ * Report an unknown option by its name only. In --name=value the value is left out of the message,
+ * as it may be a password that was meant for another option.
+ */
 static bool complain_unknown(struct parser *parser, const char *name, size_t n)
 {
     char shown[100];
@@ -342,9 +367,9 @@ static bool complain_no_argument(struct parser *parser, const struct option *row
 }
 
 /*
- * Refuse a key that is probably a mistake. With an unset variable, "rlock -k $JOB -- job" has the
- * key "--"; and "-k=job" has the key "=job". Nobody else would use that key, so the lock would
- * exclude nobody. With --key=KEY any key is possible.
+ * Refuse a key that the user probably didn't mean: if the variable in "rlock -k $JOB -- job" is
+ * unset, the key would be "--"; and with "-k=job" the key would be "=job". No other program would
+ * use such a key, so the lock would exclude nobody. --key=KEY accepts any key.
  */
 static bool is_likely_mistake(struct parser *parser, const struct option *row, const char *value,
                               bool is_attached)
@@ -369,7 +394,10 @@ static bool is_likely_mistake(struct parser *parser, const struct option *row, c
     return true;
 }
 
-/* --name, --name=value or --name value. `*argv` is advanced to the last word that was used. */
+/*
+ * Read --name, --name=value or --name value, and advance `*argv` to the last word that belongs to
+ * the option.
+ */
 static bool take_long(struct parser *parser, char ***argv)
 {
     char *name = **argv + 2;
@@ -393,7 +421,10 @@ static bool take_long(struct parser *parser, char ***argv)
     return !is_likely_mistake(parser, row, **argv, false) && take(parser, row, **argv);
 }
 
-/* -n, -nv, -t30 or -t 30. `*argv` is advanced to the last word that was used. */
+/*
+ * Read letters such as -n, -nv, -t30 or -t 30, and advance `*argv` to the last word that belongs to
+ * them.
+ */
 static bool take_letters(struct parser *parser, char ***argv)
 {
     char *at = **argv + 1;
@@ -439,7 +470,7 @@ static bool read_command_line(struct parser *parser, char **argv)
     return true;
 }
 
-/* ---- what must be given, and what can't be given together ---- */
+/* ---- options that must be given, and options that exclude each other ---- */
 
 static bool check(struct parser *parser)
 {
@@ -472,7 +503,10 @@ static bool is_later(const struct origin *one, const struct origin *other)
     return one->from > other->from || (one->from == other->from && one->order > other->order);
 }
 
-/* Of -s, -x and --slots the nearest source counts, and in one source the last. */
+/*
+ * Of --shared, --exclusive and --slots only one has an effect: the one from the source that counts
+ * most, and within one source the last.
+ */
 static enum rlock_mode mode_of(const struct parser *parser)
 {
     const struct options *options = parser->options;
@@ -496,7 +530,10 @@ static enum rlock_protocol protocol_of(const struct options *options)
     return options->timestamp_unit == TIMESTAMP_MS ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
 }
 
-/* Of --password-file and --password-command the nearest source counts, and in it the last. */
+/*
+ * Of --password-file and --password-command only one stays: the one from the source that counts
+ * most, and within one source the last. The other becomes NULL.
+ */
 static void choose_password(const struct parser *parser)
 {
     struct options *options = parser->options;
@@ -510,7 +547,7 @@ static void choose_password(const struct parser *parser)
     options->password_from = options->password_command != NULL ? command->from : file->from;
 }
 
-/* Options that can't be used together, from whichever sources. */
+/* Refuse options that exclude each other, whichever sources they come from. */
 static bool check_mode(struct parser *parser)
 {
     const struct options *options = parser->options;

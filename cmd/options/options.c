@@ -17,7 +17,7 @@
 #define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK) | IN_DOCTOR)
 #define IN_ALL (IN(VERB_COUNT) - 1)
 
-/* clang-format off: a row a line or two, its columns under each other */
+/* clang-format off: each option is one or two lines, with its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
     {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
      "name of the lock; several -k: all of these locks together, or none"},

@@ -10,55 +10,54 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The words of --protocol and of --timestamp-unit, in the order of the table. */
+/* The words of --protocol, --timestamp-unit and --on-lost, in the order of option_table. */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
-
 enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
 
-/* What the command line asks for: to carry out the verb, or only to print something. */
+/* What the user asks for: to carry out the verb, or only to print the help, version or a table. */
 enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };
 
-/* Where a value comes from; the greatest wins. */
+/* Where a value comes from. If several sources give a value, the greatest of them wins. */
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
 /*
- * The values of all options. Numbers, durations in milliseconds, choices and flags are int64_t, as
- * the parser writes them by their offset. Strings are borrowed from argv and the environment, or
- * owned by `texts`.
+ * The values of all options. Every number, duration (in milliseconds), choice and flag is an
+ * int64_t, because the parser writes it by the offset in option_table. Strings are borrowed from
+ * argv and the environment, or owned by `texts`.
  */
 struct options {
-    const char **keys; /* heap array, in the order of the -k */
+    const char **keys; /* heap array: the values of all -k, in their order */
     size_t n_keys;
     int64_t ttl_ms;
-    int64_t wait_ms;              /* -1: for ever; 0: don't wait */
-    int64_t nonblock;             /* the parser makes it wait_ms 0 */
-    int64_t conflict_status;      /* exit status instead of 75 */
-    const char *command;          /* -c: for /bin/sh; NULL: argv is the command */
+    int64_t wait_ms;              /* longest wait for the lock; -1: no limit; 0: don't wait */
+    int64_t nonblock;             /* if set, the parser sets wait_ms to 0 */
+    int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
+    const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
     int64_t queue;                /* enum rlock_queue */
-    int64_t key_value;            /* enum key_value: --protocol */
-    int64_t timestamp_unit;       /* enum timestamp_unit */
-    enum rlock_protocol protocol; /* the parser makes it of key_value and timestamp_unit */
+    int64_t key_value;            /* --protocol: enum key_value */
+    int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
+    enum rlock_protocol protocol; /* the parser derives it from key_value and timestamp_unit */
     int64_t shared;
     int64_t exclusive;
-    int64_t slots;         /* 0: none */
-    enum rlock_mode mode;  /* what the parser makes of shared, exclusive and slots */
+    int64_t slots;         /* number of slots; 0: no slots */
+    enum rlock_mode mode;  /* the parser derives it from shared, exclusive and slots */
     int64_t min_hold_ms;   /* 0: none */
-    int64_t once_ms;       /* 0: not given */
+    int64_t once_ms;       /* 0: --once is not given */
     int64_t on_lost;       /* enum on_lost */
     int64_t kill_after_ms; /* -1: the default, which depends on the TTL */
     int64_t max_hold_ms;   /* 0: none */
     int64_t wait_all;
     int64_t cgroup;
-    int64_t replicas; /* 0: none are waited for */
+    int64_t replicas; /* how many replicas must confirm a grant; 0: none */
     const char *label;
-    const char **urls; /* heap array: those of the nearest source */
+    const char **urls; /* heap array: the URLs of the source that wins */
     size_t n_urls;
     const char *tls_ca;
     const char *tls_cert;
     const char *tls_key;
     const char *tls_name;
-    const char *password_file; /* the parser leaves this or the command, not both */
+    const char *password_file; /* the parser sets this field or password_command to NULL */
     const char *password_command;
     const char *sentinel_user;
     const char *sentinel_password_file;
@@ -70,7 +69,7 @@ struct options {
     const char *report;
     const char *report_append;
     int64_t bind_pid; /* 0: none */
-    const char *log;  /* of the process that --bind-pid leaves behind: a file or "syslog" */
+    const char *log;  /* where the process of --bind-pid reports: a file or "syslog" */
     const char *token_file;
     int64_t quiet_if_gone;
     int64_t watch;
@@ -79,44 +78,44 @@ struct options {
 
     enum verb verb;
     enum asked asked;
-    const char *dump;  /* ASKED_DUMP: the name of the table */
-    char *const *argv; /* the words behind the options: the command and its arguments */
+    const char *dump;  /* with ASKED_DUMP: the name of the table */
+    char *const *argv; /* words behind the options: the command and its arguments, or of a verb */
     enum source url_from;
-    enum source password_from; /* the file or the command */
+    enum source password_from; /* source of the field that isn't NULL */
     enum source sentinel_password_file_from;
     enum source ttl_from;
     enum source token_file_from;
 
-    char **texts; /* heap: values from a file, copies of URLs; cleared before they are freed */
+    char **texts; /* heap: values from a file, copies of URLs; overwritten before they are freed */
     size_t n_texts;
 };
 
 enum option_kind {
     OPTION_TEXT,
-    OPTION_TEXTS,    /* may be given several times: an array, and its length in the next field */
-    OPTION_DURATION, /* more than zero */
+    OPTION_TEXTS,    /* may be repeated: the field is an array, the next one its length */
+    OPTION_DURATION, /* at least 1 ms */
     OPTION_DURATION_OR_ZERO,
     OPTION_STATUS, /* 0 to 255 */
     OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
     OPTION_PID,
     OPTION_NUMBER_OR_ZERO,
-    OPTION_CHOICE, /* one of the words in `argument`; the value is its index */
-    OPTION_FLAG,   /* no argument: sets 1; in the environment and in files: yes or no */
-    OPTION_ASK     /* no argument: help or version */
+    OPTION_CHOICE, /* one of the words in `argument`; the field is the word's index */
+    OPTION_FLAG,   /* no argument, sets 1; in the environment and in files yes or no */
+    OPTION_ASK     /* no argument: --help or --version */
 };
 
-/* The bit of a verb in the mask of an option's verbs. */
+/* The bit that stands for a verb in struct option's mask `verbs`. */
 #define IN(verb) (1U << (verb))
 
 struct option {
-    char letter; /* '\0': none */
+    char letter; /* of the short form; '\0': none */
     const char *name;
-    const char *argument; /* its name for people, or the words to choose from; NULL: takes none */
+    const char *argument; /* its name in --help, or the words to choose from; NULL: no argument */
     enum option_kind kind;
-    size_t offset;          /* of its field in struct options */
-    unsigned verbs;         /* that have this option: IN() of each */
-    bool is_everywhere;     /* it can also be set in the environment and in files */
-    const char *by_default; /* for people; NULL: none */
+    size_t offset;          /* of the option's field in struct options */
+    unsigned verbs;         /* IN() of each verb that accepts the option */
+    bool is_everywhere;     /* the environment and files may set the option, too */
+    const char *by_default; /* the default as --help shows it; NULL: none */
     const char *help;
 };
 
@@ -124,16 +123,19 @@ struct option {
 
 extern const struct option option_table[OPTION_COUNT];
 
-/* The values before any source was read. */
+/* The values of options that no source gives. */
 extern const struct options options_by_default;
 
-/* option_variable: the name of its variable in the environment: RLOCK_CONNECT_TIMEOUT. */
+/* option_variable: the name of the option's environment variable, such as RLOCK_CONNECT_TIMEOUT. */
 void option_variable(const struct option *option, char variable[64]);
 
-/* options_keys: all keys as one text, separated by `between`. Heap; NULL: no memory. */
+/* options_keys: all keys as one text, separated by `between`. Heap; NULL: out of memory. */
 char *options_keys(const struct options *options, char between);
 
-/* options_fini: clear and free what the parser has allocated. */
+/*
+ * options_fini: overwrite the strings that the parser has allocated, as a URL may have a password,
+ * and free all memory of the options.
+ */
 void options_fini(struct options *options);
 
 #endif

@@ -48,7 +48,7 @@ bool units_duration(const char *text, int64_t *ms)
             return false;
         for (; is_digit(*text); text++, place /= 10)
             billionths += place > 0 ? (*text - '0') * place
-                                    : *text > '0'; /* a digit too small to count still rounds up */
+                                    : *text > '0'; /* a digit below a billionth rounds up */
     }
     if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)
         return false;

@@ -6,21 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A hundred years. */
+/* The longest duration that an option accepts: a hundred years. */
 #define UNITS_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
 /*
- * units_duration: parse "30", "0.5", "500ms", "30s", "5m", "2h" or "1d" to milliseconds, rounded
- * up. False: it is no duration, or longer than UNITS_DURATION_MAX_MS.
+ * units_duration: convert "30", "0.5", "500ms", "30s", "5m", "2h" or "1d" to milliseconds, rounded
+ * up. Returns false if the text is no duration, or is longer than UNITS_DURATION_MAX_MS.
  */
 bool units_duration(const char *text, int64_t *ms);
 
-/* units_number: parse decimal digits. False: there is anything else, or more than `most`. */
+/*
+ * units_number: convert decimal digits. Returns false if the text has any other character, is
+ * empty, or is a number greater than `most`.
+ */
 bool units_number(const char *text, int64_t most, int64_t *value);
 
 #define UNITS_TEXT_BYTES 32
 
-/* units_text: print "12s", "3m05s", "1h02m" or "3d04h": the two largest units, rounded down. */
+/*
+ * units_text: write a duration as its two largest units, rounded down: "12s", "3m05s", "1h02m" or
+ * "3d04h". A negative duration is "0s".
+ */
 void units_text(char text[UNITS_TEXT_BYTES], int64_t ms);
 
 #endif

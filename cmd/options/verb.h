@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 /*
- * All verbs, in the order of --help. A new verb is a row here and a file of its name in cmd/verbs/.
+ * All verbs, in the order of --help. A new verb needs a row here, and a file of its name in
+ * cmd/verbs/.
  *
- * ROW(constant, function, name, words, needs_key, only_looks, help): the function is the one that
- * carries the verb out, declared in cmd.h; the others are the fields of struct verb_row.
+ * ROW(constant, function, name, words, needs_key, only_looks, help): main() calls `function`, which
+ * cmd.h declares, to carry out the verb; the other columns are the fields of struct verb_row.
  */
 #define VERBS(ROW)                                                                              \
     ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false,                               \
@@ -32,16 +33,17 @@ enum verb { VERBS(VERB_CONSTANT) VERB_COUNT };
 #undef VERB_CONSTANT
 
 struct verb_row {
-    const char *name;  /* the first word of the command line; NULL: what is done without one */
-    const char *words; /* what may follow the options, for --help; NULL: nothing may */
-    bool needs_key;    /* -k KEY must be given */
-    bool only_looks;   /* it needs no token: it shows or breaks the locks of others */
+    /* the first word of the command line; NULL: the verb for a command line without such a word */
+    const char *name;
+    const char *words; /* arguments that may follow the options, as --help shows them; NULL: none */
+    bool needs_key;    /* the user must give -k KEY */
+    bool only_looks;   /* it shows or breaks locks of others, and so needs no token of its own */
     const char *help;
 };
 
 extern const struct verb_row verb_table[VERB_COUNT];
 
-/* verb_named: the verb of that name; VERB_RUN if there is none. */
+/* verb_named: the verb of that name; VERB_RUN if no verb has the name, or `word` is NULL. */
 enum verb verb_named(const char *word);
 
 #endif

@@ -38,7 +38,10 @@ static bool put_format(struct json *json, const char *format, ...)
     return n >= 0 && (size_t)n < sizeof text && put(json, text, (size_t)n);
 }
 
-/* The length of the UTF-8 sequence (RFC 3629) that begins at `at`; 0: it is none. */
+/*
+ * The length in bytes of the UTF-8 sequence (RFC 3629) at the start of `at`; 0: these bytes are not
+ * valid UTF-8.
+ */
 static size_t sequence(const unsigned char *at)
 {
     unsigned char low = 0x80;
@@ -55,13 +58,13 @@ static size_t sequence(const unsigned char *at)
     else
         return 0;
     if (at[0] == 0xe0)
-        low = 0xa0; /* no overlong forms */
+        low = 0xa0; /* a smaller second byte would be an overlong form */
     if (at[0] == 0xf0)
         low = 0x90;
     if (at[0] == 0xed)
-        high = 0x9f; /* no surrogates */
+        high = 0x9f; /* a greater second byte would be a surrogate */
     if (at[0] == 0xf4)
-        high = 0x8f; /* nothing above U+10FFFF */
+        high = 0x8f; /* a greater second byte would be above U+10FFFF */
     for (i = 1; i < n; i++) {
         if (at[i] < low || at[i] > high)
             return 0;
@@ -72,9 +75,10 @@ static size_t sequence(const unsigned char *at)
 }
 
 /*
- * The characters to escape: control characters, also those above ASCII (U+009B begins an escape
- * sequence of a terminal); format characters (category Cf of Unicode 15.1), which have no width or
- * turn the direction of text; and U+2028 and U+2029, which some programs take for an end of line.
+ * The code points to escape: control characters, also those above ASCII, since a terminal takes
+ * U+009B for the start of an escape sequence; format characters (category Cf of Unicode 15.1),
+ * which are invisible or reverse the direction of text; and U+2028 and U+2029, which some programs
+ * take for the end of a line.
  */
 static const struct {
     uint32_t first, last;
@@ -97,7 +101,7 @@ static bool is_hidden(uint32_t code)
     return false;
 }
 
-/* The code point of a valid sequence of n bytes. */
+/* The code point that a valid sequence of n bytes encodes. */
 static uint32_t code_of(const unsigned char *at, size_t n)
 {
     uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
@@ -108,7 +112,9 @@ static uint32_t code_of(const unsigned char *at, size_t n)
     return code;
 }
 
-/* A code point above U+FFFF is escaped as a surrogate pair (RFC 8259, section 7). */
+/*
+ * Write a code point as \\uXXXX; if it is above U+FFFF, as a surrogate pair (RFC 8259, section 7).
+ */
 static bool put_escaped(struct json *json, uint32_t code)
 {
     if (code < 0x10000)
@@ -118,7 +124,10 @@ static bool put_escaped(struct json *json, uint32_t code)
                       (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-/* Write the first character of `value`. Returns how many bytes of `value` it was; 0: no room. */
+/*
+ * Write the first character of `value`. Returns how many bytes of `value` that character has; 0:
+ * the buffer has no room.
+ */
 static size_t put_character(struct json *json, const char *value)
 {
     const unsigned char *at = (const unsigned char *)value;
@@ -154,7 +163,7 @@ static bool put_name(struct json *json, const char *name)
     return put(json, comma, strlen(comma)) && put_string(json, name) && put(json, ":", 1);
 }
 
-/* Remove a member that was written in part only. */
+/* If the buffer had no room for the whole member, remove the part that was written. */
 static void keep_if(struct json *json, bool whole, size_t before)
 {
     if (whole)

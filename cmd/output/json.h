@@ -6,18 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most bytes that one byte of a string needs in JSON: \\u00XX. */
+/*
+ * The most bytes that one byte of a string becomes in JSON: that of a control character, \\u00XX.
+ */
 #define JSON_BYTES_EACH 6
 
 struct json {
-    char *text;  /* the buffer, borrowed; it always ends in a NUL */
-    size_t room; /* bytes of the buffer */
-    size_t used; /* bytes of the text, without the NUL */
+    char *text;  /* the caller's buffer; the text in it always ends in a NUL */
+    size_t room; /* the size of the buffer in bytes */
+    size_t used; /* the length of the text in bytes, without the NUL */
 };
 
 /*
- * json_begin, then members, then json_end, which adds "}" and a newline. A member that has no room
- * is left out whole, so the line is always an object.
+ * How to use them: json_begin, then the members, then json_end, which adds "}" and a newline. If
+ * the buffer has no room for a member, that member is left out as a whole; so the text is always a
+ * valid object.
  */
 void json_begin(struct json *json, char *text, size_t room);
 void json_string(struct json *json, const char *name, const char *value);

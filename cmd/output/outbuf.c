@@ -77,7 +77,7 @@ void outbuf_fini(struct outbuf *out)
     *out = (struct outbuf){.text = NULL};
 }
 
-/* ---- sorted lines ---- */
+/* ---- struct sorted_lines ---- */
 
 static void line_fini(struct sorted_line *line)
 {

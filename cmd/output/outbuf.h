@@ -2,9 +2,9 @@
 /*
  * outbuf: text that is gathered in memory before it is written to stdout.
  *
- * A struct outbuf is one text that grows at its end. A struct sorted_lines is a set of lines, each
- * under a key, that are written in the order of their keys. Neither reports a lack of memory at
- * once: it is remembered in `has_failed`, and outbuf_write() then writes nothing.
+ * A struct outbuf is a text to which the caller appends. A struct sorted_lines is a set of lines,
+ * each with a key by which the lines are sorted. If memory runs out, no call reports that at once:
+ * `has_failed` becomes true, and outbuf_write() then writes nothing and returns false.
  */
 #ifndef OUTBUF_H
 #define OUTBUF_H
@@ -12,57 +12,66 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zero is an empty one. */
+/* A struct of zeros is an empty text. */
 struct outbuf {
     char *text; /* heap; NULL: nothing was added yet */
     size_t used;
     size_t room;
-    bool has_failed; /* there was no memory: a part of the text is missing */
+    bool has_failed; /* memory ran out: a part of the text is missing */
 };
 
-/* outbuf_add: append, as printf(3) formats it. */
+/* outbuf_add: append a text that is formatted as printf(3) does. */
 void outbuf_add(struct outbuf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* outbuf_text: what was added so far, borrowed until the next call; "" at first. */
+/*
+ * outbuf_text: the text so far, "" if there is none; borrowed until the next outbuf_add() or
+ * outbuf_fini().
+ */
 const char *outbuf_text(const struct outbuf *out);
 
-/* outbuf_clear: make it empty again; its memory is kept for what comes next. */
+/* outbuf_clear: empty the text, and keep its memory for the next one. */
 void outbuf_clear(struct outbuf *out);
 
-/* outbuf_fail: note that a part of the text could not be made. */
+/* outbuf_fail: the caller could not make a part of the text: let outbuf_write() write nothing. */
 void outbuf_fail(struct outbuf *out);
 
 /*
- * outbuf_write: write all of the text to stdout, and clear it. False: stdout can't be written, or
- * a part of the text is missing and so nothing was written.
+ * outbuf_write: write the whole text to stdout, then clear it. Returns false if stdout can't be
+ * written; or if a part of the text is missing, and then nothing was written.
  */
 bool outbuf_write(struct outbuf *out);
 
 void outbuf_fini(struct outbuf *out);
 
 struct sorted_line {
-    char *key; /* heap, both */
-    char *text;
+    char *key;  /* heap */
+    char *text; /* heap */
 };
 
-/* Zero is an empty set. */
+/* A struct of zeros is an empty set. */
 struct sorted_lines {
     struct sorted_line *line;
     size_t n;
     size_t room;
-    bool has_failed; /* there was no memory: a line is missing */
+    bool has_failed; /* memory ran out: a line is missing */
 };
 
-/* sorted_lines_add: add copies of both strings. `text` NULL: there was no memory to make it. */
+/*
+ * sorted_lines_add: add a line; both strings are copied. A `text` of NULL says that the caller had
+ * no memory to make the text: the set has failed.
+ */
 void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *text);
 
 /*
- * sorted_lines_sort: sort by the bytes of the keys; of the lines with the same key one stays, as a
- * server may list the same lock twice.
+ * sorted_lines_sort: sort the lines by the bytes of their keys. Of several lines with the same key
+ * all but one are removed, because a server may list a lock twice.
  */
 void sorted_lines_sort(struct sorted_lines *lines);
 
-/* sorted_lines_set_key: another key, which is taken over, for line i; the order stays. */
+/*
+ * sorted_lines_set_key: replace the key of line i by `key`, which the set frees from now on. The
+ * order of the lines stays.
+ */
 void sorted_lines_set_key(struct sorted_lines *lines, size_t i, char *key);
 
 void sorted_lines_fini(struct sorted_lines *lines);

@@ -2,11 +2,11 @@
 /*
  * outfile: write to descriptors and to files that the user names, without harm to other files.
  *
- * rlock may run as root and be told to write to /tmp, where another user could have put a symbolic
- * link to a file of root's. So the path is resolved here, folder by folder and link by link: each
- * link's owner is checked, and the last folder stays open, so that the file is replaced in the
- * folder that was checked. The links in /proc/self/fd are no paths but stand for open files; such
- * a file is compared with the descriptors that rlock was started with.
+ * Why rlock resolves a path itself, folder by folder and link by link: it may run as root and be
+ * told to write to /tmp, where another user can place a symbolic link to a file of root's. rlock
+ * checks the owner of each link, and keeps the last folder open, so that the file is replaced in
+ * the very folder that was checked. A link in /proc/self/fd stands for an open file, not for a
+ * path; rlock compares that file with the descriptors that it was started with.
  */
 #include "output/outfile.h"
 
@@ -28,11 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROOM_WITHIN_MS 1000 /* the longest wait for a pipe or terminal that takes nothing */
-#define LINKS_MAX 40        /* the limit of the kernel (path_resolution(7)) */
-#define NAMES_TRIED 16      /* for the temporary file */
-#define AT_END_MAX 16       /* descriptors of one file whose offset is kept at its end */
-#define FDS_LOOKED_AT 1024  /* if /proc is not mounted */
+#define ROOM_WITHIN_MS 1000 /* how long to wait for a pipe or terminal that accepts no bytes */
+#define LINKS_MAX 40        /* how many symbolic links to follow; the kernel's limit */
+#define NAMES_TRIED 16      /* how many random names to try for the temporary file */
+#define AT_END_MAX 16       /* how many descriptors of one file are moved to its new end */
+#define FDS_LOOKED_AT 1024  /* how many descriptors to try if /proc is not mounted */
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* ---- descriptors ---- */
@@ -53,7 +53,10 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* The signals are blocked during the write; one that came is taken, so that it is not delivered. */
+/*
+ * Block SIGXFSZ, and SIGPIPE if `without_pipe`, during the write. If the write raised one of them,
+ * remove the pending signal, so that unblocking doesn't deliver it.
+ */
 static bool write_without_signals(int fd, const char *bytes, size_t n, bool without_pipe)
 {
     struct timespec now = {0, 0};
@@ -86,7 +89,10 @@ bool outfile_print(int fd, const char *bytes, size_t n)
     return write_without_signals(fd, bytes, n, false);
 }
 
-/* poll(2) promises that PIPE_BUF bytes can be written without blocking, and no more than that. */
+/*
+ * Write in parts of PIPE_BUF bytes: after poll(2) a pipe has room for that many without blocking,
+ * but not for more.
+ */
 static int write_patiently(int fd, const char *bytes, size_t n)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
@@ -124,14 +130,19 @@ static int write_and_close(int fd, const char *bytes, size_t n)
 
 /* ---- resolving a path ---- */
 
-/* A path that is resolved: a name in an open folder. */
+/* Where a path leads: a name in a folder that is open. */
 struct place {
-    int dir;                 /* opened with O_PATH; -1: none yet */
-    char name[NAME_MAX + 1]; /* not a symbolic link, unless `is_descriptor` */
-    bool is_descriptor;      /* a link in /proc, such as /proc/self/fd/1, which openat(2) follows */
+    int dir;                 /* the folder, opened with O_PATH; -1: none yet */
+    char name[NAME_MAX + 1]; /* no symbolic link, unless `is_descriptor` */
+    /* a link in /proc, such as /proc/self/fd/1, that openat(2) may follow */
+    bool is_descriptor;
 };
 
-/* The rule of the kernel's fs.protected_symlinks, which may be off. */
+/*
+ * Would fs.protected_symlinks forbid to follow this link? That is: it is in a sticky folder which
+ * others may write, and belongs to neither the user nor the folder's owner. The setting may be off,
+ * so rlock applies the rule itself.
+ */
 static bool is_others_link(int dir, const struct stat *link)
 {
     struct stat folder;
@@ -159,7 +170,10 @@ static int go_to(struct place *place, int from, const char *folder)
     return failed;
 }
 
-/* Put the target of the link in front of what is left of the path. */
+/*
+ * Replace the link's name at the start of the path by the target of the link; `rest` is what is
+ * left of the path behind the link.
+ */
 static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
 {
     char path[PATH_MAX];
@@ -190,7 +204,7 @@ static int next_name(struct place *place, char rest[PATH_MAX], bool *is_last)
     at += n;
     *is_last = *at == '\0';
     at += strspn(at, "/");
-    if (n == 0 || (!*is_last && *at == '\0')) /* it ends with a slash */
+    if (n == 0 || (!*is_last && *at == '\0')) /* the path ends with a slash */
         return EISDIR;
     memmove(rest, at, strlen(at) + 1);
     return 0;
@@ -247,9 +261,12 @@ static int open_place(const struct place *place, int flags)
     return openat(place->dir, place->name, flags | (place->is_descriptor ? 0 : O_NOFOLLOW), 0666);
 }
 
-/* ---- files that rlock was started with as descriptors ---- */
+/* ---- files that are open as descriptors which rlock was started with ---- */
 
-/* All descriptors that rlock opens itself close on exec. */
+/*
+ * Was rlock started with this descriptor? rlock sets close-on-exec on every descriptor that it
+ * opens itself.
+ */
 static bool is_inherited(int fd)
 {
     int flags = fcntl(fd, F_GETFD);
@@ -257,11 +274,12 @@ static bool is_inherited(int fd)
     return flags >= 0 && (flags & FD_CLOEXEC) == 0;
 }
 
-/* The inherited descriptors of one file. */
+/* The inherited descriptors that refer to one file. */
 struct shared {
     bool is_open;
-    int writable; /* one that can be written, if possible one with O_APPEND; -1: none can */
-    int at_end[AT_END_MAX]; /* those without O_APPEND whose offset is the end of the file */
+    /* a descriptor to write by, if possible one with O_APPEND; -1: none can be written */
+    int writable;
+    int at_end[AT_END_MAX]; /* descriptors without O_APPEND whose offset is the end of the file */
     int n_at_end;
 };
 
@@ -301,9 +319,13 @@ static struct shared shared_of(const struct stat *file)
 }
 
 /*
- * Append to a file that the command may also write to. A descriptor without O_APPEND may have any
- * offset, so the file is opened once more to append. Offsets that were at the end of the file are
- * moved to the new end: what the command writes there next would else overwrite these bytes.
+ * Append to a file that the command may have open as well.
+ *
+ * 1. A descriptor without O_APPEND may have any offset, so rlock opens the file once more with
+ * O_APPEND.
+ * 2. rlock appends its bytes, and the file becomes longer.
+ * 3. An inherited descriptor whose offset was the old end is moved to the new end. Otherwise the
+ * command's next write would overwrite the bytes of rlock.
  */
 static int append_shared(const struct place *place, const struct shared *shared,
                          const struct stat *file, const char *bytes, size_t n)
@@ -328,7 +350,7 @@ static int append_shared(const struct place *place, const struct shared *shared,
     return failed;
 }
 
-/* ---- a file ---- */
+/* ---- replacing a file ---- */
 
 static void draw_name(char name[40])
 {
@@ -339,7 +361,10 @@ static void draw_name(char name[40])
     snprintf(name, 40, ".rlock-report.%016llx", (unsigned long long)random);
 }
 
-/* A temporary file. Its name is random, so that nobody can create that name in advance. */
+/*
+ * Create a temporary file beside the one to replace. Its name is random, so that no other user can
+ * create a file of that name first.
+ */
 static int create_new(const struct place *place, char name[40], mode_t mode)
 {
     int fd = -1;
@@ -354,7 +379,7 @@ static int create_new(const struct place *place, char name[40], mode_t mode)
     return fd;
 }
 
-/* The new file gets the owner and the mode of the file that it replaces. */
+/* Give the new file the owner, group and mode of the file that it will replace. */
 static int copy_owner_and_mode(int fd, const struct stat *as)
 {
     struct stat now;
@@ -367,7 +392,9 @@ static int copy_owner_and_mode(int fd, const struct stat *as)
     return fchmod(fd, as->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* If the file may be written but not its folder, rename(2) can't replace it: write over it. */
+/*
+ * Write over a file. If the user may write the file but not its folder, rename(2) can't replace it.
+ */
 static int overwrite(const struct place *place, const struct stat *file, const char *bytes,
                      size_t n)
 {
@@ -386,7 +413,7 @@ static int overwrite(const struct place *place, const struct stat *file, const c
     return failed;
 }
 
-/* `file` is NULL if there is none yet. */
+/* Replace a file by rename(2), or create it. `file` is NULL if it doesn't exist yet. */
 static int replace(const struct place *place, const struct stat *file, const char *bytes, size_t n)
 {
     char name[40];
@@ -415,7 +442,7 @@ static int replace(const struct place *place, const struct stat *file, const cha
     return failed;
 }
 
-/* ---- the kinds of files ---- */
+/* ---- replace or append, by the kind of the file ---- */
 
 static int append_place(const struct place *place, const char *bytes, size_t n)
 {

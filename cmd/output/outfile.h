@@ -6,46 +6,51 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Beside errno: the path contains a symbolic link of another user, in a folder like /tmp. */
+/*
+ * Returned instead of an errno: the path has another user's symbolic link, in a folder like /tmp.
+ */
 #define OUTFILE_OTHERS_LINK (-1)
 
 /*
- * outfile_write: write all bytes to a descriptor. A closed pipe (SIGPIPE) or a limit of the file
- * size (SIGXFSZ) doesn't end rlock. False: errno says why.
+ * outfile_write: write all bytes to a descriptor. Neither SIGPIPE (the pipe has no reader) nor
+ * SIGXFSZ (the file has reached RLIMIT_FSIZE) ends rlock. Returns false on failure; errno says why.
  */
 bool outfile_write(int fd, const char *bytes, size_t n);
 
-/* outfile_print: the same, but SIGPIPE ends rlock, as it ends other programs in a pipeline. */
+/*
+ * outfile_print: the same, but SIGPIPE ends rlock, as it ends other programs in a pipeline whose
+ * reader has gone.
+ */
 bool outfile_print(int fd, const char *bytes, size_t n);
 
 /*
- * outfile_replace: make these bytes the content of the file `path`.
+ * outfile_replace: make these bytes the content of the file `path`. What happens to the file:
  *
- *   a regular file, or none   replaced by rename(2), with its owner and mode; or created
- *   a file that is open       appended to: `path` names, by whatever links, a file that rlock was
- *                             started with as a descriptor (stderr to a log, /dev/stdout)
- *   a device, a FIFO          written to
- *   "-"                       stdout
+ *   regular, or absent   replaced by rename(2), with its owner and mode; or created
+ *   inherited            appended to, if `path` leads to a file that rlock was started with as a
+ *                        descriptor (stderr that was sent to a log, /dev/stdout)
+ *   a device, a FIFO     written to
+ *   "-"                  stdout is written to
  *
- * Symbolic links are followed, except those of other users in a sticky folder that others may
- * write (/tmp), as with fs.protected_symlinks.
+ * Symbolic links are followed, except those of other users in a sticky folder that others may write
+ * (/tmp), as with fs.protected_symlinks.
  *
  * Returns  0, an errno, or OUTFILE_OTHERS_LINK.
- * Blocks   for up to 1 s for each PIPE_BUF bytes, if a pipe or terminal takes nothing.
+ * Blocks   for up to 1 s for each PIPE_BUF bytes, if a pipe or terminal accepts none.
  */
 int outfile_replace(const char *path, const char *bytes, size_t n);
 
-/* outfile_append: the same, but a regular file is appended to, with one write(2). */
+/* outfile_append: the same, but bytes are appended to a regular file, by one write(2). */
 int outfile_append(const char *path, const char *bytes, size_t n);
 
 /*
- * outfile_open: open such a path for appending; "-" has no meaning here.
+ * outfile_open: open a path as outfile_append() does, for appending. "-" is a file of that name.
  *
- * Returns  a descriptor that closes on exec; or -1, with `*failed` as outfile_replace() returns it.
+ * Returns  a descriptor with close-on-exec; or -1, and `*failed` is what outfile_replace() returns.
  */
 int outfile_open(const char *path, int *failed);
 
-/* outfile_error: the text for what outfile_replace() returned, for messages. */
+/* outfile_error: returns the text of an error that outfile_replace() returned, for messages. */
 const char *outfile_error(int failed);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * progress: who holds the lock that rlock waits for, as a line on the terminal or as messages.
  *
- * The line is drawn with carriage returns and blanks only, which every terminal knows. The cursor
- * stays at the start of the line, so that typed characters don't push it into the next row. The
- * line is written to /dev/tty, opened non-blocking: a terminal that is stopped (^S), or whose
- * connection is dead, must not delay rlock when its turn comes. Messages are written only after
- * the line was cleared. Source for when to draw: OpenSSH's progressmeter.c.
+ * How the line is drawn: only with carriage returns and blanks, which every terminal knows. The
+ * cursor stays at the start of the line, so that characters that the user types don't move it into
+ * the next row. rlock writes the line to /dev/tty, which it opens non-blocking: a terminal that the
+ * user has stopped (^S), or whose connection is dead, must not delay rlock when it is granted the
+ * lock. rlock clears the line before it writes a message. Source of the rules for when to draw:
+ * OpenSSH's progressmeter.c.
  */
 #include "output/progress.h"
 
@@ -22,15 +23,15 @@
 #define DRAW_EVERY_MS 1000
 #define MESSAGE_EVERY_MS 60000
 #define COLUMNS_UNKNOWN 80
-#define TROUBLE_MS 1000 /* shorter trouble is not reported: a server may be restarting */
-#define KEY_PART 3      /* a key that doesn't fit is cut to this part of the line: a third */
+#define TROUBLE_MS 1000 /* shorter trouble isn't reported: the server may be restarting */
+#define KEY_PART 3      /* a key that doesn't fit is cut to 1/KEY_PART of the line */
 #define KEY_BYTES_MIN 16
 #define KEY_BYTES_MAX 256
-#define HOLDER_BYTES_MIN 12 /* with less room the holder is left out */
+#define HOLDER_BYTES_MIN 12 /* with less room than this the holder is left out */
 
-/* ---- the texts ---- */
+/* ---- the texts of the line and of the messages ---- */
 
-/* ", 18s left, place 3" */
+/* Write when the lease ends and the place in the queue: ", 18s left, place 3". */
 static void describe_rest(char *out, size_t room, const struct rlock_obstacle *obstacle,
                           int64_t now_ms)
 {
@@ -47,7 +48,10 @@ static void describe_rest(char *out, size_t room, const struct rlock_obstacle *o
         snprintf(out, room, ", %s left%s", left, place);
 }
 
-/* The event of the message about a trouble, and its words; the last row is for all others. */
+/*
+ * For each status of a trouble: the event of its message, and the words of the line. The last row
+ * also serves all other statuses.
+ */
 static const struct trouble {
     enum rlock_status status;
     const char *what;
@@ -93,7 +97,7 @@ static size_t clamp(size_t n, size_t least, size_t most)
     return n < most ? n : most;
 }
 
-/* The line while there is trouble. What has no room is cut at the end. */
+/* Write the line that is shown while there is trouble. If the line doesn't fit, its end is cut. */
 static void trouble_text(char *out, size_t room, const struct report *report,
                          const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
@@ -149,7 +153,10 @@ static bool wants_line(const struct report *report)
     return report->level == REPORT_NOTICE && !report->json && isatty(STDERR_FILENO);
 }
 
-/* A job in the background must not draw over what the user does in the foreground. */
+/*
+ * Is this process in the terminal's foreground? A background job must not draw over the output of
+ * the foreground job.
+ */
 static bool is_foreground(void)
 {
     return tcgetpgrp(STDERR_FILENO) == getpgrp();
@@ -164,13 +171,17 @@ static int columns_of(int terminal)
     return size.ws_col < PROGRESS_BYTES ? size.ws_col : PROGRESS_BYTES;
 }
 
-/* Write the text, and blanks over the rest of the last one, and return to the start of the row. */
+/*
+ * Write the text, and blanks over the rest of the text that was drawn last, whose length is
+ * `width`. The cursor returns to the start of the row.
+ */
 static void put(struct progress *progress, const char *text, int width, int columns)
 {
     char bytes[PROGRESS_BYTES + 8];
     int n;
 
-    if (columns < progress->columns) /* the window shrank: more blanks would wrap */
+    if (columns < progress->columns) /* the window shrank: a longer line would wrap into the next
+                                        row */
         width = columns;
     n = snprintf(bytes, sizeof bytes, "\r%-*s\r", width, text);
     report_draw(progress->terminal, bytes, (size_t)n);
@@ -189,7 +200,10 @@ static void draw(struct progress *progress, const struct rlock_obstacle *obstacl
     snprintf(progress->shown, sizeof progress->shown, "%s", text);
 }
 
-/* Clear the whole row, as the terminal may have echoed a key such as ^C there. */
+/*
+ * Clear the whole row, not only the drawn text: the terminal may have echoed a key such as ^C
+ * behind it.
+ */
 static void clear(struct progress *progress)
 {
     int columns;
@@ -204,7 +218,7 @@ static void clear(struct progress *progress)
     progress->shown[0] = '\0';
 }
 
-/* Report trouble once when it has lasted for TROUBLE_MS, and once when it is over. */
+/* Report a trouble once, when it has lasted for TROUBLE_MS, and report once when it is over. */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();
@@ -231,7 +245,11 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
     }
 }
 
-/* A process in the foreground of stderr's terminal has that as /dev/tty. */
+/*
+ * Draw the line; or clear it, when the wait is over or rlock is in the background. Opening /dev/tty
+ * is safe here: a process in the foreground of the terminal on stderr has that terminal as
+ * /dev/tty.
+ */
 static void show_line(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     if (obstacle == NULL || !is_foreground()) {
@@ -246,7 +264,7 @@ static void show_line(struct progress *progress, const struct rlock_obstacle *ob
         draw(progress, obstacle);
 }
 
-/* ---- a message a minute ---- */
+/* ---- the messages of --verbose, one a minute ---- */
 
 static void show_message(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
@@ -264,7 +282,7 @@ static void show_message(struct progress *progress, const struct rlock_obstacle 
     progress->next_message_at_ms = now_ms + MESSAGE_EVERY_MS;
 }
 
-/* ---- the interface ---- */
+/* ---- functions of progress.h ---- */
 
 static enum progress_style style_of(const struct report *report)
 {

@@ -7,44 +7,54 @@
 
 #include <rlock.h>
 
-#define PROGRESS_BYTES 512 /* the longest line, however wide the terminal is */
+#define PROGRESS_BYTES 512 /* the longest line, also on a wider terminal */
 
-/* How much is shown, which the report's level and the kind of stderr decide. */
+/* How much is shown while rlock waits. The report's level and the kind of stderr decide that. */
 enum progress_style {
-    PROGRESS_TROUBLE, /* a message when a server fails, and when it is back */
-    PROGRESS_LINE,    /* and a line on the terminal, drawn again each second */
-    PROGRESS_MESSAGES /* and a message a minute (--verbose) */
+    PROGRESS_TROUBLE, /* a message when a server fails, and one when it answers again */
+    PROGRESS_LINE,    /* the same, and a line on the terminal, drawn again each second */
+    PROGRESS_MESSAGES /* the messages of a failing server, and each minute one about the holder
+                         (--verbose) */
 };
 
 struct progress {
     const struct report *report;
     enum progress_style style;
     int terminal;               /* /dev/tty while a line is drawn; -1: not open */
-    int columns;                /* of the terminal when the line was drawn */
+    int columns;                /* the terminal's width when the line was drawn */
     char shown[PROGRESS_BYTES]; /* the line that is on the screen; "": none */
-    int64_t next_message_at_ms; /* when the next message of PROGRESS_MESSAGES is due */
-    int64_t trouble_since_ms;   /* the trouble that was reported; 0: none, or it is over */
+    /* when the next message about the holder is due (PROGRESS_MESSAGES) */
+    int64_t next_message_at_ms;
+    /* when the reported trouble began; 0: there is none, or it is over */
+    int64_t trouble_since_ms;
 };
 
-/* progress_init: nothing is shown yet. The report is borrowed; it decides the style. */
+/* progress_init: choose the style by the report, which is borrowed. Nothing is shown yet. */
 void progress_init(struct progress *progress, const struct report *report);
 
-/* progress_show: show what stands in the way of the lock; NULL: the wait is over. */
+/*
+ * progress_show: show the obstacle that stands between rlock and the lock; NULL: the wait is over.
+ */
 void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle);
 
-/* progress_warn: a message while the lock is waited for, where the line may be. */
+/* progress_warn: clear the line, and write a warning. */
 void progress_warn(struct progress *progress, const char *text);
 
-/* progress_every_ms: how often to call progress_show() at the least; 0: when something is new. */
+/*
+ * progress_every_ms: the longest time between two calls of progress_show(), because the line shows
+ * times; 0: it only needs to be called when the obstacle changes.
+ */
 int64_t progress_every_ms(const struct progress *progress);
 
-/* progress_trouble: "server unreachable since 5s: WHY", for an obstacle with `trouble`. */
+/*
+ * progress_trouble: write "server unreachable since 5s: WHY", for an obstacle that has `trouble`.
+ */
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
                       int64_t now_ms);
 
 /*
- * progress_text: the text of the line: printable ASCII, shorter than `room` bytes. If it would be
- * longer, first the key is cut to a third of the line, then the holder's name is cut or left out.
+ * progress_text: write the line: printable ASCII, shorter than `room` bytes. If the line would be
+ * longer, the key is cut to a third of it first; then the holder's name is cut, or left out.
  */
 void progress_text(char *out, size_t room, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);

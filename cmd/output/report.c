@@ -2,9 +2,10 @@
 /*
  * report: messages on stderr, as text for people or JSON for programs.
  *
- * rlock shares stderr with the command, and O_NONBLOCK is a flag of the open file, not of the
- * descriptor: to set it would change the command's stderr as well. So poll(2) is asked first
- * whether a line has room. SIGPIPE is blocked during the write (outfile.c).
+ * How a full pipe is kept from blocking rlock: O_NONBLOCK is a flag of the open file, not of the
+ * descriptor, and the command has the same open file as its stderr; so rlock doesn't set the flag.
+ * It asks poll(2) first whether stderr has room for a line. outfile.c blocks SIGPIPE during the
+ * write.
  */
 #include "output/report.h"
 
@@ -25,10 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES 2048 /* at most PIPE_BUF: a pipe takes the whole line, or nothing of it */
+#define LINE_BYTES 2048 /* at most PIPE_BUF: a pipe accepts the whole line or nothing of it */
 #define KEY_BYTES 256
 #define CLOCK_BYTES 40
-#define ROOM_WITHIN_MS 200 /* a line that has no room for so long is dropped */
+#define ROOM_WITHIN_MS 200 /* a line for which stderr has no room for so long is dropped */
 
 static void write_line(const char *line, size_t n)
 {
@@ -58,7 +59,7 @@ static int64_t elapsed_ms(const struct report *report)
     return rlock_clock_ms() - report->start_ms;
 }
 
-/* The time of day for programs: RFC 3339, in UTC. */
+/* Add the time of day for programs, as RFC 3339 in UTC. */
 static void put_time(struct json *json)
 {
     struct timespec now;
@@ -74,7 +75,7 @@ static void put_time(struct json *json)
     json_string(json, "time", text);
 }
 
-/* The time of day for people: RFC 3339, local time with its offset. */
+/* Write the time of day for people, as RFC 3339 in local time. */
 static void put_clock(char text[CLOCK_BYTES])
 {
     char zone[8] = "";
@@ -85,7 +86,7 @@ static void put_clock(char text[CLOCK_BYTES])
     if (localtime_r(&now, &here) == NULL)
         return;
     n = strftime(text, CLOCK_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
-    strftime(zone, sizeof zone, "%z", &here); /* +hhmm; RFC 3339 wants +hh:mm */
+    strftime(zone, sizeof zone, "%z", &here); /* strftime writes +hhmm, RFC 3339 wants +hh:mm */
     snprintf(text + n, CLOCK_BYTES - n, "%.3s:%.2s ", zone, strlen(zone) > 3 ? zone + 3 : "00");
 }
 

@@ -2,8 +2,9 @@
 /*
  * show: the state of a lock, as text for people or JSON for programs.
  *
- * Whoever can write to the server chose these bytes. So text is printable ASCII with the rest
- * escaped, and JSON is UTF-8 (json.c): nothing of it can act on a terminal.
+ * Every user of the server can choose the bytes of a key and of its value. So they are shown as
+ * printable ASCII with all other bytes escaped, or as JSON (json.c): none of them can act on a
+ * terminal.
  */
 #include "output/show.h"
 
@@ -18,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-#define KEY_COLUMNS 64  /* a longer key is cut on a terminal */
-#define WRONG_BYTES 600 /* for the names of helper keys that hold something else */
+#define KEY_COLUMNS 64  /* on a terminal a longer key is cut */
+#define WRONG_BYTES 600 /* room for the names of helper keys that hold what rlock didn't write */
 #define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
 
 static const struct {
@@ -153,7 +154,10 @@ static void text_if_known(struct json *json, const char *name, const char *value
         json_string(json, name, value);
 }
 
-/* `length` is the name of the member for the time since the beginning: "held_ms", "waited_ms". */
+/*
+ * Write a holder or a waiter as an object. `length` is the name of the member for the time that it
+ * has held or waited: "held_ms" or "waited_ms".
+ */
 static void party_as_json(struct outbuf *out, const struct rlock_party *party, const char *length)
 {
     char text[PARTY_JSON];
@@ -179,7 +183,7 @@ static void party_as_json(struct outbuf *out, const struct rlock_party *party, c
     outbuf_add(out, "%s}", text);
 }
 
-/* Without the final "}", as the caller adds the waiters. */
+/* Write a lock as an object, but without its final "}": the caller adds the waiters. */
 static void lock_as_json(struct outbuf *out, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
@@ -224,7 +228,7 @@ void show_as_json(struct outbuf *out, const struct rlock_view *view)
     outbuf_add(out, "}\n");
 }
 
-/* ---- one lock ---- */
+/* ---- struct shown ---- */
 
 void show_init(struct shown *shown, bool as_json, const struct terminal *terminal)
 {

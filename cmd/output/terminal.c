@@ -50,7 +50,7 @@ bool terminal_ask(const char *question)
     size_t used = 0;
     char c;
 
-    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question is no answer to it */
+    tcflush(STDIN_FILENO, TCIFLUSH); /* drop what was typed before the question was asked */
     fprintf(stderr, "%s [y/N] ", question);
     while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
         if (used + 1 < sizeof answer)

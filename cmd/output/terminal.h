@@ -5,35 +5,50 @@
 
 #include <stdbool.h>
 
-/* What standard output is. */
+/* What kind of terminal standard output is. */
 struct terminal {
-    bool is_terminal; /* it is one; if not, all that follows is false and 0 */
-    bool can_draw;    /* it understands escape sequences that move the cursor */
-    bool has_colours; /* the same, and the user doesn't refuse colours (NO_COLOR) */
+    bool is_terminal; /* stdout is a terminal; if not, all following fields are false or 0 */
+    bool can_draw;    /* the terminal understands escape sequences that move the cursor */
+    bool has_colours; /* can_draw, and the user hasn't set NO_COLOR */
     int lines;
     int columns;
 };
 
 enum colour { COLOUR_NONE, COLOUR_STRONG, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_RED };
 
-/* terminal_read_state: fill it; to be called again where the window may have changed its size. */
+/*
+ * terminal_read_state: fill the struct. Call it again before drawing, as the user may have resized
+ * the window.
+ */
 void terminal_read_state(struct terminal *terminal);
 
-/* terminal_colour: the escape sequence that switches to a colour; "" without colours. */
+/*
+ * terminal_colour: the escape sequence that switches to a colour; "" if the terminal has no
+ * colours.
+ */
 const char *terminal_colour(const struct terminal *terminal, enum colour colour);
 
 /*
- * Escape sequences to draw a screen over the last one: before the first line (cursor home, don't
- * wrap long lines), at the end of each (erase its rest), after the last (erase the rest, wrap).
+ * Escape sequences to draw a screen over the last one.
+ *
+ *   TERMINAL_TOP       before the first line: cursor home, don't wrap long lines
+ *   TERMINAL_LINE_END  at the end of each line: erase the rest of the line
+ *   TERMINAL_END       after the last line: erase the rest of the screen, wrap again
  */
 #define TERMINAL_TOP "\x1b[H\x1b[?7l"
 #define TERMINAL_LINE_END "\x1b[K\n"
 #define TERMINAL_END "\x1b[J\x1b[?7h"
 
-/* terminal_can_ask: are stdin and stderr a terminal, so that somebody can answer? */
+/*
+ * terminal_can_ask: are stdin and stderr terminals, so that the user can read and answer a
+ * question?
+ */
 bool terminal_can_ask(void);
 
-/* terminal_ask: ask a question on stderr. True: the user typed y or yes. Blocks until a newline. */
+/*
+ * terminal_ask: ask a question on stderr. Returns true if the user typed y or yes. Blocks until the
+ * user types a newline or stdin ends.
+ */
 bool terminal_ask(const char *question);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * acquire: take a lock without a command, and print its token.
  *
- * If the token can't be printed, for whatever reason, the lock is released: nobody else could.
+ * If the token can't be printed, for whatever reason, rlock releases the lock: without the token
+ * nobody else could.
  */
 #include "cmd.h"
 
@@ -18,9 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000 /* the longest wait for the reply to a release */
+#define RELEASE_MS 2000 /* how long to wait for the reply to a release */
 #define TOKEN_LINE_BYTES 256
-#define SYSLOG_SOCKET "/dev/log" /* of syslog(3) */
+#define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
 
 struct acquire {
     struct session session;
@@ -36,9 +37,12 @@ static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, 
     return report_fault(&a->session.report, reason, why, sys);
 }
 
-/* ---- the token ---- */
+/* ---- printing the token ---- */
 
-/* Wait until stdout has room; a signal or the end of the lease ends the wait. */
+/*
+ * Wait until stdout has room for the token. A signal ends the wait, and so does the time at which
+ * the lease can't be relied on any more.
+ */
 static enum exit_reason wait_for_room(struct acquire *a)
 {
     struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
@@ -79,9 +83,12 @@ static enum exit_reason print_token(struct acquire *a)
     return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "standard output", errno);
 }
 
-/* ---- the process that stays behind and renews ---- */
+/* ---- --bind-pid: the process that stays behind and renews ---- */
 
-/* Open the log before the lock is asked for: later nobody is there to read that it failed. */
+/*
+ * Open the --log file before rlock asks for the lock, so that a failure can still be reported to
+ * the caller. Later the renewing process has nobody to report to.
+ */
 static enum exit_reason open_log(struct acquire *a)
 {
     const char *path = a->session.options->log;
@@ -169,7 +176,7 @@ static void release(const struct acquire *a)
                                     .hint = "the lock is free when its ttl ends"});
 }
 
-/* ---- all of it ---- */
+/* ---- the verb ---- */
 
 static enum exit_reason acquire_all(struct acquire *a)
 {

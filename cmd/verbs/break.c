@@ -13,7 +13,10 @@
 
 #define HOLDERS_SHOWN 3
 
-/* The lock as the user is asked about it. Only this state of it is broken. */
+/*
+ * The lock as it was when the user was asked. The server breaks it only if it still has the same
+ * holder: `name` tells.
+ */
 struct target {
     enum rlock_seen seen;
     char name[128];
@@ -37,7 +40,7 @@ static void note_target(void *context, const struct rlock_view *view)
                  view->n_all - i);
 }
 
-/* A message whose reason ends with the holders. */
+/* Report a message whose reason has the text `holders` at its end. */
 static void say(const struct session *session, struct message message, const char *holders)
 {
     char why[sizeof(struct target)];
@@ -59,7 +62,7 @@ static bool may_break(const struct session *session, const struct target *target
     return terminal_ask(question);
 }
 
-/* REASON_GRANTED: those who were seen to hold the lock don't hold it any more. */
+/* Break the lock. REASON_GRANTED: the holders in `target` don't hold the lock any more. */
 static enum exit_reason break_target(struct session *session, const struct target *target)
 {
     struct rlock_error err = {.status = RLOCK_OK};

@@ -2,8 +2,8 @@
 /*
  * doctor: check the server: what makes locks unsafe, and what to change.
  *
- * Only a finding "unsafe" is a failure (status 78). "weak" means safe until something breaks, and
- * often the user can't change it.
+ * Only the grade "unsafe" makes doctor fail (status 78). "weak" means that locks are safe until a
+ * machine, a network or a clock fails, and often the user can't change that.
  */
 #include "cmd.h"
 
@@ -22,8 +22,8 @@ struct checkup {
     struct session session;
     struct terminal terminal;
     struct outbuf out;
-    char unsafe[200]; /* the names of the checks that found something unsafe */
-    char server[128]; /* the server of the last finding */
+    char unsafe[200]; /* names of the checks whose grade was "unsafe", separated by commas */
+    char server[128]; /* the server of the finding that was printed last */
 };
 
 static const struct {
@@ -36,7 +36,7 @@ static const struct {
     [RLOCK_GRADE_UNSAFE] = {"unsafe", COLOUR_RED},
 };
 
-/* Of several servers each has a paragraph with a heading. */
+/* If several servers were given, print the server's name as a heading above its findings. */
 static void put_server(struct checkup *checkup, const char *server)
 {
     if (checkup->session.options->n_urls <= 1 || strcmp(server, checkup->server) == 0)
@@ -71,7 +71,10 @@ static void put_json(struct checkup *checkup, const struct rlock_finding *findin
     outbuf_add(&checkup->out, "%s", text);
 }
 
-/* The private server of -u local: needs no persistence: it ends with its last user. */
+/*
+ * The private server of -u local: keeps no data on disk, and needs none: all its locks end with its
+ * last user. So the finding about persistence is replaced by a good one.
+ */
 static struct rlock_finding for_private_server(const struct checkup *checkup,
                                                const struct rlock_finding *found)
 {
@@ -115,7 +118,7 @@ static enum exit_reason examine(struct checkup *checkup)
     if (reason != REASON_GRANTED)
         return reason;
     st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
-    /* If the examination failed, print what it found until then. */
+    /* If the examination failed, print the findings until then. */
     reason = report_output(&checkup->session.report, &checkup->out);
     if (reason != REASON_GRANTED)
         return reason;

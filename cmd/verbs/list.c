@@ -12,9 +12,9 @@
 
 struct listing {
     const struct options *options;
-    struct sorted_lines keys; /* of a quorum: the locks that any of its servers lists */
-    struct sorted_lines rows; /* a line for each lock */
-    struct outbuf row;        /* the line that is being made */
+    struct sorted_lines keys; /* only of a quorum: the keys that any member has listed */
+    struct sorted_lines rows; /* a line of output for each lock, by its key */
+    struct outbuf row;        /* the line that show_as_row() or show_as_json() writes */
 };
 
 static void add_row(void *context, const struct rlock_view *view)
@@ -40,7 +40,10 @@ static void add_taken(void *context, const struct rlock_view *view)
         add_row(context, view);
 }
 
-/* Of a quorum: each server has listed its locks; now ask the majority for the state of each. */
+/*
+ * In a quorum each member has listed the locks that it has. Ask for each lock again, as only a
+ * majority tells its state.
+ */
 static enum rlock_status inspect_each(struct listing *listing, struct rlock *lock,
                                       struct rlock_error *err)
 {
@@ -54,7 +57,7 @@ static enum rlock_status inspect_each(struct listing *listing, struct rlock *loc
     return st;
 }
 
-/* The first column is as wide as the longest key. */
+/* Make the table. Its first column is as wide as the longest key. */
 static void put_table(struct listing *listing, struct outbuf *out)
 {
     struct sorted_lines *rows = &listing->rows;

@@ -9,7 +9,8 @@
 static enum exit_reason renew(const struct session *session)
 {
     const struct options *options = session->options;
-    int64_t ttl_ms = options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms; /* 0: as granted */
+    /* 0: the TTL of the grant */
+    int64_t ttl_ms = options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t expires_ms = 0;
     int64_t left_ms;

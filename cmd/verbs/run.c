@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define STACK_BYTES 40960 /* more than the calls from here to the grant use */
+#define STACK_BYTES 40960 /* more than the functions called until the command starts use */
 #define PAGE_BYTES 4096
 
 extern char **environ;
@@ -26,16 +26,16 @@ struct run {
     const struct options *options;
     struct session session;
     struct rlock_grant grant;
-    int64_t granted_at_ms; /* 0: never */
+    int64_t granted_at_ms; /* when the lock was granted, on rlock_clock_ms(); 0: it wasn't */
     struct supervise_result result;
-    char *keys;     /* heap: one a line, for RLOCK_KEY; NULL: no memory */
-    char *shell[4]; /* the command of -c: /bin/sh -c STRING */
+    char *keys;     /* heap: the value of RLOCK_KEY, one key a line; NULL: out of memory */
+    char *shell[4]; /* with -c: the arguments /bin/sh, -c, STRING */
     struct guard_plan guard_plan;
     struct guard_client guard;
-    struct cgroup cgroup; /* of the command, with --cgroup */
-    bool has_prepared;    /* the guard was forked, or could not be, while the first reply was due */
-    bool has_waited;      /* the lock was not free at once */
-    bool has_warned_of_parent; /* that the lock of RLOCK_TOKEN is gone: once is enough */
+    struct cgroup cgroup;      /* with --cgroup: the control group of the command */
+    bool has_prepared;         /* prepare() has tried to fork the guard */
+    bool has_waited;           /* another owner held the lock when rlock asked first */
+    bool has_warned_of_parent; /* rlock has warned that the lock of RLOCK_TOKEN is gone */
 };
 
 static int status_of(const struct run *run, enum exit_reason reason)
@@ -96,7 +96,7 @@ static enum exit_reason run_command(struct run *run)
     return supervise(&plan, &run->result);
 }
 
-/* ---- the guard is forked while the reply is due, to save that time after the grant ---- */
+/* ---- forking the guard while the reply to the request is on its way ---- */
 
 static void plan_guard(struct run *run)
 {
@@ -122,14 +122,20 @@ static void plan_guard(struct run *run)
     };
 }
 
-/* If it fails, supervise() tries it again, and reports it. */
+/*
+ * Fork the guard, if there is none. A failure is ignored here: supervise() tries again and reports
+ * it.
+ */
 static void prepare_guard(struct run *run)
 {
     run->guard_plan.keep_fd = run->session.private_server.users_fd;
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
-/* The request was sent: fork the guard while its reply is on the way. */
+/*
+ * session_acquire() calls this when the request was sent. Forking the guard now takes no time after
+ * the grant, because the reply is still on its way.
+ */
 static void prepare(void *context)
 {
     struct run *run = context;
@@ -140,8 +146,9 @@ static void prepare(void *context)
 }
 
 /*
- * The private server of -u local: may have ended, and another takes its place. A guard that was
- * forked before has a descriptor of the old one, which must not be kept in use.
+ * session_acquire() calls this when no server was reached. The private server of -u local: may have
+ * ended, and another will replace it. End a guard that was forked before: its descriptor would keep
+ * the old server in use.
  */
 static void unreached(void *context)
 {
@@ -151,7 +158,10 @@ static void unreached(void *context)
     run->has_prepared = false;
 }
 
-/* After the fork the stack is copy-on-write: take its page faults now, before our turn comes. */
+/*
+ * After a fork the stack is copy-on-write: the first write to each page takes a page fault. Write
+ * to the pages while rlock waits, so that no time is lost after the grant.
+ */
 static void touch_stack(void)
 {
     volatile char below[STACK_BYTES];
@@ -168,9 +178,9 @@ static void get_ready(struct run *run)
 }
 
 /*
- * The environment says that rlock was started under a lock on this key, but the server doesn't
- * know that lock: it was lost or released. This run goes on under a lock of its own, so its user
- * should know that the parent lock protects nothing any more.
+ * RLOCK_TOKEN says that a parent rlock holds this key, but the server doesn't know the parent lock:
+ * it was lost or released. This run takes a lock of its own then. Warn once, as the user may rely
+ * on the parent lock, which excludes nobody any more.
  */
 static void warn_of_lost_parent(struct run *run, size_t key)
 {
@@ -205,7 +215,10 @@ static void warn_of_lost_parents(struct run *run)
             warn_of_lost_parent(run, i);
 }
 
-/* Next in line: have a guard ready. Further back: a guard would only use memory while we wait. */
+/*
+ * session_acquire() calls this while the lock is not free. If rlock is the first in the queue, fork
+ * a guard to have it ready. If not, end the guard: it would use memory during a long wait.
+ */
 static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
@@ -221,9 +234,12 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
         guard_client_reap(&run->guard);
 }
 
-/* ---- all of it ---- */
+/* ---- the verb ---- */
 
-/* The name of the command that others see: the last part of its path. Heap; NULL: no memory. */
+/*
+ * The name that others see beside the lock: the last part of the command's path. Heap; NULL: out of
+ * memory.
+ */
 static char *program_name(const struct options *options)
 {
     char *name = url_masked_copy(options->command != NULL ? "sh" : options->argv[0]);
@@ -234,7 +250,9 @@ static char *program_name(const struct options *options)
     return name;
 }
 
-/* If a signal ended the command, end by the same one, so that a shell sees what ended its job. */
+/*
+ * If a signal ended the command, end rlock by the same signal, so that the caller's shell sees it.
+ */
 static void end_by_same_signal(const struct run *run, enum exit_reason reason)
 {
     int status = run->result.status;
@@ -255,7 +273,7 @@ static bool has_parent_lock(void)
     return is_under;
 }
 
-/* Before the guard is forked, which inherits its descriptors. */
+/* Make the control group before the guard is forked, because the guard inherits its descriptors. */
 static enum exit_reason make_cgroup(struct run *run)
 {
     char path[PATH_MAX];
@@ -323,7 +341,8 @@ int cmd_run(const struct options *options)
     if (reason == REASON_INTERRUPTED && run.result.interrupted_by != 0)
         run.session.interrupted_by = run.result.interrupted_by;
     write_report(&run, reason);
-    if (run.result.is_releasing) { /* another process of ours uses the password helpers now */
+    /* a forked process still releases the lock, with these password helpers */
+    if (run.result.is_releasing) {
         session_quiet_helpers(&run.session);
         session_disown(&run.session);
     }

@@ -12,16 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WATCH_MS 1000 /* from one look to the next with --watch */
+#define WATCH_MS 1000 /* time between two readings of the lock with --watch */
 
 struct status {
     struct session session;
     struct terminal terminal;
     struct shown shown;
     struct outbuf out;
-    bool shows_free;   /* locks that are free are shown, too: those of -k */
-    bool is_free;      /* the lock that was looked at last */
-    bool is_any_taken; /* of all locks that were looked at this time */
+    bool shows_free;   /* free locks are shown as well: the user named them by -k */
+    bool is_free;      /* the lock that the server showed last is free */
+    bool is_any_taken; /* a lock that was shown since show() began is taken */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
@@ -60,7 +60,7 @@ static void note_key(void *rows, const struct rlock_view *view)
     sorted_lines_add(rows, view->key, "");
 }
 
-/* Without -k: all locks of the server, in the order of their keys. */
+/* Without -k: show all locks of the server that aren't free, sorted by key. */
 static enum rlock_status show_all(struct status *status, struct rlock_error *err)
 {
     struct sorted_lines rows = {.line = NULL};
@@ -110,7 +110,7 @@ static enum exit_reason print_once(struct status *status)
 
 /* ---- with --watch ---- */
 
-/* Draw as many lines as the screen has, over those of the last time. */
+/* Draw the text over the last one, cut to the screen's number of lines. */
 static enum exit_reason redraw(const struct status *status)
 {
     struct outbuf screen = {.text = NULL};
@@ -136,7 +136,7 @@ static enum exit_reason redraw(const struct status *status)
     return reason;
 }
 
-/* Wait for the next look. False: the reader of stdout has closed it. */
+/* Wait until the next reading is due. Returns false if the reader of stdout has closed the pipe. */
 static bool pause_watching(void)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};
@@ -156,11 +156,14 @@ static enum exit_reason print_change(struct status *status, struct outbuf *befor
     if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
         return REASON_GRANTED;
     outbuf_clear(before);
-    outbuf_add(before, ".%s", now); /* the "." marks that something was printed */
+    outbuf_add(before, ".%s", now); /* the "." tells a printed text from none at all */
     return report_output(&status->session.report, &status->out);
 }
 
-/* A server that can't be reached for a while is reported once, and tried again each second. */
+/*
+ * Show the locks each second. If the server can't be reached later on, report that once and go on
+ * trying.
+ */
 static enum exit_reason watch(struct status *status)
 {
     struct outbuf before = {.text = NULL};
