@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SECRET_PART_BYTES 8 /* a shorter beginning of a secret may be a word of the text */
+
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...)
 {
@@ -86,11 +88,34 @@ void err_suffix(struct rlock_error *err, const char *and)
     snprintf(err->text + used, sizeof err->text - used, "; %s", and);
 }
 
-/* A server may repeat what it was sent: "unknown command AUTH, with args beginning with ...". */
-void err_mask(char *text, const char *secret)
+/*
+ * The number of bytes, at the start of the text, that repeat the secret. Redis quotes at most 128
+ * bytes of a command that it doesn't know, so a long password appears without its end.
+ */
+static size_t count_secret_bytes(const char *text, const char *secret)
 {
-    if (secret == NULL || *secret == '\0')
-        return;
-    while ((text = strstr(text, secret)) != NULL)
-        memset(text, '*', strlen(secret));
+    size_t n = 0;
+
+    while (secret[n] != '\0' && text[n] == secret[n])
+        n++;
+    return secret[n] == '\0' || n >= SECRET_PART_BYTES ? n : 0;
+}
+
+void err_copy_masked(char *out, size_t room, const char *text, const char *secret)
+{
+    size_t to_mask = 0; /* bytes, from text[i] on */
+    size_t i;
+
+    for (i = 0; text[i] != '\0' && i + 1 < room; i++) {
+        size_t n = secret != NULL ? count_secret_bytes(text + i, secret) : 0;
+
+        if (n > to_mask)
+            to_mask = n;
+        out[i] = text[i];
+        if (to_mask > 0) {
+            out[i] = '*';
+            to_mask--;
+        }
+    }
+    out[i] = '\0';
 }

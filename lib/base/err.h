@@ -39,7 +39,10 @@ void err_escape_text(char *out, size_t room, const char *text);
 void err_prefix(struct rlock_error *err, const char *where);
 void err_suffix(struct rlock_error *err, const char *and);
 
-/* err_mask: replace a secret by asterisks wherever it stands in the text, in place; NULL: none. */
-void err_mask(char *text, const char *secret);
+/*
+ * err_copy_masked: copy the first room - 1 bytes of a text, with asterisks in place of a secret and
+ * of a beginning of it that has at least 8 bytes. With a secret of NULL or "" nothing is masked.
+ */
+void err_copy_masked(char *out, size_t room, const char *text, const char *secret);
 
 #endif

@@ -69,7 +69,6 @@ static const struct {
 
 #define FOREIGN "FOREIGN " /* our scripts say so of a key of another program: shared/keys.lua */
 #define SHOWN_BYTES 160
-#define MASKED_BYTES 1024 /* masked, then cut to SHOWN_BYTES: a cut password can't be found */
 
 static bool matches(const char *reply, const char *words)
 {
@@ -81,15 +80,13 @@ static bool matches(const char *reply, const char *words)
 enum rlock_status error_reply_read(const char *reply, const char *password, enum error_reply *kind,
                                    struct rlock_error *err)
 {
-    char masked[MASKED_BYTES];
+    char masked[SHOWN_BYTES];
     enum rlock_status st;
     size_t i = 0;
 
-    snprintf(masked, sizeof masked, "%s", reply);
-    err_mask(masked, password);
-    *kind = ERROR_REPLY_FINAL;
-    masked[SHOWN_BYTES - 1] = '\0';
+    err_copy_masked(masked, sizeof masked, reply, password);
     err_make_printable(masked);
+    *kind = ERROR_REPLY_FINAL;
     if (matches(reply, "^" FOREIGN))
         return err_set(err, RLOCK_E_REFUSED, 0,
                        "%s: another program uses this key; look at it, and DEL it if it isn't "

@@ -130,6 +130,7 @@ static void test_reasons(void)
 static void test_texts(void)
 {
     static char reply[2048];
+    static char password[1501];
     struct rlock_error err;
     enum error_reply kind;
 
@@ -139,6 +140,16 @@ static void test_texts(void)
     snprintf(reply, sizeof reply, "%0150d%s", 0, "secretsecret");
     (void)error_reply_read(reply, "secretsecret", &kind, &err);
     ok(strstr(err.text, "sec") == NULL, "also where the text is cut within it");
+    memset(password, 'z', sizeof password - 1);
+    snprintf(reply, sizeof reply, "ERR unknown command 'AUTH', with args: '%s'", password);
+    (void)error_reply_read(reply, password, &kind, &err);
+    ok(strchr(err.text, 'z') == NULL, "a password of 1500 bytes is masked, though the text is cut");
+    snprintf(reply, sizeof reply, "ERR with args: 'user' '%.117s' ", password);
+    (void)error_reply_read(reply, password, &kind, &err);
+    ok(strchr(err.text, 'z') == NULL, "a password that the server itself has cut is masked");
+    (void)error_reply_read("ERR se secr ", "secretsecret", &kind, &err);
+    is_str(err.text, "the server says: ERR se secr ",
+           "a few bytes that a password begins with are no password");
     (void)error_reply_read("FOREIGN job holds a hash", NULL, &kind, &err);
     ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0,
        "a key of another program is named");
