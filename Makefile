@@ -159,6 +159,9 @@ $(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
 # test_lease_end replaces send by one that stops the sending thread just after a request was sent.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 
+# The test looks for secrets in every block of memory that is freed.
+$(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
+
 $(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/unit -Icmd -Ilib -Ibuild/gen)
 

@@ -28,7 +28,7 @@ void conn_init(struct conn *conn, const struct url *url, const char *password)
 static void clear(char **bytes, size_t *n)
 {
     if (*bytes != NULL)
-        explicit_bzero(*bytes, *n); /* a password may stand in it */
+        explicit_bzero(*bytes, *n); /* it may contain a password or tokens */
     free(*bytes);
     *bytes = NULL;
     *n = 0;
@@ -174,18 +174,13 @@ static enum rlock_status encode_request(struct conn *conn, enum conn_preamble pr
                                         const char *bytes, size_t n, struct rlock_error *err)
 {
     enum rlock_status st = encode_preamble(preamble, &conn->request, &conn->request_bytes, err);
-    char *whole = st == RLOCK_OK ? realloc(conn->request, conn->request_bytes + n) : NULL;
 
     conn->preamble = preamble;
     conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
-    if (whole == NULL)
-        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    if (n > 0)
-        memcpy(whole + conn->request_bytes, bytes, n);
     conn->has_request = n > 0;
-    conn->request = whole;
-    conn->request_bytes += n;
-    return RLOCK_OK;
+    if (st == RLOCK_OK && n > 0)
+        st = request_append(&conn->request, &conn->request_bytes, bytes, n, err);
+    return st;
 }
 
 enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble preamble,
@@ -216,15 +211,12 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err)
 {
-    char *whole = realloc(conn->request, conn->request_bytes + n);
+    enum rlock_status st = request_append(&conn->request, &conn->request_bytes, bytes, n, err);
 
-    if (whole == NULL) {
+    if (st != RLOCK_OK) {
         conn_reset(conn);
-        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+        return st;
     }
-    memcpy(whole + conn->request_bytes, bytes, n);
-    conn->request = whole;
-    conn->request_bytes += n;
     conn->has_request = true;
     conn->sent_ms = 0; /* of this request nothing was sent yet */
     return RLOCK_PENDING;
@@ -533,6 +525,6 @@ void conn_abandon(struct conn *conn, const struct request *undo)
         st = request_encode(undo, &bytes, &n, NULL);
     if (n > 0 && st == RLOCK_OK)
         (void)conn_send(conn, bytes, n, &done, NULL);
-    free(bytes);
+    clear(&bytes, &n);
     conn_reset(conn);
 }

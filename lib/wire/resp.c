@@ -80,30 +80,40 @@ void request_add_format(struct request *request, const char *format, ...)
     }
 }
 
+/* realloc(3) would leave a copy of the old bytes behind, in memory that is free. */
+enum rlock_status request_append(char **out, size_t *out_bytes, const char *encoded, size_t n,
+                                 struct rlock_error *err)
+{
+    char *whole = malloc(*out_bytes + n);
+
+    if (whole == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    if (*out_bytes > 0) {
+        memcpy(whole, *out, *out_bytes);
+        explicit_bzero(*out, *out_bytes);
+    }
+    if (n > 0)
+        memcpy(whole + *out_bytes, encoded, n);
+    free(*out);
+    *out = whole;
+    *out_bytes += n;
+    return RLOCK_OK;
+}
+
 enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
                                  struct rlock_error *err)
 {
     char *encoded = NULL;
-    char *grown = NULL;
+    enum rlock_status st;
     long long n;
 
     n = redisFormatCommandArgv(&encoded, request->n, (const char **)request->word, request->bytes);
     if (n < 0)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    grown = malloc(*out_bytes + (size_t)n);
-    if (grown != NULL) {
-        if (*out_bytes > 0) {
-            memcpy(grown, *out, *out_bytes);
-            explicit_bzero(*out, *out_bytes); /* a password, or tokens, may stand in it */
-        }
-        memcpy(grown + *out_bytes, encoded, (size_t)n);
-        free(*out);
-        *out = grown;
-        *out_bytes += (size_t)n;
-    }
+    st = request_append(out, out_bytes, encoded, (size_t)n, err);
     explicit_bzero(encoded, (size_t)n);
     redisFreeCommand(encoded);
-    return grown == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
+    return st;
 }
 
 void request_use_eval(struct request *request)

@@ -34,6 +34,13 @@ void request_add_format(struct request *request, const char *format, ...)
 enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
                                  struct rlock_error *err);
 
+/*
+ * request_append: the same with a request that is encoded already, of `n` bytes. The old `*out` is
+ * cleared before it is freed, as it may contain a password or tokens.
+ */
+enum rlock_status request_append(char **out, size_t *out_bytes, const char *encoded, size_t n,
+                                 struct rlock_error *err);
+
 /* resp_built_with: rlock_built_with(). */
 const char *resp_built_with(bool tls);
 

@@ -51,6 +51,7 @@ static enum rlock_status decode(char **out, const char *text, const char *end,
         high = end - text > 2 ? hex_value(text[1]) : -1;
         low = end - text > 2 ? hex_value(text[2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
+            explicit_bzero(copy, (size_t)(at - copy)); /* it may be a password */
             free(copy);
             return bad(err, "a % that isn't followed by two hex digits");
         }

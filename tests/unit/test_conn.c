@@ -8,6 +8,9 @@
 #include "quorum/member.h"
 #include "tap.h"
 
+#include <malloc.h>
+
+#define SECRET "5ec3e7"
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define ONE ":1\r\n"
 
@@ -396,6 +399,56 @@ static void test_early(void)
     close_node(&conn, &url, fd);
 }
 
+/* ---- secrets in freed memory ---- */
+
+/* The program is linked with --wrap=free, so each free() of the library calls __wrap_free(). */
+void __real_free(void *block);
+void __wrap_free(void *block);
+
+static int n_frees_with_secret;
+
+void __wrap_free(void *block)
+{
+    if (block != NULL && memmem(block, malloc_usable_size(block), SECRET, strlen(SECRET)) != NULL)
+        n_frees_with_secret++;
+    __real_free(block);
+}
+
+static void test_secrets_are_cleared(void)
+{
+    const struct resp_value *reply = NULL;
+    struct request undo = {.n = 0};
+    struct conn conn;
+    struct url url;
+    int fd;
+
+    request_add(&undo, "UNDO");
+    request_add(&undo, SECRET);
+    open_node(&conn, &url, peer_address, SECRET);
+    (void)!conn_start_request(&conn, CONN_CLUSTER_NODES, NULL, 0, rlock_clock_ms() + PATIENCE_MS,
+                              NULL);
+    fd = peer_accept();
+    (void)!step(&conn, &reply, A_WHILE_MS);
+    peer_say(fd, "+OK\r\n");
+    (void)!step(&conn, &reply, A_WHILE_MS);
+    is_int(conn_append_request(&conn, "*1\r\n$6\r\n" SECRET "\r\n",
+                               strlen("*1\r\n$6\r\n" SECRET "\r\n"), NULL),
+           RLOCK_PENDING, "a request with a token is appended to CLUSTER NODES");
+    (void)!step(&conn, &reply, A_WHILE_MS);
+    conn_abandon(&conn, &undo);
+    ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$6\r\n" SECRET "\r\n*2\r\n$7\r\nCLUSTER\r\n"
+                      "$5\r\nNODES\r\n*1\r\n$6\r\n" SECRET "\r\n*2\r\n$4\r\nUNDO\r\n$6\r\n" SECRET
+                      "\r\n"),
+       "the connection sends the password, the request and its undo");
+    close_node(&conn, &url, fd);
+    is_int(n_frees_with_secret, 0, "it frees no memory that still contains one of these");
+
+    n_frees_with_secret = 0;
+    is_int(url_parse(&url, "redis://:" SECRET "%zz@host", NULL), RLOCK_E_CONFIG,
+           "url_parse() refuses a password with a broken escape");
+    is_int(n_frees_with_secret, 0, "it frees no memory that still contains the password");
+}
+
 int main(void)
 {
     if (!ok(peer_open(), "a place to listen"))
@@ -410,6 +463,7 @@ int main(void)
     test_endless();
     test_abandon();
     test_early();
+    test_secrets_are_cleared();
     peer_close();
     return done_testing();
 }
