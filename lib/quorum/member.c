@@ -48,14 +48,26 @@ static bool is_connected(const struct endpoint *endpoint)
 
 /* ---- which server ---- */
 
+static void configure(const struct member *member, struct conn *conn)
+{
+    const struct conn_settings settings = {.password = member->password,
+                                           .password_source = member->password_source,
+                                           .tls = member->tls,
+                                           .reply_bytes = member->reply_bytes,
+                                           .must_be_primary = has_sentinels(member),
+                                           .wants_server_info = member->is_one_of_several};
+
+    conn_configure(conn, &settings);
+}
+
 /* The endpoint stands for another server from now on. Takes `url`. */
 static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
     conn_fini(&endpoint->conn);
     url_fini(&endpoint->url);
-    endpoint->url = *url;
-    *url = (struct url){.host = NULL};
-    conn_init(&endpoint->conn, &endpoint->url, member->password);
+    url_move(&endpoint->url, url);
+    conn_init(&endpoint->conn, &endpoint->url);
+    configure(member, &endpoint->conn);
     endpoint->id = ++member->route.last_id;
 }
 
@@ -100,7 +112,7 @@ static void leave_replica(struct member *member)
     struct conn *conn = &member->route.current->conn;
 
     conn_abandon(conn, NULL);
-    connector_avoid(&conn->connector);
+    conn_avoid_address(conn);
     member->server.knows_clock = false; /* the next connection may be to another server */
 }
 
@@ -116,15 +128,15 @@ enum rlock_status member_open(struct member *member, const char *url, const char
         .state = RLOCK_OK, .password = password, .password_source = password_source};
     route->primary = route->current = &route->endpoint[0];
     route->redirect = &route->endpoint[1];
-    conn_init(&route->primary->conn, &route->primary->url, NULL);
-    conn_init(&route->redirect->conn, &route->redirect->url, NULL);
+    conn_init(&route->primary->conn, &route->primary->url);
+    conn_init(&route->redirect->conn, &route->redirect->url);
     cluster_open(&route->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_open(&route->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
         st = url_copy(&route->primary->url, &member->url, err);
-    conn_init(&route->primary->conn, &route->primary->url, password);
+    configure(member, &route->primary->conn);
     return st;
 }
 
@@ -140,12 +152,9 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
     if (user != NULL && password == NULL && !password_source_is_set(password_source))
         return err_set(err, RLOCK_E_CONFIG, 0, "%s: a user for the Sentinels, but no password",
                        member->url.shown);
-    for (i = 0; i < member->url.n_sentinels; i++) {
-        struct url *url = &member->url.sentinel[i];
-
-        if (user != NULL && (url->user = strdup(user)) == NULL)
-            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    }
+    for (i = 0; user != NULL && i < member->url.n_sentinels; i++)
+        if (url_set_user(&member->url.sentinel[i], user, err) != RLOCK_OK)
+            return RLOCK_E_MEMORY;
     sentinel_set_password(&member->route.sentinel, password, password_source);
     return RLOCK_OK;
 }
@@ -159,10 +168,10 @@ enum rlock_status member_open_one_sentinel(struct member *member, const struct m
     enum rlock_status st;
 
     snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
-    st = member_open(member, text, sentinel->password, sentinel->password_source, NULL);
-    if (st == RLOCK_OK && url->user != NULL &&
-        (member->route.primary->url.user = strdup(url->user)) == NULL)
-        st = RLOCK_E_MEMORY;
+    st = member_open(member, text, sentinel->settings.password, sentinel->settings.password_source,
+                     NULL);
+    if (st == RLOCK_OK && url->user != NULL)
+        st = url_set_user(&member->route.primary->url, url->user, NULL);
     member->tls = of->tls;
     return st;
 }
@@ -196,29 +205,19 @@ static void free_request(struct member_request *request)
     request->n_bytes = 0;
 }
 
-static void clear(char *password)
-{
-    if (password != NULL)
-        explicit_bzero(password, strlen(password));
-}
-
 void member_forget_password(struct member *member)
 {
     struct member_route *route = &member->route;
     size_t i;
 
-    clear(member->url.password);
+    url_clear_password(&member->url);
     for (i = 0; i < 2; i++) {
-        clear(route->endpoint[i].url.password);
+        url_clear_password(&route->endpoint[i].url);
         conn_clear_password(&route->endpoint[i].conn);
     }
-    for (i = 0; i < route->cluster.n; i++)
-        clear(route->cluster.node[i].password);
-    if (has_sentinels(member)) {
-        clear(route->sentinel.wrong.password);
-        clear(route->sentinel.named.password);
-        sentinel_clear_password(&route->sentinel);
-    }
+    cluster_clear_passwords(&route->cluster);
+    if (has_sentinels(member))
+        sentinel_clear_passwords(&route->sentinel);
 }
 
 void member_close(struct member *member)
@@ -274,11 +273,7 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     member->route.current = endpoint;
     request->phase = MEMBER_EXCHANGING;
     request->try_deadline_ms = has_sentinels(member) ? earlier(try_deadline, deadline) : deadline;
-    conn->tls = member->tls;
-    conn->password_source = member->password_source;
-    conn->reply_bytes = member->reply_bytes;
-    conn->wants_server_info = member->is_one_of_several;
-    conn->must_be_primary = has_sentinels(member);
+    configure(member, conn);
     if (request->task == MEMBER_TOPOLOGY ||
         (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member)))
         preamble = CONN_CLUSTER_NODES;
@@ -359,9 +354,9 @@ static bool is_password_replaceable(const struct member *member)
     const struct member_route *route = &member->route;
 
     if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
-        return password_source_is_set(route->sentinel.password_source);
-    return member->err.reason == RLOCK_REASON_LOGIN && route->current->conn.password == NULL &&
-           password_source_is_set(member->password_source);
+        return password_source_is_set(route->sentinel.settings.password_source);
+    return member->err.reason == RLOCK_REASON_LOGIN &&
+           conn_looks_password_up(&route->current->conn);
 }
 
 bool member_may_retry_password(const struct member *member)
@@ -443,12 +438,13 @@ static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 /* What the server told before it answered. */
 static void read_preamble_reply(struct member *member, struct conn *conn)
 {
-    if (conn->preamble == CONN_CLUSTER_NODES)
-        cluster_see(&member->route.cluster, conn->preamble_reply, conn->url);
-    else
-        server_identity_read(&member->server.identity, conn->preamble_reply);
-    free(conn->preamble_reply);
-    conn->preamble_reply = NULL;
+    char *text = conn_take_preamble_reply(conn);
+
+    if (text != NULL && conn->preamble == CONN_CLUSTER_NODES)
+        cluster_see(&member->route.cluster, text, conn->url);
+    else if (text != NULL)
+        server_identity_read(&member->server.identity, text);
+    free(text);
 }
 
 static uint64_t connection_id(const struct member *member)
@@ -511,8 +507,7 @@ static void settle(struct member *member, enum rlock_status st)
     bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
-    if (conn->preamble_reply != NULL)
-        read_preamble_reply(member, conn);
+    read_preamble_reply(member, conn);
     if (st == RLOCK_OK && resp_error(member->reply) != NULL && !is_topology)
         st = handle_error_reply(member);
     else if (st == RLOCK_OK)
@@ -553,7 +548,7 @@ static void start(struct member *member)
             earlier(deadline, now + earlier(limits->reply_ms / SENTINELS_PART, SENTINELS_MAX_MS));
     member->request.phase = MEMBER_LOCATING;
     member->state = RLOCK_PENDING;
-    route->sentinel.tls = member->tls;
+    sentinel_set_tls(&route->sentinel, member->tls);
     sentinel_ask(&route->sentinel, deadline);
 }
 

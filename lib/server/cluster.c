@@ -30,6 +30,14 @@ void cluster_close(struct cluster *cluster)
         url_fini(&cluster->node[--cluster->n]);
 }
 
+void cluster_clear_passwords(struct cluster *cluster)
+{
+    size_t i;
+
+    for (i = 0; i < cluster->n; i++)
+        url_clear_password(&cluster->node[i]);
+}
+
 /* Adds a node, or the alias of one that is known; when there is no room, the first ones stay. */
 static void remember(struct cluster *cluster, const struct url *node)
 {
@@ -45,7 +53,7 @@ static void remember(struct cluster *cluster, const struct url *node)
     else if (known->alias == NULL && node->alias != NULL) {
         url_fini(known);
         if (url_copy(known, node, NULL) != RLOCK_OK)
-            *known = cluster->node[--cluster->n];
+            url_move(known, &cluster->node[--cluster->n]);
     }
 }
 

@@ -27,6 +27,9 @@ struct cluster {
 void cluster_open(struct cluster *cluster, const struct url *first);
 void cluster_close(struct cluster *cluster);
 
+/* cluster_clear_passwords: as url_clear_password(), of all nodes. */
+void cluster_clear_passwords(struct cluster *cluster);
+
 /*
  * cluster_redirect: read the target of a MOVED or ASK, and remember it as a node.
  *

@@ -36,7 +36,7 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
     if (sentinel->watcher == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     for (i = 0; i < url->n_sentinels; i++)
-        conn_init(&sentinel->watcher[i].conn, &url->sentinel[i], NULL);
+        conn_init(&sentinel->watcher[i].conn, &url->sentinel[i]);
     request_begin(&request, "SENTINEL");
     request_add(&request, "get-master-addr-by-name");
     request_add(&request, url->service);
@@ -46,20 +46,21 @@ enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url
 void sentinel_set_password(struct sentinel *sentinel, const char *password,
                            struct password_source *password_source)
 {
-    size_t i;
-
-    sentinel->password = password;
-    sentinel->password_source = password_source;
-    for (i = 0; i < sentinel->url->n_sentinels; i++) {
-        sentinel->watcher[i].conn.password = password;
-        sentinel->watcher[i].conn.password_source = password_source;
-    }
+    sentinel->settings.password = password;
+    sentinel->settings.password_source = password_source;
 }
 
-void sentinel_clear_password(struct sentinel *sentinel)
+void sentinel_set_tls(struct sentinel *sentinel, struct tls_context *tls)
+{
+    sentinel->settings.tls = tls;
+}
+
+void sentinel_clear_passwords(struct sentinel *sentinel)
 {
     size_t i;
 
+    url_clear_password(&sentinel->wrong);
+    url_clear_password(&sentinel->named);
     for (i = 0; i < sentinel->url->n_sentinels; i++)
         conn_clear_password(&sentinel->watcher[i].conn);
 }
@@ -96,7 +97,7 @@ void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms)
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         struct watcher *watcher = &sentinel->watcher[i];
 
-        watcher->conn.tls = sentinel->tls;
+        conn_configure(&watcher->conn, &sentinel->settings);
         watcher->state = conn_start_request(&watcher->conn, CONN_NO_PREAMBLE, sentinel->question,
                                             sentinel->question_bytes, deadline_ms, &watcher->err);
     }
@@ -183,11 +184,11 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     if (st != RLOCK_OK)
         return st;
     if (!url_is_same(&named, &sentinel->wrong)) {
-        *to = named;
+        url_move(to, &named);
         return RLOCK_OK;
     }
     url_fini(&sentinel->named);
-    sentinel->named = named;
+    url_move(&sentinel->named, &named);
     return RLOCK_PENDING;
 }
 
@@ -242,8 +243,7 @@ enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
         return st;
     }
     if (sentinel->named.host != NULL && (!is_waiting || now >= sentinel->patience_ms)) {
-        *to = sentinel->named;
-        sentinel->named = (struct url){.host = NULL};
+        url_move(to, &sentinel->named);
         sentinel_stop(sentinel);
         return RLOCK_OK;
     }

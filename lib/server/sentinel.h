@@ -9,12 +9,10 @@
 
 /* All Sentinels of a URL. They may have another user and password than the primary. */
 struct sentinel {
-    const struct url *url;                   /* borrowed */
-    const char *password;                    /* borrowed; NULL: none, or one that is looked up */
-    struct password_source *password_source; /* borrowed; NULL: no password is looked up */
-    struct tls_context *tls;                 /* borrowed; for rediss+sentinel:// */
-    struct watcher *watcher;                 /* one for each Sentinel of the URL */
-    char *question;                          /* the encoded request, the same to all */
+    const struct url *url;         /* borrowed */
+    struct conn_settings settings; /* of the connections to the Sentinels */
+    struct watcher *watcher;       /* one for each Sentinel of the URL */
+    char *question;                /* the encoded request, the same to all */
     size_t question_bytes;
     struct url wrong; /* the server that is no primary, or is gone; host NULL: none */
     struct url named; /* named again though it is `wrong`: the last resort */
@@ -31,8 +29,11 @@ void sentinel_close(struct sentinel *sentinel);
 void sentinel_set_password(struct sentinel *sentinel, const char *password,
                            struct password_source *password_source);
 
-/* sentinel_clear_password: as conn_clear_password. */
-void sentinel_clear_password(struct sentinel *sentinel);
+/* sentinel_set_tls: needed for rediss+sentinel:// before sentinel_ask(); borrowed. */
+void sentinel_set_tls(struct sentinel *sentinel, struct tls_context *tls);
+
+/* sentinel_clear_passwords: as conn_clear_password(), of everything here. */
+void sentinel_clear_passwords(struct sentinel *sentinel);
 
 /* sentinel_ask: begin to ask all Sentinels at once; `deadline_ms` is on rlock_clock_ms(). */
 void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms);

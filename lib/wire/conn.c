@@ -18,11 +18,21 @@
 #define CLUSTER_NODES_BYTES (1024 * 1024) /* a thousand nodes whose slots are all listed singly */
 #define TLS_ALERT 0x15                    /* the first byte of an alert record */
 
-void conn_init(struct conn *conn, const struct url *url, const char *password)
+void conn_init(struct conn *conn, const struct url *url)
 {
     *conn = (struct conn){.url = url, .fd = -1};
-    conn->password = url->password != NULL ? url->password : password;
     connector_init(&conn->connector, url);
+}
+
+void conn_configure(struct conn *conn, const struct conn_settings *settings)
+{
+    conn->settings = *settings;
+}
+
+/* A password that is given, and not looked up; NULL: none is. */
+static const char *given_password(const struct conn *conn)
+{
+    return conn->url->password != NULL ? conn->url->password : conn->settings.password;
 }
 
 static void clear(char **bytes, size_t *n)
@@ -36,12 +46,17 @@ static void clear(char **bytes, size_t *n)
 
 const char *conn_password(const struct conn *conn)
 {
-    return conn->password != NULL ? conn->password : conn->looked_up_password;
+    return given_password(conn) != NULL ? given_password(conn) : conn->looked_up_password;
+}
+
+bool conn_looks_password_up(const struct conn *conn)
+{
+    return given_password(conn) == NULL && password_source_is_set(conn->settings.password_source);
 }
 
 bool conn_has_password(const struct conn *conn)
 {
-    return conn->password != NULL || password_source_is_set(conn->password_source);
+    return given_password(conn) != NULL || conn_looks_password_up(conn);
 }
 
 void conn_clear_password(struct conn *conn)
@@ -56,13 +71,13 @@ static void clear_setup(struct conn *conn)
 {
     clear(&conn->setup, &conn->setup_bytes);
     if (conn->looked_up_password != NULL)
-        password_source_give_back(conn->password_source, &conn->looked_up_password);
+        password_source_give_back(conn->settings.password_source, &conn->looked_up_password);
 }
 
 static void conn_reset(struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD)
-        password_source_abandon(conn->password_source);
+        password_source_abandon(conn->settings.password_source);
     connector_abandon(&conn->connector);
     tls_connection_free(conn->tls_connection);
     conn->tls_connection = NULL;
@@ -127,7 +142,7 @@ static enum rlock_status encode_setup(struct conn *conn, struct rlock_error *err
         st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
         conn->n_setup_replies++;
     }
-    if (st == RLOCK_OK && conn->must_be_primary) {
+    if (st == RLOCK_OK && conn->settings.must_be_primary) {
         request_begin(&request, "ROLE");
         st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
         conn->n_setup_replies++;
@@ -144,8 +159,8 @@ static enum rlock_status start_connecting(struct conn *conn, int64_t deadline_ms
     conn->replies = resp_reader_new();
     if (conn->replies == NULL)
         st = err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    else if (conn->reply_bytes > 0)
-        resp_reader_set_max_bytes(conn->replies, conn->reply_bytes);
+    else if (conn->settings.reply_bytes > 0)
+        resp_reader_set_max_bytes(conn->replies, conn->settings.reply_bytes);
     if (st == RLOCK_PENDING)
         st = connector_start(&conn->connector, deadline_ms, err);
     if (st == RLOCK_PENDING)
@@ -191,7 +206,7 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 
     if (conn->phase == CONN_READY && !is_silent(conn))
         conn_reset(conn);
-    if (conn->phase == CONN_CLOSED && conn->wants_server_info && preamble != CONN_ASKING)
+    if (conn->phase == CONN_CLOSED && conn->settings.wants_server_info && preamble != CONN_ASKING)
         preamble = CONN_INFO_SERVER;
     clear(&conn->request, &conn->request_bytes);
     conn->sent_bytes = 0;
@@ -230,7 +245,7 @@ bool conn_is_ready(const struct conn *conn)
 int conn_fd(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD)
-        return password_source_fd(conn->password_source);
+        return password_source_fd(conn->settings.password_source);
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
@@ -251,7 +266,8 @@ short conn_events(const struct conn *conn)
 
 int64_t conn_wake_ms(const struct conn *conn)
 {
-    if (conn->phase == CONN_AWAITING_PASSWORD && password_source_fd(conn->password_source) < 0)
+    if (conn->phase == CONN_AWAITING_PASSWORD &&
+        password_source_fd(conn->settings.password_source) < 0)
         return rlock_clock_ms(); /* its result is here: another connection read it */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
@@ -361,7 +377,7 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
         st = read_reply(conn, reply, err);
         if (st != RLOCK_OK)
             return st;
-        if (conn->n_setup_replies == 1 && conn->must_be_primary)
+        if (conn->n_setup_replies == 1 && conn->settings.must_be_primary)
             st = read_role(*reply, err);
         else if (resp_error(*reply) != NULL)
             return RLOCK_OK; /* the caller reads the error; the request is never sent */
@@ -398,8 +414,8 @@ static void read_preamble_reply(struct conn *conn, const struct resp_value *repl
     const char *text = resp_string(reply, &n);
 
     conn->expects_preamble_reply = false;
-    if (conn->reply_bytes > 0)
-        resp_reader_set_max_bytes(conn->replies, conn->reply_bytes);
+    if (conn->settings.reply_bytes > 0)
+        resp_reader_set_max_bytes(conn->replies, conn->settings.reply_bytes);
     free(conn->preamble_reply);
     conn->preamble_reply = NULL;
     if (conn->preamble == CONN_INFO_SERVER ||
@@ -449,9 +465,9 @@ static enum rlock_status start_authentication(struct conn *conn, struct rlock_er
 {
     enum rlock_status st;
 
-    if (conn->password != NULL || !password_source_is_set(conn->password_source))
+    if (!conn_looks_password_up(conn))
         return start_setup(conn, err);
-    st = password_source_request(conn->password_source, err);
+    st = password_source_request(conn->settings.password_source, err);
     if (st != RLOCK_OK)
         return st;
     conn->phase = CONN_AWAITING_PASSWORD;
@@ -461,7 +477,7 @@ static enum rlock_status start_authentication(struct conn *conn, struct rlock_er
 static enum rlock_status step_password(struct conn *conn, struct rlock_error *err)
 {
     enum rlock_status st =
-        password_source_take(conn->password_source, &conn->looked_up_password, err);
+        password_source_take(conn->settings.password_source, &conn->looked_up_password, err);
 
     if (st != RLOCK_PENDING)
         conn->phase = CONN_SETTING_UP; /* not AWAITING_PASSWORD: there is nothing left to abandon */
@@ -478,7 +494,7 @@ static enum rlock_status step_connecting(struct conn *conn, struct rlock_error *
     if (!conn->url->is_tls)
         return start_authentication(conn, err);
     conn->phase = CONN_TLS_HANDSHAKE;
-    st = tls_connection_new(conn->tls, &conn->tls_connection, names, conn->fd, err);
+    st = tls_connection_new(conn->settings.tls, &conn->tls_connection, names, conn->fd, err);
     return st == RLOCK_OK ? RLOCK_PENDING : st;
 }
 
@@ -509,6 +525,19 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
+}
+
+char *conn_take_preamble_reply(struct conn *conn)
+{
+    char *text = conn->preamble_reply;
+
+    conn->preamble_reply = NULL;
+    return text;
+}
+
+void conn_avoid_address(struct conn *conn)
+{
+    connector_avoid(&conn->connector);
 }
 
 void conn_abandon(struct conn *conn, const struct request *undo)

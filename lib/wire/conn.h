@@ -26,16 +26,19 @@ enum conn_preamble {
     CONN_INFO_SERVER    /* INFO server: who the server is, and since when it runs */
 };
 
-struct conn {
-    /* what is given, once or before a request */
-    const struct url *url;                   /* borrowed */
-    const char *password;                    /* borrowed; NULL: none, or one that is looked up */
-    struct password_source *password_source; /* borrowed; is asked if `password` is NULL, and may
-                                                be NULL too: then there is no password */
-    struct tls_context *tls;                 /* borrowed; for rediss:// */
-    size_t reply_bytes;                      /* the longest reply allowed; 0: the default of resp */
-    bool must_be_primary;   /* ROLE is asked on each new connection, and a replica is a fault */
+/* How connections to one server are made. Every pointer is borrowed, and may be NULL. */
+struct conn_settings {
+    const char *password;                    /* a password in the URL goes before it */
+    struct password_source *password_source; /* looks a password up if there is none above */
+    struct tls_context *tls;                 /* needed for rediss:// only */
+    size_t reply_bytes;     /* the longest reply that is accepted; 0: the default of resp.h */
+    bool must_be_primary;   /* each new connection sends ROLE, and fails at a replica */
     bool wants_server_info; /* CONN_INFO_SERVER precedes the first request of each connection */
+};
+
+struct conn {
+    const struct url *url; /* borrowed */
+    struct conn_settings settings;
 
     /* the connection */
     enum conn_phase phase;
@@ -64,12 +67,12 @@ struct conn {
                           was, so the server can't have executed it */
 };
 
-/*
- * conn_init: closed, with no request. A password in the URL goes before `password`; both pointers
- * are borrowed. For rediss:// set `tls` before the first request.
- */
-void conn_init(struct conn *conn, const struct url *url, const char *password);
+/* conn_init: closed, with no request, and with settings that are all 0. `url` is borrowed. */
+void conn_init(struct conn *conn, const struct url *url);
 void conn_fini(struct conn *conn);
+
+/* conn_configure: replace the settings, for the connections that are made from now on. */
+void conn_configure(struct conn *conn, const struct conn_settings *settings);
 
 /* conn_password: what the server is told now, to be masked in its replies; NULL: nothing. */
 const char *conn_password(const struct conn *conn);
@@ -77,8 +80,11 @@ const char *conn_password(const struct conn *conn);
 /* conn_clear_password: overwrite all copies: for a forked process that connects no more. */
 void conn_clear_password(struct conn *conn);
 
-/* conn_has_password: is the server told one, wherever it comes from? */
+/* conn_has_password: does the server get a password, be it given or looked up? */
 bool conn_has_password(const struct conn *conn);
+
+/* conn_looks_password_up: does each new connection look its password up? */
+bool conn_looks_password_up(const struct conn *conn);
 
 /*
  * conn_start_request: begin a request, on the connection that is ready, or else on a new one. No
@@ -121,6 +127,15 @@ const char *conn_timeout_text(const struct conn *conn);
  */
 enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
                             struct rlock_error *err);
+
+/*
+ * conn_take_preamble_reply: the text that the server replied to CLUSTER NODES or INFO; "" if the
+ * server refused INFO. The caller frees it. NULL: none has come since it was taken last.
+ */
+char *conn_take_preamble_reply(struct conn *conn);
+
+/* conn_avoid_address: the next connection tries the address of the newest one last. */
+void conn_avoid_address(struct conn *conn);
 
 /*
  * conn_abandon: give the request up and close the connection, with a TCP reset. If the server may

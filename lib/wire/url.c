@@ -340,6 +340,29 @@ bool url_is_same(const struct url *a, const struct url *b)
     return is_called(a, b->host) && (b->alias == NULL || is_called(a, b->alias));
 }
 
+void url_move(struct url *url, struct url *from)
+{
+    *url = *from;
+    *from = (struct url){.kind = URL_TCP};
+}
+
+enum rlock_status url_set_user(struct url *url, const char *user, struct rlock_error *err)
+{
+    char *copy = strdup(user);
+
+    if (copy == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    free(url->user);
+    url->user = copy;
+    return RLOCK_OK;
+}
+
+void url_clear_password(struct url *url)
+{
+    if (url->password != NULL)
+        explicit_bzero(url->password, strlen(url->password));
+}
+
 void url_fini(struct url *url)
 {
     size_t i;
@@ -348,8 +371,7 @@ void url_fini(struct url *url)
         url_fini(&url->sentinel[i]);
     free(url->sentinel);
     free(url->service);
-    if (url->password != NULL)
-        explicit_bzero(url->password, strlen(url->password));
+    url_clear_password(url);
     free(url->password);
     free(url->user);
     free(url->host);

@@ -82,7 +82,16 @@ bool url_may_hold_password(const char *text);
 /* url_masked_copy: a word, masked if it is a URL; heap; NULL: no memory. */
 char *url_masked_copy(const char *word);
 
-/* url_fini: clear the password and free. */
+/* url_move: set `url`, which has nothing to free, to `from`, and make `from` empty. */
+void url_move(struct url *url, struct url *from);
+
+/* url_set_user: replace the user by a copy of `user`. RLOCK_OK or RLOCK_E_MEMORY. */
+enum rlock_status url_set_user(struct url *url, const char *user, struct rlock_error *err);
+
+/* url_clear_password: overwrite the password, but free nothing: for a forked process. */
+void url_clear_password(struct url *url);
+
+/* url_fini: clear the password, free everything, and make the URL empty. */
 void url_fini(struct url *url);
 
 #endif

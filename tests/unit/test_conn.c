@@ -20,7 +20,8 @@ static void open_node(struct conn *conn, struct url *url, const char *text, cons
 {
     if (url_parse(url, text, NULL) != RLOCK_OK)
         *url = (struct url){.kind = URL_TCP};
-    conn_init(conn, url, password);
+    conn_init(conn, url);
+    conn_configure(conn, &(struct conn_settings){.password = password});
 }
 
 static void close_node(struct conn *conn, struct url *url, int fd)
@@ -254,7 +255,7 @@ static void test_role(void)
 
     for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         open_node(&conn, &url, peer_address, NULL);
-        conn.must_be_primary = true;
+        conn_configure(&conn, &(struct conn_settings){.must_be_primary = true});
         is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node that must be a primary");
         fd = peer_accept();
         step(&conn, &reply, A_WHILE_MS);

@@ -131,7 +131,7 @@ static void test_unsent(struct tls_context *tls)
                 request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
             "a line"))
         return;
-    conn_init(&conn, &url, NULL);
+    conn_init(&conn, &url);
     conn.tls_connection = talk.line;
     conn.fd = talk.fd;
     conn.replies = resp_reader_new();
