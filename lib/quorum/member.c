@@ -130,10 +130,10 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     route->redirect = &route->endpoint[1];
     conn_init(&route->primary->conn, &route->primary->url);
     conn_init(&route->redirect->conn, &route->redirect->url);
-    cluster_open(&route->cluster, &member->url);
+    cluster_init(&route->cluster, &member->url);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
-        st = sentinel_open(&route->sentinel, &member->url, err);
+        st = sentinel_init(&route->sentinel, &member->url, err);
     else if (st == RLOCK_OK)
         st = url_copy(&route->primary->url, &member->url, err);
     configure(member, &route->primary->conn);
@@ -189,7 +189,7 @@ void member_join(struct member *member, size_t n_members, size_t reply_bytes)
 
 void member_visit(struct member *member, struct url *url)
 {
-    cluster_close(&member->route.cluster);
+    cluster_fini(&member->route.cluster);
     if (url_is_same(&member->route.primary->url, url))
         url_fini(url);
     else
@@ -230,8 +230,8 @@ void member_close(struct member *member)
         url_fini(&route->endpoint[i].url);
     }
     if (has_sentinels(member))
-        sentinel_close(&route->sentinel);
-    cluster_close(&route->cluster);
+        sentinel_fini(&route->sentinel);
+    cluster_fini(&route->cluster);
     free_request(&member->request);
     url_fini(&member->url);
 }

@@ -19,12 +19,12 @@
 
 #define HOST_BYTES 256
 
-void cluster_open(struct cluster *cluster, const struct url *first)
+void cluster_init(struct cluster *cluster, const struct url *first)
 {
     *cluster = (struct cluster){.first = first};
 }
 
-void cluster_close(struct cluster *cluster)
+void cluster_fini(struct cluster *cluster)
 {
     while (cluster->n > 0)
         url_fini(&cluster->node[--cluster->n]);
@@ -209,7 +209,7 @@ void cluster_see(struct cluster *cluster, const char *nodes, const struct url *b
     if (seen.n == 0)
         return;
     seen.next = cluster->next % (seen.n + 1);
-    cluster_close(cluster);
+    cluster_fini(cluster);
     *cluster = seen;
 }
 

@@ -24,8 +24,10 @@ struct cluster {
     enum cluster_endpoint called; /* as their redirects have shown it */
 };
 
-void cluster_open(struct cluster *cluster, const struct url *first);
-void cluster_close(struct cluster *cluster);
+void cluster_init(struct cluster *cluster, const struct url *first);
+
+/* cluster_fini: free all nodes. The cluster may be used again, and then knows `first` alone. */
+void cluster_fini(struct cluster *cluster);
 
 /* cluster_clear_passwords: as url_clear_password(), of all nodes. */
 void cluster_clear_passwords(struct cluster *cluster);

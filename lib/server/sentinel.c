@@ -25,7 +25,7 @@ struct watcher {
     struct rlock_error err;
 };
 
-enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url,
+enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,
                                 struct rlock_error *err)
 {
     struct request request;
@@ -65,7 +65,7 @@ void sentinel_clear_passwords(struct sentinel *sentinel)
         conn_clear_password(&sentinel->watcher[i].conn);
 }
 
-void sentinel_close(struct sentinel *sentinel)
+void sentinel_fini(struct sentinel *sentinel)
 {
     size_t i;
 

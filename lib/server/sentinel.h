@@ -21,9 +21,9 @@ struct sentinel {
     bool is_asking;
 };
 
-enum rlock_status sentinel_open(struct sentinel *sentinel, const struct url *url,
+enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,
                                 struct rlock_error *err);
-void sentinel_close(struct sentinel *sentinel);
+void sentinel_fini(struct sentinel *sentinel);
 
 /* sentinel_set_password: what Sentinels are sent; both are borrowed, and may be NULL. */
 void sentinel_set_password(struct sentinel *sentinel, const char *password,

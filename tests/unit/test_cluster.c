@@ -28,7 +28,7 @@ static void test_redirects(const struct url *seed)
     struct url to;
     size_t i;
 
-    cluster_open(&cluster, seed);
+    cluster_init(&cluster, seed);
     for (i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         if (!okf(cluster_redirect(&cluster, redirects[i].reply, seed, &to, &err) == RLOCK_OK, "%s",
                  redirects[i].reply))
@@ -40,7 +40,7 @@ static void test_redirects(const struct url *seed)
     for (i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
         okf(cluster_redirect(&cluster, nowhere[i], seed, &to, &err) == RLOCK_E_PROTOCOL,
             "to nowhere: %s", nowhere[i]);
-    cluster_close(&cluster);
+    cluster_fini(&cluster);
 }
 
 static const char nodes[] =
@@ -66,7 +66,7 @@ static void test_nodes(const struct url *seed)
 {
     struct cluster cluster;
 
-    cluster_open(&cluster, seed);
+    cluster_init(&cluster, seed);
     ok(!cluster_is_known(&cluster), "at first nothing is known");
     cluster_see(&cluster, "", seed);
     cluster_see(&cluster, "no nodes at all", seed);
@@ -76,7 +76,7 @@ static void test_nodes(const struct url *seed)
     asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
     asks(&cluster, &cluster.node[1], "seed:6379");
     asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
-    cluster_close(&cluster);
+    cluster_fini(&cluster);
 }
 
 static void test_primaries(const struct url *seed)
@@ -118,7 +118,7 @@ static void test_aliases(const struct url *seed)
     struct cluster cluster;
     struct url to;
 
-    cluster_open(&cluster, seed);
+    cluster_init(&cluster, seed);
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER,
        "a node that was never heard of has a number alone");
@@ -152,7 +152,7 @@ static void test_aliases(const struct url *seed)
            cluster.called == CLUSTER_BY_PORT,
        "a redirection without a host");
     url_fini(&to);
-    cluster_close(&cluster);
+    cluster_fini(&cluster);
 }
 
 static void test_endpoints(void)
@@ -224,7 +224,7 @@ static void test_many(const struct url *seed)
     size_t n = 0;
     int i;
 
-    cluster_open(&cluster, seed);
+    cluster_init(&cluster, seed);
     for (i = 0; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
@@ -235,7 +235,7 @@ static void test_many(const struct url *seed)
     is_str(cluster.node[0].shown, "10.0.1.1:6379", "and new ones are not");
     cluster_see(&cluster, "", seed);
     is_int((int64_t)cluster.n, 1, "nothing is no news");
-    cluster_close(&cluster);
+    cluster_fini(&cluster);
 }
 
 int main(void)
