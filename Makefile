@@ -84,7 +84,7 @@ comma := ,
 
 # ---- source and object files ---------------------------------------------------------------------
 
-LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/wire/notls.c,\
+LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/wire/tls_absent.c,\
                              lib/wire/tls.c lib/wire/libssl.c),$(wildcard lib/*.c lib/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
 CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c cmd/*/*.c))

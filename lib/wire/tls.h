@@ -2,7 +2,7 @@
 /*
  * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
  *
- * In a build without OpenSSL notls.c stands for it: tls_context_new then always fails.
+ * A build without OpenSSL has tls_absent.c in place of tls.c: tls_context_new() then always fails.
  */
 #ifndef TLS_H
 #define TLS_H

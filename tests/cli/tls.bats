@@ -435,7 +435,7 @@ libraries() {
 
 @test "a build with TLS=no refuses rediss://, and says so in --version" {
     ! is_sanitized || skip 'built by this test without sanitizers'
-    timeout 120 make -C "$ROOT" -s -j2 TLS=no CFLAGS=-O0 FLAVOUR=notls B="$DIR/build" \
+    timeout 120 make -C "$ROOT" -s -j2 TLS=no CFLAGS=-O0 FLAVOUR=without-tls B="$DIR/build" \
         "$DIR/build/rlock" 3>&- >/dev/null
     RLOCK=$DIR/build/rlock
     assert_match "$("$RLOCK" --version)" ', TLS no\)$'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* notls: what stands for tls.c in a build without OpenSSL. */
+/* tls_absent: the functions of tls.h for a build without OpenSSL: every TLS connection fails. */
 #include "base/err.h"
 #include "wire/tls.h"
 
