@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# acquire: a lock without a command: its token, who keeps it, and what ends it.
+# acquire: take a lock without a command: the token, the renew daemon, and what ends the lease.
 
 load ../helpers/common
 load ../helpers/span
@@ -14,7 +14,7 @@ setup() {
 
 # ---- the token ----
 
-@test "it prints the token, and the lease runs on unattended until its TTL is over" {
+@test "acquire prints the token, and without --bind-pid the lease ends after its TTL" {
     run -0 --separate-stderr rlock acquire -k "$KEY" -t 3
     assert_match "$output" '^[0-9a-f]{32}$'
     assert_eq "$stderr" ""
@@ -25,7 +25,7 @@ setup() {
     eventually 5 gone "$KEY"
 }
 
-@test "--json: token, fence, expires_ms, and a slot where there is one" {
+@test "acquire --json prints the token, fence and expires_ms, and with --slots the slot" {
     rlock acquire -k "$KEY" --json -t 20 >"$DIR/json"
     assert_match "$(<"$DIR/json")" \
         '^\{"token":"[0-9a-f]{32}","fence":[1-9][0-9]{15},"expires_ms":1[0-9]{4}\}$'
@@ -34,7 +34,7 @@ setup() {
     assert_match "$(rlock acquire -k "$KEY:2" --slots 3 --json)" ',"slot":1\}$'
 }
 
-@test "others see the process that holds it: the caller, or that of --bind-pid" {
+@test "the holder that others see is the caller of acquire, or the process of --bind-pid" {
     rlock acquire -k "$KEY" >"$DIR/token"
     assert_match "$(value "$KEY")" " pid=$BASHPID .*command=bash "
     start other sleep 20
@@ -43,7 +43,7 @@ setup() {
     assert_match "$(value "$KEY:2")" " pid=$pid .*command=sleep label=a%20b "
 }
 
-@test "stdout that can't be written: the lock is given back, 71" {
+@test "if stdout can't be written, acquire releases the lock and exits with 71" {
     local bind
     mkfifo "$DIR/nobody"
     for bind in '' "--bind-pid $BASHPID"; do
@@ -60,7 +60,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "a reader that doesn't come: given back before the TTL is over, and a signal doesn't wait" {
+@test "if nobody reads a full pipe, acquire releases the lock before its TTL ends, or on a signal" {
     mkfifo "$DIR/full"
     exec 7<>"$DIR/full"
     dd if=/dev/zero bs=4096 count=64 of="$DIR/full" oflag=nonblock 2>/dev/null || :
@@ -78,7 +78,7 @@ full_or_closed() {
 
 # ---- waiting ----
 
-@test "waiting is as with a command: -n, -w, -E, and a signal ends it and leaves the line" {
+@test "acquire waits as run does: -n, -w and -E work, and on a signal it leaves the queue" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock acquire -k "$KEY" -n
     assert_line 'busy: held by another program'
@@ -99,7 +99,7 @@ full_or_closed() {
     assert_eq "$(value "$KEY" | cut -d' ' -f1)" "$output"
 }
 
-@test "what is held already by RLOCK_TOKEN is not acquired again, and stays held" {
+@test "acquire refuses a key that RLOCK_TOKEN holds already, and the lock stays held" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -64 --separate-stderr rlock acquire -k "$KEY"
@@ -109,20 +109,20 @@ full_or_closed() {
     rlock release -k "$KEY"
 }
 
-@test "a lock that is a timestamp has no token: 64" {
+@test "acquire refuses --protocol timestamp with 64, because such a lock has no token" {
     RLOCK_PROTOCOL=timestamp run -64 --separate-stderr rlock acquire -k "$KEY"
     assert_line 'usage: protocol timestamp: not possible with acquire, as such a lock has no token'
     gone "$KEY"
 }
 
-# ---- bound to a process ----
+# ---- --bind-pid: the lock is held until a process ends ----
 
-@test "a shell acquires, runs three commands, one of them nested, and releases" {
+@test "a shell acquires, runs three commands, one of them in a nested rlock, and releases" {
     shell sh -t 1
     tell sh 'echo one'
     tell sh '"$RLOCK" -k "$KEY" -n -- sh -c "echo \$RLOCK_TOKEN"'
     assert_eq "$output" "$(<"$DIR/sh.token")"
-    never 2 gone "$KEY" # renewed
+    never 2 gone "$KEY" # the lock outlasts its TTL of 1 s because it is renewed
     tell sh 'echo three; "$RLOCK" release -k "$KEY"'
     assert_eq "$status $output" "0 three"
     gone "$KEY"
@@ -130,11 +130,11 @@ full_or_closed() {
     assert_eq "$status" 76
     eventually 5 alone
     assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
-    tell sh 'echo went on' # nothing was lost
+    tell sh 'echo went on' # the release is no loss: the shell was not ended
     assert_eq "$output" 'went on'
 }
 
-@test "released, and another's at once: no loss, and the shell lives" {
+@test "after a release and another acquire of the same key the bound shell is not ended" {
     shell sh -t 1
     tell sh '"$RLOCK" release -k "$KEY"; unset RLOCK_TOKEN; "$RLOCK" acquire -k "$KEY" -t 60'
     eventually 5 alone
@@ -142,7 +142,7 @@ full_or_closed() {
     exists "$KEY"
 }
 
-@test "released while a nested command runs: that is ended, and the shell isn't" {
+@test "a release while a nested rlock runs ends the nested command, and not the bound shell" {
     shell sh -t 1
     tell sh '"$RLOCK" -k "$KEY" -- sleep 30 & sleep 0.5; "$RLOCK" release -k "$KEY"; wait $!'
     assert_eq "$status" 76
@@ -151,7 +151,7 @@ full_or_closed() {
     assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
 }
 
-@test "of several keys one is released: the others are kept, until the process ends" {
+@test "after one of several keys is released, the others are held until the bound process ends" {
     shell sh -t 1 -k "$KEY:2" -k "$KEY:3"
     tell sh '"$RLOCK" release -k "$KEY:2"'
     never 2 gone "$KEY"
@@ -166,7 +166,7 @@ full_or_closed() {
     alive "$(<"$DIR/pids/sh2")"
 }
 
-@test "the process is killed: free within a second, and nobody stays behind" {
+@test "when the bound process is killed, the lock is free within 1 s and the renew daemon ends" {
     local before
     shell sh -t 30
     before=$(now_ms)
@@ -191,7 +191,7 @@ full_or_closed() {
     eventually 5 dead "$(<"$DIR/pids/reader")"
     eventually 5 test -n "$(leash)"
     for its_pid in $(renewd) $(leash); do
-        # session, terminal
+        # /proc/PID/stat has the session and the terminal behind the process group
         assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(renewd) 0 "
         assert_eq "$(readlink "/proc/$its_pid/cwd")" /
         for fd in "/proc/$its_pid/fd"/*; do
@@ -203,7 +203,7 @@ full_or_closed() {
     assert_eq "$(renewd | wc -w) $(leash | wc -w)" '1 1'
 }
 
-@test "no secret is in the arguments or in the environment's place of what stays behind" {
+@test "neither password nor token is in the arguments of the processes that stay behind" {
     redis_start own --requirepass s3cr3t
     RLOCK_URL='' start sh bash -c 'token=$("$RLOCK" acquire -k "$KEY" --bind-pid $$ \
         -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
@@ -213,7 +213,7 @@ full_or_closed() {
     redis_use redis
 }
 
-@test "lost: the process and all below it are ended, with TERM first, in time, and nobody else" {
+@test "when the lock is lost, the process and its children get TERM, then KILL, and no others do" {
     local its_pid child
     start bystander sleep 30
     shell sh -t 1
@@ -230,12 +230,12 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "no renewal is confirmed: all has ended before the lease has" {
+@test "if no renewal is confirmed, the process and its children end before the lease does" {
     local end
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
     shell sh -t 2
-    tell sh 'trap "" TERM' # KILL is what counts
+    tell sh 'trap "" TERM' # the shell ignores TERM, so that only KILL can end it
     end=$(($(now_ms) + $(ttl_ms "$KEY")))
     redis_pause
     eventually 5 dead "$(<"$DIR/pids/sh")"
@@ -244,7 +244,7 @@ full_or_closed() {
     redis_use redis
 }
 
-@test "--on-lost ignore: the process goes on, and nobody stays behind" {
+@test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
     shell sh -t 1 --on-lost ignore
     assert_eq "$(leash)" ""
     redis_cli set "$KEY" other PX 60000
@@ -254,7 +254,7 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "the renew daemon is killed: the process has ended before the lease has" {
+@test "when the renew daemon is killed, the bound process ends before the lease does" {
     local end
     shell sh -t 2
     kill -KILL "$(renewd)"
@@ -265,7 +265,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "the renew daemon is stopped: the process has ended before the lease has" {
+@test "when the renew daemon is stopped, the bound process ends before the lease does" {
     shell sh -t 1
     kill -STOP "$(renewd)"
     eventually 5 dead "$(<"$DIR/pids/sh")"
@@ -273,7 +273,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "the leash is killed: there is another, and the renew daemon renews on" {
+@test "a deadline killer that is killed is replaced, and the renew daemon goes on renewing" {
     local first
     shell sh -t 1
     first=$(leash)
@@ -285,7 +285,7 @@ full_or_closed() {
 }
 another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
 
-@test "the leash is killed while it ends the process: what ignores TERM is ended all the same" {
+@test "a child that ignores TERM is ended also if the deadline killer is killed meanwhile" {
     local child
     shell sh -t 1
     echo "kill -STOP $(renewd); kill -KILL $(leash)" >"$DIR/no-leash"
@@ -301,7 +301,7 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     eventually 5 dead "$child"
 }
 
-@test "a signal to the renew daemon is the process's" {
+@test "a signal to the renew daemon is passed on to the bound process" {
     start sh bash -c 'trap "echo >\"\$DIR/termed\"" TERM
         "$RLOCK" acquire -k "$KEY" --bind-pid $$ >"$DIR/got"
         while [[ ! -e $DIR/termed ]]; do sleep 0.05; done'
@@ -313,7 +313,7 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     gone "$KEY"
 }
 
-@test "--bind-pid: no such process, another's, no number: 64, and the server isn't asked" {
+@test "--bind-pid refuses a dead, a foreign and a malformed PID with 64 before it asks the server" {
     local gone_pid
     sh -c 'exit 0' &
     gone_pid=$!
@@ -331,9 +331,9 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
-@test "--bind-pid: process 1, rlock itself, a kernel thread: 64 and why, and nobody is ended" {
+@test "--bind-pid refuses process 1, rlock and a kernel thread with 64, and ends none of them" {
     redis_cli config resetstat
-    # a build that takes it must not end it: so first what never would
+    # first with --on-lost ignore: an rlock that accepted process 1 by mistake would not end it
     run -64 --separate-stderr rlock acquire -k "$KEY" --on-lost ignore --bind-pid 1
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1
     assert_line 'usage: bind-pid: process 1: everything else here would end with it'
@@ -349,7 +349,7 @@ another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
 }
 is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x200000)); }
 
-@test "--bind-pid: the first process of a container is refused in it, too" {
+@test "--bind-pid refuses the first process of a PID namespace inside the namespace, too" {
     unshare -rpf --mount-proc true 2>/dev/null || skip 'no process namespaces here'
     # shellcheck disable=SC2016
     run -64 --separate-stderr unshare -rpf --mount-proc bash -c \
@@ -358,7 +358,7 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
     gone "$KEY"
 }
 
-@test "local: the private server is there for as long as the lock" {
+@test "acquire -u local: keeps the private server until the bound process ends" {
     unset RLOCK_URL
     start sh bash -c '"$RLOCK" acquire -u local: -k "$KEY" -t 2 --bind-pid $$ >"$DIR/got"
         exec sleep 30'
@@ -368,9 +368,9 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
     eventually 5 rlock -u local: -k "$KEY" -n -- true
 }
 
-# ---- what the process that stays behind says ----
+# ---- what the renew daemon reports ----
 
-# told FILE REGEX: exactly one line, which begins with the time of day and then matches.
+# told FILE REGEX: the file has exactly one line, which is the time of day and then matches REGEX.
 told() {
     eventually 5 test -s "$1"
     eventually 5 alone
@@ -378,7 +378,7 @@ told() {
     assert_match "$(<"$1")" "^20[0-9-]{8}T[0-9:]{8}[+-][0-9]{2}:[0-9]{2} rlock: $KEY: $2$"
 }
 
-@test "--log: why the work was ended, with the lock and the process, in one line with its time" {
+@test "--log has one line that says why rlock ended the process, with its time, lock and PID" {
     local why=$DIR/why.log its_pid
     shell sh -t 1 --log "$why"
     its_pid=$(<"$DIR/pids/sh")
@@ -389,7 +389,7 @@ told() {
     assert_status 143
     assert_eq "$stderr" ''
     redis_cli del "$KEY"
-    # it is appended to, and nothing is said of a lock that is given back or whose process ends
+    # The log is appended to, and neither a release nor the end of the bound process is reported.
     shell sh2 -t 1 --log "$why"
     tell sh2 '"$RLOCK" release -k "$KEY"'
     eventually 5 alone
@@ -402,7 +402,7 @@ told() {
     told "$why" "lost: .*; process $(<"$DIR/pids/sh4") goes on \(--on-lost ignore\)"
 }
 
-@test "--log: no renewal in time, and a renew daemon that was killed or stopped" {
+@test "--log tells if a renewal failed, or if the renew daemon was killed or stopped" {
     local why=$DIR/why.log ended
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
@@ -432,7 +432,7 @@ told() {
         "lost: the process that renews its lease is stopped, or did not get to run; $ended$"
 }
 
-@test "--log syslog: the same to syslog(3), and 78 where there is none" {
+@test "--log syslog reports to syslog(3); without a syslog socket acquire exits with 78" {
     need python3
     unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
     # shellcheck disable=SC2016
@@ -463,7 +463,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     finish sh
 }
 
-@test "without --log: to stderr, if that is a file or a terminal" {
+@test "without --log the renew daemon reports to stderr if that is a file or a terminal" {
     load ../helpers/pty
     shell sh -t 1
     redis_cli set "$KEY" other PX 60000
@@ -479,7 +479,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     pty_end
 }
 
-@test "a log that can't be written is told before the lock is asked for" {
+@test "a log that can't be opened makes acquire fail before it asks for the lock" {
     redis_cli config resetstat
     run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR/no/log"
     assert_line "misconfigured: log: $DIR/no/log: No such file or directory"
@@ -489,7 +489,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
-@test "--log with --json and -v: each step as an object on a line, with its time" {
+@test "--log with --json and -v has an object for each step, on a line, with the time of day" {
     need python3
     shell sh -t 1 --log "$DIR/log" --json -v
     eventually 5 file_has "$DIR/log" '"event":"renewed"'
@@ -504,15 +504,16 @@ for line in open(sys.argv[1]):
         "renewed - ended process $(<"$DIR/pids/sh") has ended"
 }
 
-# ---- the examples of the manual, as their runners would run them ----
+# ---- the manual's examples for CI, run as GitLab, GitHub and Jenkins would run them ----
 
-# example AFTER BEFORE: the lines of an example, between two lines of the manual.
+# example AFTER BEFORE: prints the lines of the manual between the two lines that match.
 example() {
     sed -n '/^\.Ss Steps of a CI job/,/^\.Ss One machine/p' "$ROOT/man/rlock.1" |
         awk -v after="$1" -v before="$2" '$0 ~ before && on { exit } on; $0 ~ after { on = 1 }' |
         grep -v '^\.'
 }
-# What the examples call: deploy.sh and migrate.sh, which tell whether the lock is held.
+# jobs: makes deploy.sh and migrate.sh, which the examples call. Each notes that it ran, and whether
+# the lock was held.
 jobs() {
     local name
     mkdir -p "$DIR/job" && cd "$DIR/job" || return
@@ -531,7 +532,8 @@ ran() {
 }
 after_ci() { eventually 5 gone deploy && eventually 5 alone; }
 
-# One shell for before_script and script; a line that is indented further belongs to the one before.
+# gitlab: runs before_script and script in one shell. A line that is indented further continues the
+# one before it.
 gitlab() {
     {
         echo 'set -eo pipefail'
@@ -541,7 +543,7 @@ gitlab() {
     } >gitlab.sh
     run bash gitlab.sh
 }
-@test "the example for GitLab CI: locked in each step, free at the end, also of a failure" {
+@test "the example for GitLab CI holds the lock in each step, and frees it also after a failure" {
     jobs
     gitlab
     assert_status 0
@@ -558,7 +560,7 @@ gitlab() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "the README's form doesn't go on without a token" {
+@test "a shell that acquires as in the README goes on only if it was granted the lock" {
     jobs
     grep -E '^(export )?RLOCK_TOKEN' "$ROOT/README.md" >readme.sh
     assert_match "$(<readme.sh)" 'rlock acquire -k ci --bind-pid'
@@ -571,7 +573,8 @@ gitlab() {
     refute_match "$output" 'went on'
 }
 
-# A shell for each step; the last one in any case, if there is a token.
+# github: runs each step in a shell of its own; the last step also after a failure, if there is a
+# token.
 github() {
     local step variables failed=0
     rm -f step.* env.file
@@ -586,7 +589,7 @@ github() {
     done
     return "$failed"
 }
-@test "the example for GitHub Actions: locked in each step, free at the end, also of a failure" {
+@test "the example for GitHub Actions holds the lock in each step, and frees it after a failure" {
     jobs
     run github
     assert_status 0
@@ -599,7 +602,7 @@ github() {
     after_ci
 }
 
-# A shell for each sh step; what is in post in any case.
+# jenkins: runs each sh step in a shell of its own; the step in `post` also after a failure.
 jenkins() {
     local step failed=0
     rm -f step.* rlock.token
@@ -613,7 +616,7 @@ jenkins() {
     done
     return "$failed"
 }
-@test "the example for Jenkins: locked in each step, free at the end, also of a failure" {
+@test "the example for Jenkins holds the lock in each step, and frees it also after a failure" {
     jobs
     run jenkins
     assert_status 0

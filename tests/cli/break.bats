@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# break: a lock is taken away from whoever holds it, and from nobody else.
+# break: take a lock away from its holders, whoever they are, and from nobody else.
 
 load ../helpers/common
 load ../helpers/pty
@@ -18,7 +18,7 @@ setup() {
 break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-@test "break: the holder loses the lock, and can't put it back" {
+@test "break: the holder's command is ended, and its renewals don't restore the lock" {
     local fence
     hold first -k "$KEY" -t 2 --label nightly
     fence=$(env_of first RLOCK_FENCE)
@@ -35,7 +35,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     gone "$KEY"
 }
 
-@test "break: the first in line has it next, with a greater fence" {
+@test "break: the first waiter in the queue is granted the lock, with a greater fence" {
     local fence
     hold first -k "$KEY" -t 1m
     fence=$(env_of first RLOCK_FENCE)
@@ -54,7 +54,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     eventually 5 gone "$KEY"
 }
 
-@test "break: the lock is handed on in the same step, and kept for the first in line" {
+@test "break: the script that takes the lock away grants it to the first waiter" {
     hold first -k "$KEY" -t 1m
     start second "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
@@ -68,7 +68,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-@test "break: of a lock that several have, all lose it" {
+@test "break: a lock with several holders is taken from all of them" {
     hold first -k "$KEY" -t 2 --slots 2 --label one
     hold second -k "$KEY" -t 2 --slots 2 --label two
     break_it --yes
@@ -85,7 +85,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     gone "$KEY"
 }
 
-@test "break: a free lock is no failure, and no key is left behind" {
+@test "break: a free lock is reported with status 0, and no key is left on the server" {
     break_it --yes
     assert_status 0
     assert_line "^rlock: $KEY: free: "
@@ -97,7 +97,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     exists "$KEY"
 }
 
-@test "break: another program's lock too, however long its value; 77 for what is no string" {
+@test "break: another program's lock is broken, too, also a long one; a key of another type is 77" {
     head -c 1048576 /dev/zero | redis_cli -x set "$KEY"
     break_it --yes
     assert_status 0
@@ -113,7 +113,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     exists "$KEY"
 }
 
-@test "break: without a terminal --yes is needed, and nobody is asked for anything" {
+@test "break: without a terminal and without --yes it exits with 64 and asks nothing" {
     redis_cli set "$KEY" x
     redis_cli config resetstat
     break_it </dev/null
@@ -126,9 +126,10 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     exists "$KEY"
 }
 
-# ---- at a terminal ----
+# ---- on a terminal ----
 
-# answer TEXT STATUS: to the question, which is there already.
+# answer TEXT STATUS: types TEXT as the answer to the question on the screen; break ends with
+# STATUS.
 answer() {
     pty_type "$1"
     pty_prompt
@@ -141,7 +142,7 @@ ask() {
     pty_expect 5 'break it\? \[y/N\] '
 }
 
-@test "break: at a terminal it asks first, and no is what is not yes" {
+@test "break: on a terminal it asks, and any answer but y or yes leaves the lock alone" {
     local word
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=web1 user=u command=tar pid=5 label=%1B[2J since=1"
     pty_start
@@ -164,7 +165,7 @@ ask() {
     gone "$KEY"
 }
 
-@test "break: what was typed before the question is no answer to it" {
+@test "break: it ignores what was typed before the question" {
     need python3
     redis_cli set "$KEY" x
     pty_start
@@ -185,14 +186,14 @@ breaks() {
     done
     return 1
 }
-# Has the terminal something for it to read?
+# typed: has the terminal characters that no program has read yet?
 typed() { python3 -c 'import fcntl, sys, termios
 buffer = bytearray(4)
 with open(sys.argv[1], "rb", buffering=0) as tty:
     fcntl.ioctl(tty, termios.FIONREAD, buffer)
 sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
 
-@test "break: whoever came meanwhile is not hit" {
+@test "break: a holder that was granted the lock after the question keeps it" {
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=one since=1"
     pty_start
     ask
@@ -207,7 +208,7 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     assert_eq "$(redis_cli keys '*:rlock:fence')" ''
 }
 
-@test "break: an answer that is lost may mean that it was broken, and that is said" {
+@test "break: if no reply comes to the request, it says that the lock may have been broken" {
     load ../helpers/fake
     redis_cli set "$KEY" x
     line_start "$REDIS_PORT"

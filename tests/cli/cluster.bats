@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# cluster: a lock in a Redis Cluster, found from any of its nodes, also while its slot moves.
+# cluster: a lock in a Redis Cluster is found from each node, also while its slot moves.
 
 load ../helpers/common
 load ../helpers/cluster
 load ../helpers/netns
 load ../helpers/tls
 
-# All is done as a user with no more rights than the manual says it needs.
+# All tests use a server user who has only the rights that the manual says rlock needs.
 setup_file() {
     local each
     cluster_start 3
@@ -33,7 +33,8 @@ setup() {
     OTHER=$((OWNER % 3 + 1))
     THIRD=$((OTHER % 3 + 1))
 }
-# Nodes that a shell of the test's has started: end_all knows the children of the test alone.
+# end_nodes: ends the nodes that a subshell of the test started; end_all ends only children of the
+# test itself.
 end_nodes() {
     local each its_pid
     for each in "$DIR"/server-n*/; do
@@ -50,7 +51,7 @@ teardown() {
     set_all cluster-announce-hostname '' cluster-preferred-endpoint-type ip
 }
 
-# set_all NAME VALUE...: on all nodes.
+# set_all NAME VALUE...: sets a configuration parameter on all nodes.
 set_all() {
     local each
     for each in 1 2 3; do
@@ -58,7 +59,7 @@ set_all() {
     done
 }
 
-# calls_itself NAME: has each of the nodes been told so of each?
+# calls_itself NAME: does each node know all nodes by this host name?
 calls_itself() {
     local each
     for each in 1 2 3; do
@@ -66,13 +67,13 @@ calls_itself() {
     done
 }
 
-# from NODE: which node the next rlock is told of.
+# from NODE: the next rlock gets this node's URL.
 from() {
     RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$1")
     export RLOCK_URL
 }
 
-@test "from each node: the lock is had, seen and given back where its slot is" {
+@test "from each node a lock is acquired, shown and released on the node that has its slot" {
     local each
     for each in 1 2 3; do
         from "$each"
@@ -86,7 +87,7 @@ from() {
     done
 }
 
-@test "keys of several slots: 78, and how a hash tag helps; with one they are had" {
+@test "keys in different slots are refused with 78 and a hint; with a hash tag they are granted" {
     local each
     for each in 1 2 3; do
         from "$each"
@@ -97,7 +98,7 @@ from() {
     done
 }
 
-# A key of each node, in the order of the nodes.
+# key_at NODE: a key whose slot belongs to the node.
 key_at() {
     local each
     for each in {1..100}; do
@@ -105,7 +106,7 @@ key_at() {
     done
 }
 
-@test "list, and status without a key: the locks of all nodes, from each node" {
+@test "list, and status without -k, show the locks of all nodes, from whichever node they start" {
     local each keys=()
     for each in 1 2 3; do
         keys+=("$(key_at "$each")")
@@ -126,7 +127,7 @@ key_at() {
     done
 }
 
-@test "doctor: the node that has the lock is looked at, and the Cluster as a whole" {
+@test "doctor examines the node that has the lock's slot, and the Cluster as a whole" {
     from "$OTHER"
     run rlock doctor -k "$KEY"
     assert_status 0
@@ -142,14 +143,14 @@ key_at() {
 }
 
 held_at() { [[ $(on "$1" get "$KEY" 2>&1) == *"pid="* ]]; }
-# The lease is short all at once, so what makes it longer is a renewal.
+# is_renewed_at NODE: shortens the lease on the server, so that only a renewal can make it longer.
 is_renewed_at() {
     on "$1" pexpire "$KEY" 3500 >/dev/null
     eventually 3 renewed_at "$1"
 }
 renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
 
-@test "a slot that moves while its lock is held: renewed where it is now, and given back there" {
+@test "a lock whose slot moves is renewed and released on the node that has the slot now" {
     from "$OTHER"
     hold holder -t 6 -k "$KEY"
     slot_move "$SLOT" "$OWNER" "$THIRD"
@@ -165,7 +166,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
 
 line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
 
-@test "a slot that moves while some wait for its lock: all keep their places" {
+@test "waiters for a lock whose slot moves keep their places in the queue" {
     local each
     from "$OWNER"
     hold holder -k "$KEY"
@@ -184,10 +185,11 @@ line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
     slot_move "$SLOT" "$OTHER" "$OWNER"
 }
 
-@test "a slot that is on its way: who doesn't wait for the lock still waits for the slot" {
+@test "while a slot migrates, rlock -n waits for the slot, but not for the lock" {
     from "$THIRD"
     hold holder -k "$KEY"
-    slot_begin "$SLOT" "$OWNER" "$OTHER" # the lock is there, its other keys are not: TRYAGAIN
+    # the lock's key is still at OWNER, its other keys are not: TRYAGAIN
+    slot_begin "$SLOT" "$OWNER" "$OTHER"
     start other "$RLOCK" -k "$KEY" -n --connect-timeout 30 -- true
     never 1 dead "$(cat "$DIR/pids/other")"
     slot_keys "$SLOT" "$OWNER" "$OTHER"
@@ -199,13 +201,14 @@ line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
     slot_move "$SLOT" "$OTHER" "$OWNER"
 }
 
-work() { # NAME TURNS
+work() { # work NAME TURNS: takes the lock TURNS times, and adds 1 to the sum each time
     local turn
     for ((turn = 0; turn < $2; turn++)); do
         "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$1" || echo "turn $turn: status $?" >&2
     done
 }
-# Until $DIR/still is there, and then until the slot is at its old place.
+# move_about: moves the slot back and forth until $DIR/still exists and the slot is where it was at
+# first.
 move_about() {
     local here=$OWNER there=$OTHER moves=0
     until [[ -e $DIR/still && $here == "$OWNER" ]]; do
@@ -216,7 +219,7 @@ move_about() {
     echo "$moves"
 }
 
-@test "a slot that moves back and forth while 20 work under its lock: never two, and none fails" {
+@test "while a slot moves back and forth, 20 workers hold its lock one at a time, and none fails" {
     local each turns=${RLOCK_TEST_TURNS:-4}
     ! is_sanitized || turns=2
     echo 0 >"$DIR/sum"
@@ -235,7 +238,7 @@ move_about() {
     assert_between "$output" 2 100000 'moves of the slot'
 }
 
-@test "who is served soon by a server that is no Cluster doesn't ask it for one" {
+@test "a waiter that is granted the lock within 1 s doesn't send CLUSTER to a plain server" {
     local before took
     redis_start plain
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
@@ -250,10 +253,11 @@ move_about() {
     assert_status 0
     redis_cli echo 'end of it' >/dev/null
     eventually 5 file_has "$DIR/monitor" 'end of it'
-    ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER # a busy machine is not soon
+    # a busy machine may take longer than 1 s, and then CLUSTER is sent
+    ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER
 }
 
-@test "whoever holds a lock for a moment asks once for the nodes of a Cluster" {
+@test "a holder asks a server once for the nodes of a Cluster" {
     redis_start plain
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_monitor "$DIR/monitor"
@@ -266,9 +270,10 @@ move_about() {
     assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'times that it asked'
 }
 
-@test "a slot that is on its way without the lock: it is asked for there, and had when it arrived" {
+@test "a lock whose slot migrates without any of its keys is granted when the slot has arrived" {
     from "$THIRD"
-    slot_begin "$SLOT" "$OWNER" "$OTHER" # none of its keys is there: ASK, and then TRYAGAIN
+    # none of the lock's keys exists: the server answers ASK, then TRYAGAIN
+    slot_begin "$SLOT" "$OWNER" "$OTHER"
     start comer "$RLOCK" -k "$KEY" --connect-timeout 30 -- true
     never 1 dead "$(cat "$DIR/pids/comer")"
     slot_end "$SLOT" "$OWNER" "$OTHER"
@@ -277,10 +282,10 @@ move_about() {
     slot_move "$SLOT" "$OTHER" "$OWNER"
 }
 
-# ---- what its nodes are called ----
+# ---- names and addresses of the nodes ----
 
-# elsewhere COMMAND...: from another machine, where 127.0.0.1 is that machine, and only the name
-# nodes.example leads here.
+# elsewhere ARG...: runs rlock as if on another machine: there 127.0.0.1 is that machine itself, and
+# only the name nodes.example leads to the nodes.
 elsewhere_open() {
     export NETNS_ID=$BASHPID
     need ip
@@ -296,7 +301,8 @@ elsewhere() {
         "$DIR/hosts" "$RLOCK" "$@" 3>&-
 }
 
-# all_is_well_at HOST: from each node by that host, all that needs the others.
+# all_is_well_at HOST: by HOST, each node serves what needs the other nodes: list, and a lock of any
+# slot.
 all_is_well_at() {
     local each keys=() url
     for each in 1 2 3; do
@@ -319,7 +325,7 @@ all_is_well_at() {
     done
 }
 
-@test "nodes whose numbers lead nowhere: found by the names that they prefer" {
+@test "nodes whose addresses can't be reached are found by their preferred host names" {
     elsewhere_open
     set_all cluster-announce-hostname nodes.example cluster-preferred-endpoint-type hostname
     eventually 10 calls_itself nodes.example
@@ -327,7 +333,7 @@ all_is_well_at() {
     all_is_well_at "$HERE"
 }
 
-@test "nodes that tell no host: they are where the one is that says so" {
+@test "nodes that tell no endpoint are looked for on the host of the node that named them" {
     elsewhere_open
     set_all cluster-preferred-endpoint-type unknown-endpoint
     all_is_well_at nodes.example
@@ -340,7 +346,7 @@ tls_port_of() {
     tls_use "n$1"
     echo "$TLS_PORT"
 }
-# from_each_by_tls: a command under the lock, and the list.
+# from_each_by_tls: from each node, rlock runs a command under the lock, and lists the locks.
 from_each_by_tls() {
     local each
     for each in 1 2 3; do
@@ -351,7 +357,7 @@ from_each_by_tls() {
     done
 }
 
-@test "TLS with certificates for names, and redirections to numbers: the names count" {
+@test "by TLS, a node that a redirect names by its address is verified by its name" {
     need openssl
     "$RLOCK" --version | grep -q 'TLS yes' || skip_or_fail 'an rlock with TLS'
     export TLS=$DIR/tls
@@ -361,12 +367,13 @@ from_each_by_tls() {
     tls_certificate named ca DNS:nodes.example
     export RLOCK_TLS_CA=$TLS/ca.crt
     (
-        port_of() { tls_port_of "$1"; } # the nodes talk by TLS, too
+        port_of() { tls_port_of "$1"; } # so that the nodes talk to each other by TLS, too
         CLUSTER_NODE=tls_node cluster_start 3
     )
-    # nothing tells a name: they prove to be what the URL has named
+    # No node announces a name: each node's certificate is for the host of the URL.
     from_each_by_tls
-    # each has one of its own: two are asked by that, the third by the URL
+    # Each node announces nodes.example: OWNER's certificate is for that name, the others' for the
+    # host of the URL.
     set_all cluster-announce-hostname nodes.example
     eventually 10 calls_itself nodes.example
     node 1
@@ -376,7 +383,7 @@ from_each_by_tls() {
     run -0 --separate-stderr rlock -k "$KEY" \
         -u "rediss://localhost:$(tls_port_of $((OWNER % 3 + 1)))" -- echo held
     assert_eq "$output|$stderr" 'held|'
-    # a stranger's certificate is still none
+    # A certificate for neither of these names is refused.
     tls_certificate stranger ca DNS:stranger.example
     on "$OWNER" config set tls-cert-file "$TLS/stranger.crt" \
         tls-key-file "$TLS/stranger.key" >/dev/null

@@ -1,12 +1,14 @@
 #!/usr/bin/env bats
-# completions: each shell is asked what it offers, with the completions as they are installed.
+# completions: each shell loads its file of completions/, and is asked what it offers for a command
+# line.
 
 load ../helpers/common
 
 setup() {
     common_setup
     cd "$ROOT" || return
-    # a command with a completion of its own in every shell, and a file
+    # A command that has a completion of its own in each shell, and a file whose name can be
+    # completed.
     mkdir -p "$DIR/bin" "$DIR/zsh"
     printf '#!/bin/sh\n' >"$DIR/bin/rlock-test-command"
     chmod +x "$DIR/bin/rlock-test-command"
@@ -18,7 +20,8 @@ setup() {
 
 dump() { "$RLOCK" --dump="$1"; }
 
-# words_of VERB: every option of it ("-": without a verb) as it is typed.
+# words_of VERB: prints each option of the verb as the user types it; "-" stands for a run without a
+# verb.
 words_of() {
     local own
     own=$(dump verbs | awk -F '\t' -v verb="$1" '$1 == verb { print $4 }')
@@ -28,17 +31,18 @@ words_of() {
 verbs() { dump verbs | cut -f1 | grep -v '^-$'; }
 suggested() { dump options | awk -F '\t' '$2 == "on-lost" { gsub(/\|/, "\n", $3); print $3 }'; }
 
-# complete SHELL LINE: what that shell offers at the end of the line, one a line.
+# complete SHELL LINE: prints what the shell offers at the end of the line, one word a line.
 complete() { "${1}_complete" "$2" | sort -u; }
 
-# offers SHELL LINE WORD...: exactly these.
+# offers SHELL LINE WORD...: the shell must offer exactly these words at the end of the line.
 offers() {
     local shell=$1 line=$2
     shift 2
     assert_eq "$(complete "$shell" "$line")" "$(printf '%s\n' "$@" | sort -u)" "$shell: '$line'"
 }
 
-# What holds in every shell.
+# completes SHELL [REGEX]: checks what every shell must offer. A shell need not offer options that
+# match REGEX.
 completes() {
     assert_eq "$(complete "$1" 'rlock -k a -')" "$(words_of - | grep -vxE -- "${2:-}" | sort -u)"
     offers "$1" 'rlock --kil' --kill-after
@@ -63,7 +67,8 @@ completes_verbs() {
     done
 }
 
-# From the server, or at once and without a word nothing.
+# completes_keys SHELL: a key is completed by the locks of the server. If the server doesn't answer,
+# nothing is offered, without delay or a message.
 completes_keys() {
     local before at_once wanted=job:two
     redis_start "server-$1"
@@ -75,7 +80,7 @@ completes_keys() {
     redis_cli set 'job:$(touch pwned)' "$OURS" ex 100
     redis_cli set 'job:`touch pwned`;' "$OURS" ex 100
     offers "$1" "rlock -u unix://$REDIS_SOCKET -k jo" job:one job:two
-    [[ $1 != bash ]] || wanted=two # it takes what stands before the colon for a word of its own
+    [[ $1 != bash ]] || wanted=two # bash splits a word at the colon
     offers "$1" "rlock list --url=unix://$REDIS_SOCKET job:t" "$wanted"
     [[ ! -e pwned ]]
     before=$(now_ms)
@@ -91,10 +96,11 @@ completes_keys() {
 }
 OURS='0123456789abcdef0123456789abcdef v1 try=1 host=h since=1'
 
-# Splits the line as readline does, and calls the function that is registered for rlock.
+# bash_complete LINE: splits the line as readline does, and calls the function that is registered
+# for rlock.
 bash_complete() {
     bash --norc --noprofile -s -- "$1" "$ROOT/completions/rlock.bash" <<'END' 2>"$DIR/err"
-        compopt() { :; } # only for a person at a prompt
+        compopt() { :; } # it works only while the user completes a line
         _its() { COMPREPLY=($(compgen -W --kilo -- "$2") $(compgen -f -- "$2")); }
         complete -F _its rlock-test-command
         source "$2"
@@ -106,10 +112,10 @@ bash_complete() {
         "${BASH_REMATCH[1]}"
         printf '%s\n' "${COMPREPLY[@]}"
 END
-    cat "$DIR/err" # there should be nothing in it
+    cat "$DIR/err" # a message of the shell would be taken for a word that is offered
 }
 
-@test "completions: bash completes options, their arguments, and the command" {
+@test "completions: bash completes options, arguments, verbs, keys and the command" {
     completes bash
     offers bash 'rlock -u redis:' //
     offers bash 'rlock --on-lost=ki' kill
@@ -121,14 +127,15 @@ fish_complete() {
         source $ROOT/completions/rlock.fish; complete -C '$1'" 2>&1 | cut -f1
 }
 
-@test "completions: fish completes options, their arguments, and the command" {
+@test "completions: fish completes options, arguments, verbs, keys and the command" {
     need fish
     fish -n completions/rlock.fish
     completes fish
     offers fish 'rlock --on-lost=ki' --on-lost=kill
 }
 
-# Has a zsh type the line and a tab, with compadd telling what it was given.
+# zsh_complete LINE: types the line and a tab in an interactive zsh, whose `compadd` writes down the
+# words that it gets.
 zsh_complete() {
     rm -f "$DIR/ready" "$DIR/hits"
     cat >"$DIR/zshrc" <<END
@@ -157,7 +164,7 @@ END
     grep . "$DIR/hits"
 }
 
-@test "completions: zsh completes options, their arguments, and the command" {
+@test "completions: zsh completes options, arguments, verbs, keys and the command" {
     need zsh
     zsh -n completions/_rlock
     completes zsh '-k|--key'

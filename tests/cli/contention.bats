@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# contention: many at once, and each of them alone with the lock.
+# contention: many processes at the same moment, and each is alone with the lock.
 
 load ../helpers/common
 
@@ -13,7 +13,8 @@ setup() {
     ! is_sanitized || many=40
 }
 
-# crowd COMMAND...: so many at once; counts[STATUS] is how many ended so.
+# crowd COMMAND...: starts the command $many times at once; counts[STATUS] is how many ended with
+# that status.
 crowd() {
     local pids=() each its_status
     counts=()
@@ -30,7 +31,7 @@ crowd() {
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 
-@test "200 that wait: each reads, adds 1 and writes alone, and none leaves anything but its fence" {
+@test "200 waiters each read, add 1 and write alone, and leave only the key of the fence" {
     redis_cli flushall >/dev/null
     echo 0 >"$DIR/sum"
     # shellcheck disable=SC2016
@@ -43,7 +44,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'its PTTL'
 }
 
-@test "200 that don't wait: those that ran end with 0, all others with 75" {
+@test "of 200 that don't wait, those that ran the command exit with 0, all others with 75" {
     # shellcheck disable=SC2016
     crowd "$RLOCK" -k "$KEY" -n -- sh -c 'echo >>"$DIR/ran"; sleep 0.05'
     assert_eq "${counts[0]}" "$(wc -l <"$DIR/ran")" 'those with 0, and those that ran'
@@ -51,7 +52,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     key_is_free
 }
 
-@test "-w 1: no grant within a second, then 75" {
+@test "-w 1 on a lock that stays taken ends with 75 after a second" {
     local before
     redis_cli set "$KEY" other >/dev/null
     before=$(now_ms)
@@ -60,7 +61,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "a holder that was killed: the next has the lock soon after the end of the lease" {
+@test "after a holder is killed, the next waiter has the lock soon after the lease ends" {
     local lease_end one
     start one "$RLOCK" -k "$KEY" -t 2 -- "$TOOLS/hold_clock" "$DIR/clock" 10
     eventually 5 test -s "$DIR/clock"

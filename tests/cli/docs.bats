@@ -1,14 +1,15 @@
 #!/usr/bin/env bats
 # docs: the program's tables, its help, the manual pages, the completions and the README agree.
 #
-# What the program can is asked from the program (--dump=options, exits, verbs). A comparison of
-# two lists fails in both directions: for what is missing, and for what should not be there.
+# The program itself tells its options, verbs and exit statuses (--dump=TABLE). Each comparison of
+# two lists fails for what is missing, and also for what should not be there.
 
 load ../helpers/common
 
 MAN=$ROOT/man/rlock.1
 
-# agree LEFT RIGHT: two functions print the same lines, and at least one.
+# agree LEFT RIGHT: calls two functions, which must print the same lines in any order, and at least
+# one.
 agree() {
     local left right difference
     left=$("$1" | sort -u) && right=$("$2" | sort -u) || fail "$1 or $2 failed" || return 1
@@ -21,7 +22,7 @@ agree() {
 dump() { "$RLOCK" --dump="$1"; }
 dump_column() { dump "$1" | cut -f"$2"; }
 
-# section NAME [LEVEL]: its lines in the manual; LEVEL is Sh or Ss.
+# section NAME [LEVEL]: prints the lines of a section of the manual; LEVEL is Sh (default) or Ss.
 section() {
     awk -v name="$1" -v level="${2:-Sh}" '
         /^\.Sh / || (level == "Ss" && /^\.Ss /) { inside = $0 == "." level " " name; next }
@@ -30,7 +31,8 @@ section() {
 
 # ---- options ----
 
-# Each as: letter, name, argument, default.
+# program_options, manual_options, help_options print a line for each option: letter, name,
+# argument, default.
 program_options() { dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3, $5 }'; }
 
 manual_options() {
@@ -74,15 +76,15 @@ help_options() {
         }'
 }
 
-@test "options: each is in --help, and nothing else is" {
+@test "options: --help shows each option of the table, and no others" {
     agree program_options help_options
 }
 
-@test "options: each is in the manual with its argument and default, and nothing else is" {
+@test "options: the manual has each option with its argument and default, and no others" {
     agree program_options manual_options
 }
 
-# Options that are mentioned in passing, in text and examples.
+# known_options prints the options of the table; mentioned_options those of the texts and examples.
 known_options() { dump_column options 2; }
 mentioned_options() {
     {
@@ -92,7 +94,7 @@ mentioned_options() {
     } | grep -v '^$'
 }
 
-@test "options: none is mentioned in the manual or the README that does not exist" {
+@test "options: the manual and the README mention only options that exist" {
     cd "$ROOT"
     agree known_options mentioned_options
 }
@@ -102,7 +104,7 @@ mentioned_options() {
 help_verbs() { "$RLOCK" --help | sed -nE '/^verbs:/,/^exit status:/s/^  ([a-z]+) .*/\1/p'; }
 manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
 
-@test "verbs: each is in --help and in the manual, and has tests, and nothing else is there" {
+@test "verbs: --help, the manual and tests/cli have each verb of the table, and no others" {
     local verb
     agree named_verbs help_verbs
     agree named_verbs manual_verbs
@@ -114,7 +116,8 @@ manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
     done
 }
 
-# The usage of each verb as --help has it: which words must be given, and which may be.
+# program_usages, manual_usages print a line for each verb: its name, and the words that must or may
+# follow.
 program_usages() {
     local verb
     for verb in $(named_verbs); do
@@ -135,7 +138,7 @@ manual_usages() {
             }'
 }
 
-@test "verbs: the usage of each is in the SYNOPSIS of the manual, and no other is" {
+@test "verbs: the manual's SYNOPSIS has the usage of each verb, and no others" {
     agree program_usages manual_usages
 }
 
@@ -147,20 +150,21 @@ manual_variables() {
         name != "" { if (/^\.Fl -/) print name, substr($2, 2); name = "" }'
 }
 
-@test "environment: each variable of an option is in the manual, and nothing else is" {
+@test "environment: the manual has the variable of each option, and no others" {
     agree program_variables manual_variables
 }
 
 read_variables() {
     grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
-    echo PATH           # by execvpe
-    echo RLOCK_KEY      # as RLOCK_TOKEN of the environment that was inherited
-    echo RLOCK_STRIPPED # by a name of its own
+    echo PATH           # execvpe(3) reads it
+    # rlock reads it as it reads RLOCK_TOKEN, from the environment that it inherited
+    echo RLOCK_KEY
+    echo RLOCK_STRIPPED # rlock reads it by a name that isn't a string in getenv()
     dump_column options 4 | grep -v '^-$'
 }
 named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
 
-@test "environment: what else is read is in the manual, and nothing else is" {
+@test "environment: the manual has every variable that the program reads, and no others" {
     agree read_variables named_variables
 }
 
@@ -175,7 +179,7 @@ promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev 
     agree given_variables promised_variables
 }
 
-@test "files: the example of a configuration file is valid, and each name is one of an option" {
+@test "files: each name in the manual's example of a configuration file is that of an option" {
     local name
     section FILES | sed -n '/^# .*rlock.conf/,/^\.Ed/{/ = /p}' >"$DIR/example"
     [[ -s $DIR/example ]]
@@ -191,7 +195,7 @@ program_statuses() { dump_column exits 1 | grep -v '^-'; }
 manual_statuses() { section 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/\1/p'; }
 help_statuses() { "$RLOCK" --help | sed -n '/^exit status:/,$s/^  \([0-9]\{1,\}\) .*/\1/p'; }
 
-@test "statuses: each is in the manual and in --help, and nothing else is" {
+@test "statuses: the manual and --help have each exit status of the table, and no others" {
     agree program_statuses manual_statuses
     agree program_statuses help_statuses
     section 'EXIT STATUS' | grep -Fx ".It the command's own"
@@ -203,17 +207,17 @@ manual_verdicts() {
     section 'The report' Ss | awk '/^\.It Cm / { print $3, $5 ~ /^[0-9]/ && $6 == "Ta" ? $5 : "-" }'
 }
 
-@test "verdicts: each is in the manual with its status, and nothing else is" {
+@test "verdicts: the manual has each verdict with its status, and no others" {
     agree program_verdicts manual_verdicts
 }
 
-# ---- what rlock writes ----
+# ---- reports and messages ----
 
 members() { grep -oE '"[a-z_]+":' "$1" | tr -d '":'; }
 report_members() { members "$DIR/report"; }
 manual_report() { section 'The report' Ss | sed -n 's/^\.It Va //p'; }
 
-@test "report: its members are those in the manual" {
+@test "report: the manual has the members of a report, and no others" {
     "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
     agree report_members manual_report
 }
@@ -221,7 +225,7 @@ manual_report() { section 'The report' Ss | sed -n 's/^\.It Va //p'; }
 json_members() { members "$DIR/json"; }
 manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
 
-@test "json: the members of messages are those in the manual" {
+@test "json: the manual has the members of JSON messages, and no others" {
     "$RLOCK" -u local: -k "$KEY" --json -v -- true 2>"$DIR/json"
     run -64 "$RLOCK" --json --no-such-option
     echo "$output" >>"$DIR/json"
@@ -248,27 +252,29 @@ manual_events() {
     manual_verdicts | cut -d' ' -f1
 }
 
-@test "json: the events are those in the manual" {
+@test "json: the manual has the events of JSON messages, and no others" {
     agree program_events manual_events
 }
 
 # ---- completions ----
 
-# Prints "VERB OPTION" for each option of each verb; the verb "-" is the run without one.
+# verb_options: prints "VERB OPTION" for each option of each verb; the verb "-" is a run without a
+# verb.
 verb_options() {
     awk -F '\t' '{ n = split($2, option, ","); for (i = 1; i <= n; i++) print $1, option[i] }'
 }
 program_verb_options() { dump_column verbs 1,4 | verb_options; }
 
-# with_everywhere FILE: copies stdin, and puts the value of the file's variable for its name.
+# with_everywhere FILE: copies stdin, and puts the value of FILE's variable `everywhere` in place of
+# its name.
 with_everywhere() {
     local all
     all=$(sed -nE 's/^(local |set -g )?[a-z_]*everywhere[= ]//p' "$1")
     sed -E "s/\\\$[a-z_]*everywhere/$all/"
 }
 
-# Each program_* prints what the completions must have. zsh describes arguments by its own words, so
-# only whether an option has an argument is compared.
+# Each program_* function prints what the completions must have. zsh's file names arguments in words
+# of its own, so only whether an option takes an argument is compared.
 program_arguments() { dump_column options 1-3; }
 program_has_argument() {
     dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
@@ -291,7 +297,7 @@ bash_verb_options() {
     )
 }
 
-@test "completions: bash's have each option, its argument and its verbs, and nothing else" {
+@test "completions: bash's file has each option, its argument and its verbs, and no others" {
     agree program_arguments bash_options
     agree program_verb_options bash_verb_options
 }
@@ -312,7 +318,7 @@ fish_verb_options() {
 }
 fish_verb_texts() { sed -nE "s/^__rlock_verb ([a-z-]+) [^ ]+ '(.*)'$/\1\t\2/p" "$FISH"; }
 
-@test "completions: fish's have each option and verb with the words of --help, and nothing else" {
+@test "completions: fish's file has each option and verb with the words of --help, and no others" {
     agree program_arguments fish_options
     agree program_option_texts fish_option_texts
     agree program_verb_options fish_verb_options
@@ -335,16 +341,16 @@ zsh_verb_options() {
 }
 zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
 
-@test "completions: zsh's have each option and verb with the words of --help, and nothing else" {
+@test "completions: zsh's file has each option and verb with the words of --help, and no others" {
     agree program_has_argument zsh_options
     agree program_option_texts zsh_option_texts
     agree program_verb_options zsh_verb_options
     agree named_verb_texts zsh_verb_texts
 }
 
-# ---- the rest ----
+# ---- versions, manual pages, architecture ----
 
-@test "version: the header, the program and the manual pages say the same" {
+@test "version: the header, the program and the manual pages have the same version" {
     local version
     version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"$/\1/p' "$ROOT/lib/rlock.h")
     [[ -n $version ]]
@@ -355,7 +361,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
         "rlock $version" "version of the manual pages"
 }
 
-@test "help: on standard output with status 0; an unknown option is one line and 64" {
+@test "help: --help is on stdout with status 0; an unknown option is one line on stderr, and 64" {
     local option
     for option in -h --help; do
         run -0 --separate-stderr "$RLOCK" "$option"
@@ -367,7 +373,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
     assert_match "$stderr" '^rlock: [^'$'\n'']*--no-such-option[^'$'\n'']*$'
 }
 
-@test "manual: mandoc has nothing to say about it" {
+@test "manual: mandoc finds nothing to warn of" {
     need mandoc
     run -0 mandoc -T lint -W warning "$ROOT"/man/rlock.[13]
     assert_eq "$output" ""
@@ -384,12 +390,12 @@ described_values() {
         grep -vxF "$(sed -n 's/^#define \(RLOCK_[A-Z_]*\).*/\1/p' "$ROOT"/lib/rlock{,_admin}.h)"
 }
 
-@test "manual: rlock(3) describes the functions and statuses of the headers, and nothing else" {
+@test "manual: rlock(3) has the functions and constants of the headers, and no others" {
     agree public_names described_names
     agree public_values described_values
 }
 
-# The structs without their comments, one member a line.
+# members_of_structs: prints the structs of a header on stdin, without comments, one member a line.
 members_of_structs() {
     tr '\n' ' ' | sed -E 's,/\*([^*]|\*[^/])*\*/,,g; s/  */ /g' |
         grep -oE 'struct rlock_[a-z_]+ \{[^}]*\}' | sed 's/; /;\n/g'
@@ -401,7 +407,7 @@ manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
     agree header_structs manual_structs
 }
 
-@test "manual: the example of rlock(3) can be compiled" {
+@test "manual: the example of rlock(3) compiles" {
     need cc
     {
         printf '#include <err.h>\n#include <rlock.h>\nvoid work(int64_t, uint64_t);\n'
@@ -413,7 +419,7 @@ manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
 }
 
 acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }
-# But for what only a Cluster is told, see cluster.bats.
+# Without ASKING, which rlock sends only to a Cluster: cluster.bats tests that right.
 granted_commands() { acl_rule | grep -oE '\+[a-z|]+' | grep -vxF +asking; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z|]+):calls=[1-9].*/+\1/p' |
@@ -422,7 +428,7 @@ used_commands() {
 
 in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
 
-@test "manual: the ACL rule is enough, and each of its commands is used" {
+@test "manual: its ACL rule is enough for rlock, and rlock uses each command of the rule" {
     local rule url
     redis_start
     rule=$(acl_rule)
@@ -444,18 +450,19 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     assert_status 75
     start next "$RLOCK" -k job:b -- true
     eventually 5 in_line 2
-    kill -STOP "$(<"$DIR/pids/newest")" # its wake-up stays, and that is looked for
+    # stopped, it can't take its wake-up: the next waiter's scripts look for the wake-up
+    kill -STOP "$(<"$DIR/pids/newest")"
     let_go first
     finish next
     assert_status 0
     agree used_commands granted_commands
-    # This server is no Cluster, and says so.
+    # CLUSTER NODES fails here, because this server is no Cluster; no other command may fail.
     refute_match "$(redis_cli info commandstats | grep -vF 'cluster|nodes')" \
         '(rejected|failed)_calls=[1-9]'
 }
 
-# The table of TTLs: the program says itself how long --kill-after may be.
-@test "manual: the longest --kill-after of each TTL in the table is true" {
+# The program's error message tells the longest --kill-after of a TTL.
+@test "manual: the table of the longest --kill-after for each TTL is right" {
     local ttl most said
     section TIMING | sed -n 's/^\.It \([0-9]* [a-z]\) Ta.* Ta \([0-9.]*\) s$/\1\t\2/p' >"$DIR/rows"
     [[ -s $DIR/rows ]]
@@ -467,7 +474,8 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     done <"$DIR/rows"
 }
 
-# One row a file, as its first comment says, in the order of the layers.
+# code_map FOLDER: prints a row for each file, in the order of LAYERS, from the file's first
+# comment.
 code_map() {
     local top=$1
     awk '!/^#|^library/ { for (i = 2; i <= NF; i++) print ($1 == "." ? "" : $1 "/"), $i }' \
@@ -486,7 +494,7 @@ map_of() {
 lib_rows() { map_of lib; }
 cmd_rows() { map_of cmd; }
 
-@test "architecture: the map is what the files say" {
+@test "architecture: the rows of docs/architecture.md are the first comments of the files" {
     agree lib_map lib_rows
     agree cmd_map cmd_rows
 }
@@ -495,6 +503,6 @@ make_targets() { sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT/Makefile" | tr ' ' 
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
 
-@test "readme: what it makes can be made" {
+@test "readme: each `make` target that the README names exists" {
     agree make_targets readme_targets
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# doctor: what makes locks unsafe is found, and nothing else; what is there is left alone.
+# doctor: finds what makes locks unsafe, and only that; it changes nothing on the server.
 
 load ../helpers/common
 load ../helpers/fake
@@ -25,7 +25,8 @@ here() { export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT; }
 doctor() { run --separate-stderr timeout 30 "$RLOCK" doctor "$@"; }
 set_to() { redis_cli config set "$@" >/dev/null; }
 
-# found STATUS GRADE CHECK REGEX: how the last one ended, and what it says of a check.
+# found STATUS GRADE CHECK REGEX: doctor ended with STATUS, and its finding of CHECK has GRADE and
+# matches REGEX.
 found() {
     assert_status "$1"
     assert_match "$(grep "^$2 *$3: " <<<"$output" || echo "$output")" "^$2 +$3: .*$4" "$3"
@@ -33,7 +34,7 @@ found() {
 
 checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' _; }
 
-@test "doctor: all is good on a good server, as text and as JSON, and nothing is left there" {
+@test "doctor: on a good server all findings are good, as text and as JSON, and no key is left" {
     doctor
     assert_status 0
     assert_eq "$stderr" ''
@@ -50,7 +51,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     assert_eq "$(redis_cli dbsize)" 0
 }
 
-@test "doctor: a lock that is held and waited for stays as it is, and so do its times" {
+@test "doctor: a lock that is held and waited for keeps its value, its TTL and its queue" {
     local before
     hold first -k "$KEY" -t 60
     start second "$RLOCK" -k "$KEY" -- true
@@ -68,7 +69,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     gone "$KEY"
 }
 
-@test "doctor: a server that can evict locks is unsafe, and only where it has a limit" {
+@test "doctor: a server that can evict locks is unsafe, but only if it has a memory limit" {
     local policy
     redis_start other --appendonly yes
     here
@@ -90,7 +91,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     assert_match "$output" '"check":"eviction","grade":"(weak|unsafe)"'
 }
 
-@test "doctor: what a restart loses" {
+@test "doctor: the finding about persistence tells what a restart of the server loses" {
     redis_start other
     here
     doctor
@@ -107,7 +108,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 0 good persistence 'no restart loses a lock$'
 }
 
-@test "doctor: a replica is unsafe and names its primary; a primary with one, by what is wanted" {
+@test "doctor: a replica is unsafe; a primary with a replica is graded by --replicas" {
     local port=$REDIS_PORT
     set_to repl-diskless-sync-delay 0
     redis_start replica --replicaof "127.0.0.1 $port" --appendonly yes
@@ -126,7 +127,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe replicas '1 in step, and --replicas wants 2'
 }
 
-@test "doctor: the manual's rule is enough, and each command that is taken from it is missed" {
+@test "doctor: the manual's ACL rule is enough, and doctor names each command that is taken away" {
     local command n=0
     redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
@@ -155,10 +156,10 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe rights 'not all: BLPOP for waiting '
 }
 
-# What a process that has ended has said.
+# finish_again NAME: takes the output of a process that has ended once more.
 finish_again() { output=$(<"$DIR/$1.out") status=78; }
 
-@test "doctor: it leaves nothing, whatever it may not do" {
+@test "doctor: it leaves no key on the server, whichever right it lacks" {
     local taken
     for taken in -del -pexpire '-del -pexpire' '-del -set'; do
         redis_cli acl deluser some >/dev/null
@@ -172,17 +173,17 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     done
 }
 
-@test "doctor: a server that writes nothing for want of replicas isn't told as missing rights" {
+@test "doctor: a server that refuses writes for want of replicas isn't reported as missing rights" {
     redis_start other --min-replicas-to-write 1
     here
     doctor
     found 78 unsafe rights 'the server writes nothing now: NOREPLICAS .*; mend that first: '
     redis_cli config set min-replicas-to-write 0
     doctor
-    found 78 good rights 'all that rlock uses' # it is the persistence that isn't
+    found 78 good rights 'all that rlock uses' # the status is 78 because of the persistence
 }
 
-@test "doctor: rights to the lock's names; to WAIT where it is used; to scripts at all" {
+@test "doctor: it names missing rights to the lock's keys, to WAIT for --replicas, to scripts" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a
@@ -192,7 +193,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
         redis_cli acl setuser some resetkeys '~job:*' '~{job:a}:rlock:wake:*' >/dev/null
     RLOCK_URL=redis://some:$at doctor -k job:a
     found 78 unsafe rights 'not to .*job:a.*; allow the user ~job:\* ~\{job:\*$'
-    # nor is it known which keys are this user's
+    # Without -k doctor can't know which keys this user may use.
     RLOCK_URL=redis://some:$at doctor
     found 0 unknown rights 'not to the keys of rlock-doctor .*; name a lock of this user by -k KEY$'
     redis_user some
@@ -204,7 +205,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     assert_eq "$(redis_cli --scan)" ''
 }
 
-@test "doctor: a server that isn't there is 69, a wrong password 77, two keys 64" {
+@test "doctor: an unreachable server is 69, a wrong password 77, two keys are 64" {
     doctor -u redis://127.0.0.1:1
     assert_status 69
     assert_eq "$output" ''
@@ -216,7 +217,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     assert_status 64
 }
 
-@test "doctor: locks that outlast their ttl are unsafe, those that never end are weak" {
+@test "doctor: locks that outlast their TTL are unsafe, those that never end are weak" {
     redis_cli set "$KEY" "$TOKEN v1 try=1 ttl=30000 host=h" >/dev/null
     doctor
     found 0 weak locks "1 of 1 never expire; one is $KEY; .*rlock break"
@@ -229,7 +230,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     found 78 unsafe locks '1 of 2 .*; one is k\?\[2J; '
 }
 
-@test "doctor: a way that is too long for the ttl is unsafe, a shorter one weak or good" {
+@test "doctor: a round trip too long for the TTL is unsafe, a shorter one is weak or good" {
     line_start "$REDIS_PORT"
     line delay 60
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
@@ -246,7 +247,7 @@ has_been_asked() {
     (($(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p') >= $1))
 }
 
-@test "doctor: a server's clock that is wrong, and one that is stepped meanwhile" {
+@test "doctor: a wrong clock of the server is weak, one that is stepped meanwhile is unsafe" {
     set_clock 0
     printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
         "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
@@ -260,7 +261,7 @@ has_been_asked() {
     set_clock 3600
     redis_cli config resetstat >/dev/null
     line_start "$REDIS_PORT"
-    line delay 50 # so that it takes a while
+    line delay 50 # so that doctor still runs when the clock is stepped
     start late "$RLOCK" doctor -u "redis://127.0.0.1:$LINE_PORT"
     eventually 5 has_been_asked 6
     set_clock 3602
@@ -269,7 +270,7 @@ has_been_asked() {
     found 78 unsafe 'clock rate' 'went [0-9]+ ms in [0-9]+ ms'
 }
 
-@test "the private server of local: is not blamed for keeping nothing" {
+@test "doctor: the private server of local: is good, although it keeps nothing on disk" {
     unset RLOCK_URL
     run -0 --separate-stderr rlock doctor -u local:
     assert_match "$output" 'good +persistence: none, and none is needed'

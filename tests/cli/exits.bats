@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# exits: the command's own status, or one of rlock's own with one line that says why.
+# exits: rlock exits with the command's status, or with one of its own and a line that says why.
 
 load ../helpers/common
 load ../helpers/fake
@@ -11,8 +11,8 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
 }
 
-# ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends so and says so in one line; the command, which
-# leaves a file, did not run.
+# ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends with STATUS and this line on stderr, and
+# doesn't run the command, which would create a file.
 ends() {
     local wanted=$1 says=$2
     shift 2
@@ -22,9 +22,9 @@ ends() {
     [[ ! -e $DIR/ran ]] || fail "the command ran"
 }
 
-# ---- the command's own end ----
+# ---- the command's own status ----
 
-@test "the command's own status is passed on, and nothing is said" {
+@test "rlock exits with the command's status, and writes nothing" {
     local wanted
     for wanted in 0 1 7 64 75 76 124 125 126 127 128 143 255; do
         run "-$wanted" --separate-stderr rlock -k "$KEY" -- sh -c "exit $wanted"
@@ -33,11 +33,11 @@ ends() {
     done
 }
 
-@test "a command that a signal ended gives 128 + N: 1 to 15, and both ends of the real-time ones" {
+@test "the status is 128 + N if signal N ended the command, for 1 to 15 and real-time signals" {
     local number
     ulimit -c 0
     for number in {1..15} 34 64; do
-        # who started the tests may have had signals ignored, and a shell can't undo that
+        # The tests may have been started with ignored signals, which a shell can't undo.
         run "-$((128 + number))" --separate-stderr \
             env --default-signal "$RLOCK" -k "$KEY" -- sh -c "kill -$number \$\$"
         assert_eq "$stderr" ""
@@ -45,13 +45,13 @@ ends() {
     done
 }
 
-@test "the status of the command's first process counts, not that of what it left behind" {
+@test "the status is that of the command's first process, not of a process that it left behind" {
     run -3 --separate-stderr rlock -k "$KEY" --wait-all -- \
         sh -c '(exit 9) & (sleep 0.2; exit 8) & exit 3'
     run -3 --separate-stderr rlock -k "$KEY" -- sh -c 'sh -c "kill -9 \$\$"; exit 3'
 }
 
-# ---- what rlock ends with ----
+# ---- the statuses of rlock's own ----
 
 @test "64: an unknown option, a bad value, no key, no command" {
     local arguments says
@@ -74,7 +74,7 @@ true|no key
 END
 }
 
-@test "what is wrong is said with the key, once that is known" {
+@test "an error message begins with the key, once the key has been read" {
     run -64 --separate-stderr rlock -k "$KEY" --no-such-option -- true
     assert_line "^rlock: $KEY: usage: "
     echo 'no-such-name = 1' >"$DIR/config"
@@ -82,7 +82,7 @@ END
     assert_line "^rlock: $KEY: misconfigured: "
 }
 
-@test "69: the server refuses connections, is not there, has no address" {
+@test "69: the server refuses the connection, doesn't exist, or its name has no address" {
     redis_start gone
     redis_stop
     ends 69 "unreachable: 127\.0\.0\.1:$REDIS_PORT: connect: Connection refused" \
@@ -93,8 +93,8 @@ END
         -u redis://no-such-host.invalid
 }
 
-@test "69: a name that nobody resolves in time is told as that" {
-    # a network of its own, in which what is sent to the resolver goes nowhere
+@test "69: the message says so if the server's name isn't resolved in time" {
+    # A network of its own, in which the requests to the resolver are lost.
     # shellcheck disable=SC2016
     local nowhere=(unshare -mn sh -c 'ip link set lo up && ip route add 192.0.2.0/24 dev lo &&
         mount --bind "$0" /etc/resolv.conf && exec "$@"' "$DIR/resolv.conf")
@@ -107,7 +107,7 @@ END
     [[ ! -e $DIR/ran ]]
 }
 
-@test "69: the server is loading its data, or is none of Redis" {
+@test "69: the server is loading its data, or doesn't speak Redis' protocol" {
     fake_start <<'END'
 ACCEPT
 READ
@@ -121,7 +121,7 @@ END
     ends 69 'unreachable: .*not the protocol of Redis' -n -u "redis://127.0.0.1:$FAKE_PORT"
 }
 
-@test "69: a server that takes the connection and never answers, with -w at the end of the wait" {
+@test "69: the server accepts the connection and never answers; with -w after that time" {
     local before
     fake_start <<'END'
 ACCEPT
@@ -136,7 +136,7 @@ END
     (($(now_ms) - before >= 1000)) || fail "gave up before the wait was over"
 }
 
-@test "75: the lock is taken; -E chooses another status for that, and for nothing else" {
+@test "75: the lock is taken; -E changes this status and no other" {
     local wanted
     redis_cli set "$KEY" other PX 20000
     ends 75 'busy: held by' -n
@@ -153,7 +153,7 @@ END
     done
 }
 
-@test "76: another owner's value in the lock ends the command, and is left alone" {
+@test "76: another owner's value in the lock's key ends the command, and stays as it is" {
     hold job -k "$KEY" -t 1
     redis_cli set "$KEY" other XX PX 20000
     finish job
@@ -162,7 +162,7 @@ END
     assert_eq "$(value "$KEY")" other
 }
 
-@test "76: a command that ended well when the lock was gone already did not hold it to its end" {
+@test "76: the command succeeded, but the lock was lost before the command's end" {
     hold job -k "$KEY" -t 20
     redis_cli del "$KEY"
     let_go job 0
@@ -170,10 +170,10 @@ END
     assert_line "^rlock: $KEY: lost: at the end the lock was gone"
 }
 
-@test "77: a key of another type, no permission, a password that is not wanted" {
+@test "77: a key of another type, no permission, a password that the server doesn't want" {
     redis_cli rpush "$KEY" a b
     ends 77 'refused: .*WRONGTYPE' -n
-    ends 77 'refused: .*WRONGTYPE' # and is not waited for
+    ends 77 'refused: .*WRONGTYPE' # and rlock doesn't wait for the key
     assert_eq "$(redis_cli lrange "$KEY" 0 -1)" $'a\nb'
     redis_cli del "$KEY"
     redis_cli acl setuser reader on '>pw' '~*' +get
@@ -183,14 +183,14 @@ END
     RLOCK_PASSWORD=pw ends 77 'refused: .*password'
 }
 
-@test "78: a bad URL, a file that is not there, a server that can't do it" {
+@test "78: a bad URL, a file that doesn't exist, a server that can't do what is asked" {
     ends 78 'misconfigured: bad URL: ' -u 127.0.0.1
     ends 78 "misconfigured: password file $DIR/none: No such file" --password-file "$DIR/none"
     redis_start old --rename-command EVAL eval-of-ours
     ends 78 "misconfigured: .*unknown command" -u "unix://$REDIS_SOCKET"
 }
 
-@test "126 and 127: the command can't be executed, isn't found; the lock is free at once" {
+@test "126 and 127: the command can't be executed, or isn't found, and the lock is free at once" {
     local row
     printf '#!/bin/sh\n' >"$DIR/plain"
     for row in "126 not-executable $DIR/plain Permission" "126 not-executable $DIR Permission" \
@@ -202,7 +202,7 @@ END
     done
 }
 
-@test "a signal that comes while rlock waits ends it by that signal, and the command does not run" {
+@test "a signal that comes while rlock waits ends rlock by that signal; the command doesn't run" {
     local signal
     redis_cli set "$KEY" other PX 20000
     for signal in HUP INT QUIT TERM USR1 USR2 ALRM RTMIN RTMAX; do
@@ -216,7 +216,8 @@ END
     assert_eq "$(value "$KEY")" other
 }
 
-# rlock reads its signals from a descriptor; until it has blocked them they are not its own.
+# blocks PID: has rlock blocked its signals, to read them from a descriptor? Until then a signal
+# ends it by default.
 blocks() {
     local mask
     mask=$(sed -n 's/^SigBlk:\s*//p' "/proc/$1/status")
@@ -225,7 +226,7 @@ blocks() {
 
 # ---- -c ----
 
-@test "-c runs its argument by /bin/sh, whatever the PATH, and passes its status on" {
+@test "-c runs its argument by /bin/sh, not by a shell of the PATH, and returns its status" {
     run -5 --separate-stderr rlock -k "$KEY" -c \
         'x="a  b"; echo "$x" | cat; echo "$# $RLOCK_KEY"; exit 5'
     assert_eq "$output" $'a  b\n0 '"$KEY"
@@ -236,8 +237,8 @@ blocks() {
 
 # ---- --max-hold ----
 
-# held_too_long ARG...: ends with 124 and leaves nothing. Unlike `run`, it does not wait for those
-# who have its output.
+# held_too_long ARG...: rlock ends with 124 and leaves no key. Unlike `run`, it doesn't wait for
+# other processes that have the output open.
 held_too_long() {
     start job "$RLOCK" -k "$KEY" "$@"
     finish job
@@ -247,7 +248,7 @@ held_too_long() {
     assert_eq "$(marked)" "" "what still runs"
 }
 
-@test "--max-hold ends the command by TERM, and what ignores that by KILL after --kill-after" {
+@test "--max-hold sends TERM to the command, and after --kill-after KILL" {
     local term end
     held_too_long -t 20 --max-hold 300ms --kill-after 600ms -- sh -c '
         trap "$TOOLS/hold_clock >>$DIR/term" TERM
@@ -256,11 +257,11 @@ held_too_long() {
     term=$(head -n 1 "$DIR/term")
     end=$(tail -n 1 "$DIR/ticks")
     ((term - $(head -n 1 "$DIR/ticks") >= 200)) || fail 'TERM came too early'
-    # the first is told after a little, the last tick is up to 5 ms old
+    # The command writes the time every 5 ms, so its last time may be 5 ms before KILL.
     assert_between $((end - term)) 450 3000 'time from TERM to KILL'
 }
 
-@test "--max-hold: 124 also for a command that answers TERM with a status of its own" {
+@test "--max-hold: rlock exits with 124 also if the command exits with another status after TERM" {
     held_too_long --max-hold 200ms -- sh -c 'trap "exit 0" TERM; sleep 60 & wait'
     held_too_long --max-hold 200ms --kill-after 0 -- sh -c 'trap "" TERM; sleep 60'
     run -6 rlock -k "$KEY" --max-hold 20 -- sh -c 'exit 6'
@@ -277,10 +278,11 @@ held_too_long() {
 
 # ---- --wait-all ----
 
-# It got away from the command's process group and session; it ends when a line is written to it.
+# A daemon that leaves the command's process group and session; it ends when the test writes a line
+# to it.
 daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit 5'
 
-@test "without --wait-all the lock is given back when the command has ended, whoever runs on" {
+@test "without --wait-all the lock is released when the command ends, though a daemon runs on" {
     mkfifo "$DIR/daemon"
     run -5 --separate-stderr timeout -k 1 10 "$RLOCK" -k "$KEY" \
         -c "($daemon) >/dev/null 2>&1; exit 5"
@@ -289,11 +291,11 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
     [[ -n $(marked) ]] || fail "the daemon was ended"
 }
 
-@test "--wait-all keeps the lock until every descendant has ended" {
+@test "--wait-all holds the lock until every descendant of the command has ended" {
     mkfifo "$DIR/daemon"
     start job "$RLOCK" -k "$KEY" -t 2 --wait-all -c "$daemon"
     eventually 5 file_has "$DIR/job.out" running
-    never 3 gone "$KEY" # longer than the ttl: it is renewed, too
+    never 3 gone "$KEY" # longer than the TTL: rlock renews meanwhile
     alive "$pid"
     echo >"$DIR/daemon"
     finish job
@@ -301,7 +303,7 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
     gone "$KEY"
 }
 
-@test "--wait-all: what the command leaves behind is ended by --max-hold as well" {
+@test "--wait-all: --max-hold ends descendants that the command left behind, too" {
     mkfifo "$DIR/daemon"
     held_too_long --wait-all --max-hold 300ms -c "$daemon"
 }

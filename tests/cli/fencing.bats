@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# fencing: the store of the manual's example takes nothing from a holder that was overtaken.
+# fencing: the store in the manual's example accepts no write of a holder whose lock was granted to
+# another since.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -18,7 +19,8 @@ setup() {
     sqlite3 report.db "INSERT INTO report (name) VALUES ('nightly')"
 }
 
-# example N: the n-th display of the manual's section about fencing, as a reader would copy it.
+# example N: prints the n-th example in the manual's section about fencing, as a reader would copy
+# it.
 example() {
     awk -v n="$1" '/^\.Ss / { inside = $2 == "Fencing" }
         /^\.Ed/ { shown = 0 }
@@ -28,18 +30,19 @@ example() {
 
 stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
 
-@test "manual: a store with fences takes what the holder writes" {
+@test "manual: a store that checks fences accepts the holder's writes" {
     run -0 rlock -k report:nightly -- ./publish
     assert_eq "$output" ''
     assert_match "$(sqlite3 report.db 'SELECT body, fence FROM report')" '^by ([0-9]{16})'$'\n?\|'
     run -0 rlock -k report:nightly -- ./publish
 }
 
-@test "manual: a store with fences takes nothing from a holder that was overtaken" {
+@test "manual: a store that checks fences refuses a holder whose lock another was granted since" {
     local old new more
     hold old -k report:nightly -t 30 --on-lost ignore
     old=$(env_of old RLOCK_FENCE)
-    redis_cli del report:nightly >/dev/null # nobody can see that it still runs
+    # the lock is gone from the server, though its holder still runs
+    redis_cli del report:nightly >/dev/null
     hold new -k report:nightly
     new=$(env_of new RLOCK_FENCE)
     ((old < new))
@@ -48,7 +51,7 @@ stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
     RLOCK_FENCE=$old run -1 ./publish
     assert_eq "$output" 'somebody with a newer lock has written already'
     assert_eq "$(stored "$new")" "by $new"
-    # and what follows the first write
+    # And the statements that follow the first write.
     more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock.1")
     for RLOCK_FENCE in "$old:0" "$new:1"; do
         assert_eq "$(sqlite3 report.db "UPDATE report SET body = 'more'

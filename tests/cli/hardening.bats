@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# hardening: what `make` builds has what makes errors in memory harder to exploit.
+# hardening: the program that `make` builds has the protections against memory errors.
 
 load ../helpers/common
 
@@ -11,7 +11,7 @@ setup() {
 
 has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
 
-@test "it is loaded anywhere, and nothing that is executable can be written to" {
+@test "the program is position-independent, and no executable memory is writable" {
     has -h 'Type: +DYN'
     has -d 'BIND_NOW|FLAGS.*NOW'
     has -l GNU_RELRO
@@ -20,20 +20,20 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
     run ! has -d TEXTREL
 }
 
-@test "the stack is guarded, and copies are bounded" {
-    # of the program's own objects: libraries that are linked in may be with
+@test "the program has stack protectors and bounded copies" {
+    # Look at the program's own objects, as a library that is linked in may use these symbols.
     needs __stack_chk_fail
     needs '__(vsn|sn)printf_chk'
 }
 
 needs() { readelf -Ws "${RLOCK%/*}"/cmd/*/*.o | grep -E "UND $1"; }
 
-@test "jumps go where they may only" {
+@test "the program has indirect branch tracking and shadow stacks (x86)" {
     [[ $(uname -m) == x86_64 ]] || skip 'for x86 only'
     readelf -n "${RLOCK%/*}/cmd/main.o" | grep 'IBT, SHSTK'
 }
 
-@test "with sanitizers, or HARDENING=no, there is none of it, and nothing is said twice" {
+@test "sanitizers or HARDENING=no switch hardening off, and flags of the user aren't repeated" {
     local flags
     cd "$ROOT"
     flags() { make -pn -f Makefile "$@" 2>/dev/null | sed -n 's/^HARDENING_FLAGS := *//p'; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# list: all locks of a server, a line each, and nothing that isn't one.
+# list: prints a line for each lock of a server, and none for other keys.
 
 load ../helpers/common
 
@@ -18,11 +18,11 @@ setup() {
 list() { run --separate-stderr "$RLOCK" list "$@"; }
 keys_told() { awk 'NR > 1 { print $1 }' <<<"$output"; }
 
-# fill N COMMAND...: the command for each number below N, as %d.
+# fill N COMMAND...: sends the command N times to the server, with 0 to N - 1 in place of each %d.
 fill() { awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf text "\n", i, i }' |
     redis_cli >/dev/null; }
 
-@test "list: none, and one, with its columns" {
+@test "list: a server without locks gives no output; a lock is a line under the headings" {
     list
     assert_status 0
     assert_eq "$output$stderr" ""
@@ -41,9 +41,10 @@ fill() { awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf text
     refute_match "$output" "$(env_of first RLOCK_TOKEN)"
 }
 
-@test "list: what rlock has, or waits for, or had; nothing else is a lock" {
+@test "list: it shows keys that rlock holds, waits for or once held, and no other keys" {
     redis_cli set "a:ours" "$TOKEN $CARD" ex 100
-    redis_cli set "b:taken-over" "foreign" ex 100 # by another program, after rlock had it
+    # another program took the key after rlock had held it
+    redis_cli set "b:taken-over" "foreign" ex 100
     redis_cli set "{b:taken-over}:rlock:fence" 5 ex 100
     redis_cli set "c:{tag}:foreign" "foreign" ex 100
     start waiter "$RLOCK" -k "c:{tag}:foreign" -- true
@@ -70,7 +71,7 @@ i:}odd'
     assert_eq "$output" ''
 }
 
-@test "list: of 10 000 keys the 1 000 that are locks, each once, in steps that hold nobody up" {
+@test "list: of 10 000 keys it shows the 1 000 locks once each, and doesn't block the server" {
     local before each
     fill 3000 'set x:%d 1'
     fill 2000 'set y:%d deadbeefdeadbeefdeadbeefdeadbeef ex 100'
@@ -91,7 +92,7 @@ i:}odd'
     assert_eq "$(wc -l <<<"$output")" 1000
 }
 
-@test "list: 2 000 locks, and keys of 64 KiB, are all told" {
+@test "list: it shows all of 2 000 locks, and keys of 64 KiB" {
     fill 2000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"
     python3 - "$TOKEN $CARD" <<'END' | redis_cli >/dev/null
 import sys
@@ -106,7 +107,7 @@ END
     assert_eq "$(wc -l <<<"$output")" 2040
 }
 
-@test "list: a key may be any bytes; in text and JSON it is harmless" {
+@test "list: keys of any bytes are harmless in text and in JSON" {
     redis_cli set "$(printf 'k\033[2J\n\377')" "$TOKEN $CARD" ex 100
     printf 'set "nul\\x00" "%s" ex 100\n' "$TOKEN $CARD" | redis_cli
     list
@@ -116,7 +117,7 @@ END
 assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
 }
 
-@test "list: more than one pattern is 64, no server 69, a closed output 71" {
+@test "list: two patterns are 64, no server is 69, a closed stdout is 71" {
     list a b
     assert_status 64
     assert_line '^rlock: usage: only one pattern may be given'
@@ -129,7 +130,7 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
     assert_line '^rlock: system: standard output'
 }
 
-@test "list: a user sees the locks that it may read, by the rights in the manual" {
+@test "list: with the manual's rights a user sees the locks of the keys that the user may read" {
     local rule more
     rule=$(sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1")
     more=$(sed -n '/^ACL SETUSER rlock$/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1")
@@ -149,7 +150,7 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
     assert_eq "$(keys_told)" job:a$'\n'job:done
     run -75 "$RLOCK" status
     run -0 "$RLOCK" break -k job:a --yes
-    # each of the rights that are for these verbs is needed; CLUSTER SLOTS only in a Cluster
+    # These verbs need each of these rights; CLUSTER SLOTS only in a Cluster.
     for command in $(grep -oE '\+[a-z|]+' <<<"$more" | tr -d + | grep -Fvx 'cluster|slots'); do
         assert_match "$(redis_cli info commandstats)" "cmdstat_$command:calls=[1-9]"
     done
