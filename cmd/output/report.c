@@ -140,6 +140,16 @@ static size_t as_json(const struct report *report, const struct message *message
     return json.used;
 }
 
+void report_set_key(struct report *report, const char *key)
+{
+    report->key = key;
+}
+
+void report_redirect(struct report *report, enum report_to to)
+{
+    report->to = to;
+}
+
 void report_say(const struct report *report, enum report_level level, struct message message)
 {
     char line[LINE_BYTES];

@@ -41,6 +41,15 @@ struct message {
 };
 
 /*
+ * report_set_key: the messages that follow are about this lock; `key` is borrowed; NULL: about
+ * none.
+ */
+void report_set_key(struct report *report, const char *key);
+
+/* report_redirect: the messages that follow go to `to`. */
+void report_redirect(struct report *report, enum report_to to);
+
+/*
  * report_say: write one message as one line. If stderr is a full pipe, the call waits for up to 200
  * ms, and then drops the line. With REPORT_TO_SYSLOG it may block, as syslog(3) does. It allocates
  * no memory itself.

@@ -29,21 +29,22 @@ static enum report_level level_of(const struct options *options)
 
 void session_init(struct session *session, const struct options *options)
 {
+    char *keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL;
+    const char *first_key = options->n_keys > 0 ? options->keys[0] : NULL;
+
     *session = (struct session){
         .options = options,
         .report = {.level = level_of(options),
                    .json = options->json != 0,
-                   .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                   .key = keys_shown != NULL ? keys_shown : first_key,
                    .start_ms = rlock_clock_ms()},
         .signals = {.fd = -1, .stop_fd = -1},
         .private_server = PRIVATE_SERVER_NONE,
         .password_helper = {.fd = -1},
         .sentinel_password_helper = {.fd = -1},
         .holder_pid = getpid(),
-        .keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL,
+        .keys_shown = keys_shown,
     };
-    if (session->keys_shown != NULL)
-        session->report.key = session->keys_shown;
     progress_init(&session->progress, &session->report);
 }
 
@@ -59,6 +60,11 @@ void session_set_holder(struct session *session, pid_t holder_pid, bool has_rene
 {
     session->holder_pid = holder_pid;
     session->has_renewer = has_renewer;
+}
+
+bool session_is_interrupted(struct session *session)
+{
+    return signals_end(&session->signals, &session->interrupted_by);
 }
 
 /* ---- while the lock is waited for: called by the library ---- */
@@ -244,7 +250,7 @@ static enum rlock_status open_private_server_by(struct session *session, int64_t
     do
         st = private_server_open(&session->private_server, deadline, session->options->connect_ms,
                                  err);
-    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->interrupted_by));
+    while (st == RLOCK_STOPPED && !session_is_interrupted(session));
     return st;
 }
 
@@ -431,7 +437,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     session->hooks = hooks;
     do
         st = rlock_acquire(session->lock, deadline, grant, &obstacle, &err);
-    while (st == RLOCK_STOPPED && !signals_end(&session->signals, &session->interrupted_by));
+    while (st == RLOCK_STOPPED && !session_is_interrupted(session));
     session->hooks = NULL;
     *granted_at_ms = rlock_clock_ms();
     if (st == RLOCK_OK)

@@ -91,6 +91,12 @@ enum exit_reason session_open_by_token(struct session *session);
 enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,
                                  struct rlock_grant *grant, int64_t *granted_at_ms);
 
+/*
+ * session_is_interrupted: take all signals received so far. If one of them stops rlock, rlock stops
+ * in this call. True if one of them ends rlock; `interrupted_by` is that signal.
+ */
+bool session_is_interrupted(struct session *session);
+
 /* session_fault: report what the library could not do, and what helps; returns the reason. */
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err);
 

@@ -367,7 +367,7 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
     int fd;
     int failed = 0;
 
-    r.report.to = log->to;
+    report_redirect(&r.report, log->to);
     renewer_client_init(&r.renewer, session->lock, &r.report);
     daemon->pid = child_fork(&fd);
     if (daemon->pid == 0)

@@ -34,6 +34,7 @@
 
 struct supervisor {
     const struct supervise_plan *plan;
+    struct session *session; /* the plan's */
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
@@ -52,7 +53,7 @@ struct supervisor {
 static void say(const struct supervisor *s, enum report_level level, const char *what,
                 const char *why)
 {
-    report_say(s->plan->report, level, (struct message){.what = what, .why = why});
+    report_say(&s->session->report, level, (struct message){.what = what, .why = why});
 }
 
 /* The guard ended the command by its lease although it should have frozen the command. */
@@ -87,7 +88,7 @@ static void say_lost(const struct supervisor *s)
     } else {
         message.why = s->run.loss == SUPERVISE_LOSS_TOLD ? s->lost_why : causes[s->run.loss];
     }
-    report_say(s->plan->report, REPORT_FAILURE, message);
+    report_say(&s->session->report, REPORT_FAILURE, message);
 }
 
 static void say_paused(const struct supervisor *s)
@@ -95,7 +96,7 @@ static void say_paused(const struct supervisor *s)
     char why[400];
 
     renewer_client_overdue_text(&s->renewer, "", why, sizeof why);
-    report_say(s->plan->report, REPORT_NOTICE,
+    report_say(&s->session->report, REPORT_NOTICE,
                (struct message){.what = "paused",
                                 .why = why,
                                 .hint = "the command goes on if the lock proves to be ours still"});
@@ -113,14 +114,14 @@ static void say_resumed(const struct supervisor *s)
 
 static void say_refused(const struct supervisor *s)
 {
-    guard_say_refused(s->plan->report, s->run.refused_pid,
+    guard_say_refused(&s->session->report, s->run.refused_pid,
                       s->run.lease == SUPERVISE_LEASE_HELD ? "the lock is kept as long as it runs"
                                                            : "it runs on without the lock");
 }
 
 static void say_not_started(const struct supervisor *s)
 {
-    const struct report *report = s->plan->report;
+    const struct report *report = &s->session->report;
     int failed = s->last.error;
     char *command;
 
@@ -144,7 +145,7 @@ static void say_guard_lost(const struct supervisor *s)
     char why[200];
 
     snprintf(why, sizeof why, "the process that guards the command %s", s->guard_fate);
-    report_say(s->plan->report, REPORT_FAILURE,
+    report_say(&s->session->report, REPORT_FAILURE,
                (struct message){.what = "guard-lost", .why = why, .hint = hint});
 }
 
@@ -317,7 +318,7 @@ static void stop_with_the_job(struct supervisor *s, const struct signal_seen *se
 
 static void take_signals(struct supervisor *s)
 {
-    while (signals_take(s->plan->signals, &s->signal)) {
+    while (signals_take(&s->session->signals, &s->signal)) {
         if (s->signal.action == SIGNAL_STOPS) {
             stop_with_the_job(s, &s->signal);
             continue;
@@ -334,7 +335,7 @@ static void note_last_signals(struct supervisor *s)
 {
     struct signal_seen seen;
 
-    while (signals_take(s->plan->signals, &seen))
+    while (signals_take(&s->session->signals, &seen))
         if (seen.from_terminal)
             s->result->from_terminal = seen.number;
 }
@@ -357,17 +358,17 @@ static void take_deadlines(struct supervisor *s)
 
 static void watch_command(struct supervisor *s)
 {
-    struct pollfd watch[] = {{.fd = s->plan->signals->fd, .events = POLLIN},
+    struct pollfd watch[] = {{.fd = s->session->signals.fd, .events = POLLIN},
                              {.fd = s->renewer.events, .events = POLLIN},
                              {.fd = s->guard->fd, .events = POLLIN},
                              {.fd = s->timer, .events = POLLIN},
-                             {.fd = s->plan->private_server->alive_fd, .events = POLLIN}};
+                             {.fd = s->session->private_server.alive_fd, .events = POLLIN}};
 
     timer_set(s->timer, supervise_state_next_ms(&s->run));
     poll(watch, sizeof watch / sizeof watch[0], -1);
     if (watch[1].revents != 0)
         take_events(s);
-    if (watch[4].revents != 0 && private_server_has_ended(s->plan->private_server))
+    if (watch[4].revents != 0 && private_server_has_ended(&s->session->private_server))
         handle(s, SUPERVISE_EVENT_SERVER_GONE, (struct supervise_input){0});
     if (watch[2].revents != 0)
         take_news(s);
@@ -419,7 +420,7 @@ static void start(struct supervisor *s)
     int failed;
 
     say(s, REPORT_STEP, "granted", NULL);
-    if (signals_end(plan->signals, &s->result->interrupted_by)) {
+    if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
@@ -430,7 +431,7 @@ static void start(struct supervisor *s)
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         return;
     }
-    report_fault(plan->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
+    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
     guard_client_reap(s->guard);
     handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
 }
@@ -440,7 +441,7 @@ static void start(struct supervisor *s)
 /* --min-hold lets the lock rest, and --once marks what it is for as done. */
 static enum rlock_ending ending_of(const struct supervisor *s, int64_t *stay_ms)
 {
-    const struct options *options = s->plan->options;
+    const struct options *options = s->session->options;
     int64_t rest_ms = s->plan->granted_ms + options->min_hold_ms - rlock_clock_ms();
 
     *stay_ms = rest_ms;
@@ -473,14 +474,14 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
     setsid(); /* leave the job's session: the terminal sends this process no signal */
     (void)!chdir("/");
     signal(SIGTERM, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &s->plan->signals->inherited, NULL);
+    sigprocmask(SIG_SETMASK, &s->session->signals.inherited, NULL);
     fds_drop_inherited();
     if (s->guard->pid > 0)
         close(s->guard->fd); /* the guard waits for rlock's end, not for this process's */
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int each = 0; each <= 2 && fd >= 0; each++)
         dup2(fd, each);
-    (void)!rlock_release(s->plan->lock, (struct rlock_deadline){expires_ms, -1}, ending, stay_ms,
+    (void)!rlock_release(s->session->lock, (struct rlock_deadline){expires_ms, -1}, ending, stay_ms,
                          NULL);
     _exit(0);
 }
@@ -501,7 +502,7 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
         snprintf(hint, sizeof hint,
                  "the lock is free when its ttl ends, or sooner: rlock tries on for %d s",
                  (int)((deadline - now + 999) / 1000));
-    report_say(s->plan->report, REPORT_NOTICE,
+    report_say(&s->session->report, REPORT_NOTICE,
                (struct message){.what = "not-released", .why = err->text, .hint = hint});
 }
 
@@ -517,7 +518,7 @@ static void release(struct supervisor *s)
     renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
-    st = rlock_release(plan->lock, deadline, ending, stay_ms, &err);
+    st = rlock_release(s->session->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
         handle(s, SUPERVISE_EVENT_LOCK_MISSING, (struct supervise_input){0});
         return;
@@ -525,7 +526,7 @@ static void release(struct supervisor *s)
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, "released", NULL);
     else if (!private_server_has_ended(
-                 plan->private_server)) /* else the lock has ended with its server */
+                 &s->session->private_server)) /* else the lock has ended with its server */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }
@@ -534,12 +535,17 @@ static void release(struct supervisor *s)
 
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result)
 {
-    struct supervisor s = {.plan = plan, .result = result, .guard = plan->guard, .timer = -1};
+    struct supervisor s = {.plan = plan,
+                           .session = plan->session,
+                           .result = result,
+                           .guard = plan->guard,
+                           .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
-    renewer_client_init(&s.renewer, plan->lock, plan->report);
+    renewer_client_init(&s.renewer, plan->session->lock, &plan->session->report);
     supervise_state_init(&s.run, plan->grant, plan->granted_ms,
-                         (enum on_lost)plan->options->on_lost, plan->options->max_hold_ms);
+                         (enum on_lost)plan->session->options->on_lost,
+                         plan->session->options->max_hold_ms);
     start(&s);
     while (is_command_there(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);

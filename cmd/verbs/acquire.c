@@ -50,7 +50,7 @@ static enum exit_reason wait_for_room(struct acquire *a)
     int64_t left_ms;
 
     while (fds[0].revents == 0) {
-        if (signals_end(&a->session.signals, &a->session.interrupted_by))
+        if (session_is_interrupted(&a->session))
             return REASON_INTERRUPTED;
         left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
         if (left_ms <= 0)

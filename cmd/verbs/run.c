@@ -80,14 +80,10 @@ static void write_report(const struct run *run, enum exit_reason reason)
 static enum exit_reason run_command(struct run *run)
 {
     struct supervise_plan plan = {
-        .options = run->options,
-        .report = &run->session.report,
-        .signals = &run->session.signals,
-        .lock = run->session.lock,
+        .session = &run->session,
         .grant = &run->grant,
         .granted_ms = run->granted_at_ms,
         .has_waited = run->has_waited,
-        .private_server = &run->session.private_server,
         .guard = &run->guard,
         .guard_plan = &run->guard_plan,
     };
@@ -338,8 +334,6 @@ int cmd_run(const struct options *options)
 
     session_init(&run.session, options);
     reason = run_all(&run);
-    if (reason == REASON_INTERRUPTED && run.result.interrupted_by != 0)
-        run.session.interrupted_by = run.result.interrupted_by;
     write_report(&run, reason);
     /* a forked process still releases the lock, with these password helpers */
     if (run.result.is_releasing) {

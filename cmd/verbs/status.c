@@ -48,7 +48,7 @@ static enum rlock_status show_one(struct status *status, const char *key, struct
         .on_lock = see_lock, .on_waiter = see_waiter, .context = status};
     enum rlock_status st;
 
-    status->session.report.key = key;
+    report_set_key(&status->session.report, key);
     st = rlock_inspect(status->session.lock, key, deadline_never, &visitor, err);
     if (st == RLOCK_OK && (status->shows_free || !status->is_free))
         show_end(&status->shown, &status->out);
@@ -74,7 +74,7 @@ static enum rlock_status show_all(struct status *status, struct rlock_error *err
     for (i = 0; st == RLOCK_OK && i < rows.n; i++)
         st = show_one(status, rows.line[i].key, err);
     if (st == RLOCK_OK)
-        status->session.report.key = NULL;
+        report_set_key(&status->session.report, NULL);
     sorted_lines_fini(&rows);
     return st;
 }
