@@ -480,6 +480,8 @@ static bool check(struct parser *parser)
 
     if (verb->needs_key && options->n_keys == 0)
         why = "no key: name the lock with -k KEY";
+    else if (verb->takes_one_key && options->n_keys > 1)
+        why = "only one key may be given";
     else if (verb->name != NULL)
         why = options->argv[0] != NULL && verb->words == NULL
                   ? "the verb takes no arguments behind its options"

@@ -12,20 +12,21 @@
  * ROW(constant, function, name, words, needs_key, only_looks, help): main() calls `function`, which
  * cmd.h declares, to carry out the verb; the other columns are the fields of struct verb_row.
  */
-#define VERBS(ROW)                                                                              \
-    ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false,                               \
-        "run a command while holding a lock in Redis")                                          \
-    ROW(VERB_ACQUIRE, cmd_acquire, "acquire", NULL, true, false,                                \
-        "take a lock without a command, and print its token")                                   \
-    ROW(VERB_RENEW, cmd_renew, "renew", NULL, true, false, "renew a lock by its token")         \
-    ROW(VERB_RELEASE, cmd_release, "release", NULL, true, false, "release a lock by its token") \
-    ROW(VERB_STATUS, cmd_status, "status", NULL, false, true,                                   \
-        "show who holds a lock, and who waits for it")                                          \
-    ROW(VERB_LIST, cmd_list, "list", "[PATTERN]", false, true,                                  \
-        "list the locks of the server, one per line")                                           \
-    ROW(VERB_BREAK, cmd_break, "break", NULL, true, true,                                       \
-        "take a lock away from whoever holds it")                                               \
-    ROW(VERB_DOCTOR, cmd_doctor, "doctor", NULL, false, true,                                   \
+#define VERBS(ROW)                                                                             \
+    ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false, false,                       \
+        "run a command while holding a lock in Redis")                                         \
+    ROW(VERB_ACQUIRE, cmd_acquire, "acquire", NULL, true, false, false,                        \
+        "take a lock without a command, and print its token")                                  \
+    ROW(VERB_RENEW, cmd_renew, "renew", NULL, true, false, false, "renew a lock by its token") \
+    ROW(VERB_RELEASE, cmd_release, "release", NULL, true, false, false,                        \
+        "release a lock by its token")                                                         \
+    ROW(VERB_STATUS, cmd_status, "status", NULL, false, false, true,                           \
+        "show who holds a lock, and who waits for it")                                         \
+    ROW(VERB_LIST, cmd_list, "list", "[PATTERN]", false, false, true,                          \
+        "list the locks of the server, one per line")                                          \
+    ROW(VERB_BREAK, cmd_break, "break", NULL, true, true, true,                                \
+        "take a lock away from whoever holds it")                                              \
+    ROW(VERB_DOCTOR, cmd_doctor, "doctor", NULL, false, true, true,                            \
         "check the server: what makes locks unsafe, and what to change")
 
 #define VERB_CONSTANT(constant, ...) constant,
@@ -37,7 +38,8 @@ struct verb_row {
     const char *name;
     const char *words; /* arguments that may follow the options, as --help shows them; NULL: none */
     bool needs_key;    /* the user must give -k KEY */
-    bool only_looks;   /* it shows or breaks locks of others, and so needs no token of its own */
+    bool takes_one_key; /* rlock refuses a second -k KEY */
+    bool only_looks;    /* it shows or breaks locks of others, and so needs no token of its own */
     const char *help;
 };
 

@@ -41,8 +41,8 @@ struct message {
 };
 
 /*
- * report_set_key: the messages that follow are about this lock; `key` is borrowed; NULL: about
- * none.
+ * report_set_key: set the key for the messages that follow; `key` is borrowed; NULL: name no
+ * lock.
  */
 void report_set_key(struct report *report, const char *key);
 

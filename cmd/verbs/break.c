@@ -119,9 +119,7 @@ int cmd_break(const struct options *options)
     enum exit_reason reason;
 
     session_init(&session, options);
-    if (options->n_keys > 1)
-        reason = report_fault(&session.report, REASON_USAGE, "only one key may be given", 0);
-    else if (!options->yes && !terminal_can_ask())
+    if (!options->yes && !terminal_can_ask())
         reason = report_fault(
             &session.report, REASON_USAGE,
             "there is no terminal to ask on: give --yes to break the lock without a question", 0);

@@ -137,11 +137,7 @@ int cmd_doctor(const struct options *options)
 
     session_init(&checkup.session, options);
     terminal_read_state(&checkup.terminal);
-    if (options->n_keys > 1)
-        reason =
-            report_fault(&checkup.session.report, REASON_USAGE, "only one key may be given", 0);
-    else
-        reason = examine(&checkup);
+    reason = examine(&checkup);
     outbuf_fini(&checkup.out);
     session_close(&checkup.session);
     return exit_reason_status(reason);

@@ -216,7 +216,7 @@ kill_server() {
     not_granted
     run -69 "$RLOCK" status -k "$KEY" --connect-timeout 0.5
     start two "$RLOCK" -k "$KEY" --connect-timeout 0.5 -w 60 -- sh -c 'echo >"$DIR/two.runs"'
-    eventually 5 file_has "$DIR/two.err" 'warning: local: its server has ended'
+    eventually 5 file_has "$DIR/two.err" 'warning: local: the private server has ended'
     run ! runs two
     touch "$DIR/one.stop"
     finish two
@@ -613,7 +613,7 @@ in_ns() {
         holds 54321; busy 54321; let_go 54321
         ! find /tmp/rlock-54321 /var/tmp/rlock-54321 -mindepth 1 | grep .
         mkdir -m 700 /var/tmp/rlock-65000; chown 321 /var/tmp/rlock-65000
-        as 65000 "$R" -k key -- true 2>&1 | grep "user 321 has it"'
+        as 65000 "$R" -k key -- true 2>&1 | grep "user 321 owns it"'
     assert_status 0
 }
 
