@@ -370,13 +370,6 @@ static enum exit_reason read_token(struct session *session)
     return REASON_GRANTED;
 }
 
-enum exit_reason session_open_by_token(struct session *session)
-{
-    enum exit_reason reason = read_token(session);
-
-    return reason == REASON_GRANTED ? session_open(session, NULL) : reason;
-}
-
 /* ---- asking for the lock ---- */
 
 /* With several keys the one is named that is in the way. */
@@ -519,4 +512,19 @@ void session_close(struct session *session)
     session->token = NULL;
     free(session->keys_shown);
     session->keys_shown = NULL;
+}
+
+int session_with_token(const struct options *options, session_act *act)
+{
+    struct session session;
+    enum exit_reason reason;
+
+    session_init(&session, options);
+    reason = read_token(&session);
+    if (reason == REASON_GRANTED)
+        reason = session_open(&session, NULL);
+    if (reason == REASON_GRANTED)
+        reason = act(&session);
+    session_close(&session);
+    return session_status(&session, reason);
 }

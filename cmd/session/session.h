@@ -4,7 +4,7 @@
  *
  *     session_init           fill it from the options; it can report from now on
  *     session_open_signals   only for verbs that wait or start processes
- *     session_open           password, private server, handle (or session_open_by_token)
+ *     session_open           password, private server, handle 
  *     session_acquire        wait for the lock
  *     session_close
  *
@@ -76,8 +76,12 @@ void session_set_holder(struct session *session, pid_t holder_pid, bool has_rene
  */
 enum exit_reason session_open(struct session *session, const char *program);
 
-/* session_open_by_token: session_open() for the lease whose token is in a file or RLOCK_TOKEN. */
-enum exit_reason session_open_by_token(struct session *session);
+/*
+ * session_with_token: carry out a verb on a lease that exists: open a session for the lease whose
+ * token is in a file or in RLOCK_TOKEN, call `act`, close the session. Returns the exit status.
+ */
+typedef enum exit_reason session_act(const struct session *session);
+int session_with_token(const struct options *options, session_act *act);
 
 /*
  * session_acquire: ask for the lock, and wait for it as long as the options allow.

@@ -30,13 +30,5 @@ static enum exit_reason release(const struct session *session)
 
 int cmd_release(const struct options *options)
 {
-    struct session session;
-    enum exit_reason reason;
-
-    session_init(&session, options);
-    reason = session_open_by_token(&session);
-    if (reason == REASON_GRANTED)
-        reason = release(&session);
-    session_close(&session);
-    return session_status(&session, reason);
+    return session_with_token(options, release);
 }

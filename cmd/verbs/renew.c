@@ -31,13 +31,5 @@ static enum exit_reason renew(const struct session *session)
 
 int cmd_renew(const struct options *options)
 {
-    struct session session;
-    enum exit_reason reason;
-
-    session_init(&session, options);
-    reason = session_open_by_token(&session);
-    if (reason == REASON_GRANTED)
-        reason = renew(&session);
-    session_close(&session);
-    return session_status(&session, reason);
+    return session_with_token(options, renew);
 }
