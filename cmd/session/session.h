@@ -4,7 +4,7 @@
  *
  *     session_init           fill it from the options; it can report from now on
  *     session_open_signals   only for verbs that wait or start processes
- *     session_open           password, private server, handle 
+ *     session_open           password, private server, handle
  *     session_acquire        wait for the lock
  *     session_close
  *

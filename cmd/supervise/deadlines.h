@@ -11,4 +11,10 @@ struct deadlines {
     int64_t kill_ms; /* KILL to the tree */
 };
 
+/*
+ * deadlines_of_lease: the deadlines of a lease that ends at `expires_ms`: KILL `kill_margin_ms`
+ * before that, and TERM `grace_ms` before KILL.
+ */
+struct deadlines deadlines_of_lease(int64_t expires_ms, int64_t kill_margin_ms, int64_t grace_ms);
+
 #endif

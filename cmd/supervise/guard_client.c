@@ -63,7 +63,7 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
         return failed;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->is_gone = false;
-    guard->tree.cgroup = plan->cgroup;
+    proctree_set_cgroup(&guard->tree, plan->cgroup);
     guard->pid = child_fork(&fd);
     if (guard->pid == 0)
         guard_run(plan, &guard->tree, fd);
@@ -150,15 +150,15 @@ static bool send_request(const struct guard_client *guard, struct guard_request 
 
 /* A guard that was killed while it waited for the start is replaced. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
-                       const struct guard_request *word)
+                       const struct guard_request *start)
 {
     int failed = guard_client_prepare(guard, plan);
 
-    if (failed || send_request(guard, *word))
+    if (failed || send_request(guard, *start))
         return failed;
     guard_client_reap(guard);
     failed = guard_client_prepare(guard, plan);
-    if (!failed && !send_request(guard, *word))
+    if (!failed && !send_request(guard, *start))
         failed = errno;
     return failed;
 }

@@ -24,7 +24,7 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
  * guard_client_start: the guard starts the command, as a GUARD_REQUEST_START says. 0, or an errno.
  */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
-                       const struct guard_request *word);
+                       const struct guard_request *start);
 
 /*
  * guard_client_hear: the guard's next news. 1: `news` is filled; 0: there is none now; -1: the

@@ -796,6 +796,11 @@ void proctree_set_root(struct proctree *tree, pid_t root)
         tree->root_started = process_read(&process, root) ? process.started : 0;
 }
 
+void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup)
+{
+    tree->cgroup = cgroup;
+}
+
 void proctree_free(struct proctree *tree)
 {
     if (tree->place == NULL)

@@ -17,7 +17,7 @@ struct proctree_place;
  * children. If the root is another process, each process that was seen in the tree once is
  * remembered until it ends, as its parent may end before it.
  *
- * Written by proctree.c only, but for the cgroup.
+ * Only proctree.c writes the fields.
  */
 struct proctree {
     pid_t root;
@@ -50,6 +50,12 @@ int proctree_reserve(struct proctree *tree);
  * become another's.
  */
 void proctree_set_root(struct proctree *tree, pid_t root);
+
+/*
+ * proctree_set_cgroup: all processes of the tree are in this control group; borrowed; NULL: in
+ * none.
+ */
+void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 
 /* proctree_free: give back the memory, and the descriptor. */
 void proctree_free(struct proctree *tree);

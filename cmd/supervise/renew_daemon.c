@@ -67,9 +67,8 @@ struct renewing {
 
 static struct deadlines deadlines_of(const struct renewing *r)
 {
-    int64_t kill_ms = r->expires_ms - r->grant->timing.kill_margin_ms;
-
-    return (struct deadlines){.term_ms = kill_ms - r->grant->timing.grace_ms, .kill_ms = kill_ms};
+    return deadlines_of_lease(r->expires_ms, r->grant->timing.kill_margin_ms,
+                              r->grant->timing.grace_ms);
 }
 
 static bool is_due(const struct renewing *r)

@@ -41,13 +41,9 @@ static int64_t grace_ms(const struct supervision *run)
 
 struct deadlines supervise_state_deadlines(const struct supervision *run)
 {
-    struct deadlines deadlines = {RLOCK_NEVER, RLOCK_NEVER};
-
     if (run->on_lost == ON_LOST_IGNORE)
-        return deadlines;
-    deadlines.kill_ms = run->expires_ms - run->timing.kill_margin_ms;
-    deadlines.term_ms = deadlines.kill_ms - grace_ms(run);
-    return deadlines;
+        return (struct deadlines){RLOCK_NEVER, RLOCK_NEVER};
+    return deadlines_of_lease(run->expires_ms, run->timing.kill_margin_ms, grace_ms(run));
 }
 
 /* While the command is frozen no deadline ends it, but the guard must answer what it is asked. */
