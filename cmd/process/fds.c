@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FDS_TRIED 1024 /* closed one by one without close_range(2) (before Linux 5.9) or /proc */
@@ -19,7 +20,8 @@ static void close_between(int first, int last)
 {
     int fd;
 
-    if (first > last || close_range((unsigned)first, (unsigned)last, 0) == 0)
+    /* by its number, as musl has no close_range() */
+    if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0U) == 0)
         return;
     for (fd = first; fd <= last && fd < FDS_TRIED; fd++)
         close(fd);
