@@ -8,6 +8,7 @@
 #   WERROR=1                     the compiler treats warnings as errors
 #   HARDENING=no                 leave out the compiler flags that hinder exploits of memory errors
 #   TLS=no                       build without TLS (rediss://); needs no headers of OpenSSL
+#   HIREDIS_SRC=DIR              build hiredis from its sources in DIR (musl has no package of it)
 #   FLAVOUR=plain|asan|tsan|...  build in build/FLAVOUR; asan and tsan add sanitizers, any other
 #                                name builds with the same flags as plain
 #   JOBS=N                       run N bats files at the same time; default: 3 for each processor
@@ -32,6 +33,11 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omi
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE      := $(SANITIZE_$(FLAVOUR))
 
+# The flavour of the static program. It isn't linked with -static-pie, as the program would then
+# have to relocate itself at each start.
+STATIC         := static$(if $(findstring musl,$(CC)),-musl)
+STATIC_LDFLAGS := $(if $(filter static%,$(FLAVOUR)),-static -s)
+
 # The hardening flags that Debian builds packages with. One shell asks the compiler which of them it
 # knows. Flags that CFLAGS has already (dpkg-buildflags sets them) are not added twice. A build with
 # a sanitizer has none of them: _FORTIFY_SOURCE replaces calls that the sanitizer checks itself.
@@ -48,7 +54,7 @@ HARDENING_FLAGS := $(shell try() { printf '\043include <stdio.h>\n' | \
     for n in $(WANTED_FORTIFY); do \
         try -D_FORTIFY_SOURCE=$$n && echo -D_FORTIFY_SOURCE=$$n && break; done)
 endif
-HARDENING_LDFLAGS := $(if $(filter -static -no-pie,$(CFLAGS) $(LDFLAGS)),,\
+HARDENING_LDFLAGS := $(if $(STATIC_LDFLAGS)$(filter -static -no-pie,$(CFLAGS) $(LDFLAGS)),,\
                           $(patsubst -fPIE,-pie,$(filter -fPIE,$(HARDENING_FLAGS))))
 
 # rlock links libhiredis.a if there is one: a start takes 80 us less than with the shared library.
@@ -60,32 +66,51 @@ HIREDIS_A      := $(firstword $(wildcard $(HIREDIS_DIR:%=%/libhiredis.a) \
                                          $(shell $(CC) -print-file-name=libhiredis.a 2>/dev/null)))
 HIREDIS_LIBS   := $(or $(HIREDIS_A),$(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null),-lhiredis)
 
-# A build with TLS needs only the headers of OpenSSL 3: rlock loads the library with dlopen when a
-# URL asks for TLS.
-ifeq ($(origin TLS),undefined)
+ifneq ($(HIREDIS_SRC),)
+HIREDIS_CFLAGS := -isystem $(B)/include
+HIREDIS_OBJ    := $(patsubst %,$(B)/hiredis/%.o,alloc hiredis net read sds)
+HIREDIS_LIBS   :=
+endif
+
+# TLS is yes, linked, no or not-found. A build with TLS needs only the headers of OpenSSL 3: rlock
+# loads the library with dlopen when a URL asks for TLS. A static program can't load libraries, so
+# OpenSSL is linked into it.
+ifneq ($(origin TLS),undefined)
+else ifneq ($(STATIC_LDFLAGS),)
+TLS := linked
+else
 OPENSSL_3 := \043include <openssl/ssl.h>\n\043if OPENSSL_VERSION_MAJOR < 3\n\043error\n\043endif\n
 TLS := $(shell printf '$(OPENSSL_3)' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes || \
                echo not-found)
 endif
 
-ALL_CPPFLAGS := -D_GNU_SOURCE $(HIREDIS_CFLAGS) $(CPPFLAGS)
+# musl-gcc doesn't see the kernel's headers. They come last, behind those of musl.
+MUSL_CPPFLAGS := $(if $(findstring musl-gcc,$(CC)),\
+                   $(patsubst %,-idirafter /usr/include%,/ /$(shell gcc -print-multiarch)))
+
+ALL_CPPFLAGS := -D_GNU_SOURCE $(if $(STATIC_LDFLAGS),-DRLOCK_STATIC) $(HIREDIS_CFLAGS) \
+                $(MUSL_CPPFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections \
                 $(HARDENING_FLAGS) $(CFLAGS)
 ALL_LDFLAGS  := -pthread -Wl,-O1 -Wl,--gc-sections -Wl,--as-needed -Wl,--hash-style=gnu \
-                -Wl,-z,relro,-z,now $(HARDENING_LDFLAGS) $(LDFLAGS)
+                -Wl,-z,relro,-z,now $(HARDENING_LDFLAGS) $(STATIC_LDFLAGS) $(LDFLAGS)
 
 compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
-          $(HIREDIS_LIBS) -ldl
+          $(HIREDIS_LIBS) $(if $(filter linked,$(TLS)),-lssl -lcrypto) -ldl
 
 comma := ,
 
 # ---- source and object files ---------------------------------------------------------------------
 
-LIB_SRC  := $(filter-out $(if $(filter yes,$(TLS)),lib/wire/tls_absent.c,\
-                             lib/wire/tls.c lib/wire/libssl.c),$(wildcard lib/*.c lib/*/*.c))
+# The files that a build leaves out, by the value of TLS.
+WITHOUT_yes    := lib/wire/tls_absent.c lib/wire/libssl_linked.c
+WITHOUT_linked := lib/wire/tls_absent.c lib/wire/libssl.c
+WITHOUT_no     := lib/wire/tls.c lib/wire/libssl.c lib/wire/libssl_linked.c
+
+LIB_SRC  := $(filter-out $(or $(WITHOUT_$(TLS)),$(WITHOUT_no)),$(wildcard lib/*.c lib/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
 CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c cmd/*/*.c))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
@@ -111,11 +136,16 @@ all: $(if $(filter plain,$(FLAVOUR)),rlock,$(B)/rlock)  ## build ./rlock (the de
 rlock: $(B)/rlock
 	$(Q)cp -f $< $@
 
+.PHONY: static
+static:  ## build ./rlock-static, which needs no library, with TLS in it
+	$(Q)$(MAKE) FLAVOUR=$(STATIC)
+	$(Q)cp -f build/$(STATIC)/rlock rlock-static
+
 $(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
 	$(link)
 
-$(B)/librlock.a: $(LIB_OBJ) $(B)/tls.$(TLS)
-	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
+$(B)/librlock.a: $(LIB_OBJ) $(HIREDIS_OBJ) $(B)/tls.$(TLS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ) $(HIREDIS_OBJ)
 
 # This file's name has the value of TLS in it. When TLS changes, make finds no file of the new name,
 # makes it, and so rebuilds librlock.a, which depends on it.
@@ -143,11 +173,19 @@ build/gen/reply_codes.h: $(EMBED)
 
 # All object files depend on this check, so that a missing hiredis is reported in one sentence
 # instead of as an error of each file that includes it.
-$(B)/hiredis.found:
+$(B)/hiredis.found: $(if $(HIREDIS_SRC),$(B)/include/hiredis)
 	$(Q)mkdir -p $(@D) && echo '#include <hiredis/hiredis.h>' | \
 	$(CC) $(ALL_CPPFLAGS) -E -o $@ - 2>/dev/null || \
 	{ echo "rlock: hiredis and its headers are needed to build; install them with: make deps" >&2; \
 	  rm -f $@; exit 1; }
+
+# rlock includes <hiredis/...>, so a directory of that name has to lead to the sources.
+$(B)/include/hiredis:
+	$(Q)mkdir -p $(@D) && ln -sfn $(abspath $(HIREDIS_SRC)) $@
+
+$(B)/hiredis/%.o: $(HIREDIS_SRC)/%.c
+	$(Q)mkdir -p $(@D) && $(CC) -D_GNU_SOURCE -ffunction-sections -fdata-sections \
+	$(HARDENING_FLAGS) $(CFLAGS) -c -o $@ $<
 
 # test_memory replaces these functions by its own, which make the n-th allocation fail.
 $(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
@@ -216,13 +254,21 @@ export LSAN_OPTIONS  := suppressions=$(abspath tests/tools/leaks.supp):print_sup
 export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1:$(SANITIZER_LOG)
 export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 
+# tests/cli/static.bats tests the static program when the plain one is tested.
+STATIC_RLOCK := $(if $(filter plain-yes,$(FLAVOUR)-$(TLS)),build/static/rlock)
+ifneq ($(STATIC_RLOCK),)
+.PHONY: $(STATIC_RLOCK)
+$(STATIC_RLOCK):
+	$(Q)$(MAKE) FLAVOUR=static
+endif
+
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
 bats    = $(Q)env --default-signal $(tested) BATSFLAGS="$(BATSFLAGS) $(2)" \
           tests/tools/run_bats.sh $(1)
 
 .PHONY: tests-built
-tests-built: all $(UNIT) $(REPLAYS) $(TOOLS)  ## build everything that the tests need
+tests-built: all $(UNIT) $(REPLAYS) $(TOOLS) $(STATIC_RLOCK)  ## build all that the tests need
 
 .PHONY: check check-quick check-smoke check-unit check-bats check-cli check-fault check-interop
 .PHONY: check-model
@@ -241,10 +287,10 @@ check-unit: $(UNIT) $(REPLAYS)  ## run the C unit tests, and fuzz targets over t
 	$(Q)$(tested) tests/unit/run.sh $^
 
 # One list of all files, so that no processor is idle while the last files of one folder run.
-check-bats: $(B)/rlock $(TOOLS)  ## run the bats files of cli, fault and interop together
+check-bats: $(B)/rlock $(TOOLS) $(STATIC_RLOCK)  ## run all bats files
 	$(call bats,tests/cli tests/fault $(if $(SANITIZE),,tests/interop))
 
-check-cli: $(B)/rlock $(TOOLS)  ## run the program with real servers
+check-cli: $(B)/rlock $(TOOLS) $(STATIC_RLOCK)  ## run the program with real servers
 	$(call bats,tests/cli)
 
 check-fault: $(B)/rlock $(TOOLS)  ## run it with bad servers, cut connections, stopped processes
@@ -331,7 +377,7 @@ dist:  ## pack the sources as build/rlock-VERSION.tar.gz
 	--exclude=./.git --owner=0 --group=0 --sort=name --transform 's,^\.,rlock-$(VERSION),' .
 
 clean:  ## remove build/ and ./rlock
-	$(Q)rm -rf build rlock
+	$(Q)rm -rf build rlock rlock-static
 
 help:  ## print this list
 	$(Q)awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile

@@ -26,7 +26,9 @@ const struct passwd *user_entry(void)
         continue;
     if (file != NULL)
         fclose(file);
+#ifndef RLOCK_STATIC /* there, the name service switch would have to load plug-ins of glibc */
     if (entry == NULL)
         entry = getpwuid(uid);
+#endif
     return entry;
 }

@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#if defined(RLOCK_STATIC) && defined(__GLIBC__)
+#include <nss.h>
+#endif
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -77,6 +80,10 @@ static void *look_up(void *arg)
     struct lookup *lookup = arg;
     struct addrinfo *list = NULL;
 
+#if defined(RLOCK_STATIC) && defined(__GLIBC__)
+    /* Other sources of names are plug-ins of glibc, which a static program can't load safely. */
+    __nss_configure_lookup("hosts", "files dns");
+#endif
     lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &list);
     lookup->sys = errno;
     resolve_interleave(list, &lookup->found);

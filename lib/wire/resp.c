@@ -42,9 +42,15 @@ struct resp_reader {
 
 #define HIREDIS "hiredis " VERSION(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH)
 
+#ifdef RLOCK_STATIC
+#define BUILD ", static"
+#else
+#define BUILD ""
+#endif
+
 const char *resp_built_with(bool tls)
 {
-    return tls ? HIREDIS ", TLS yes" : HIREDIS ", TLS no";
+    return tls ? HIREDIS ", TLS yes" BUILD : HIREDIS ", TLS no" BUILD;
 }
 
 void request_begin(struct request *request, const char *command)

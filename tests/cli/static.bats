@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# static: the static program runs where there is nothing else, and finds its server there.
+#
+# Each test runs it in a root directory (chroot) of its own, which has the program and what the test
+# puts there: no /proc, no /etc, no library. So these tests are for root.
+
+load ../helpers/common
+load ../helpers/redis
+load ../helpers/tls
+
+setup_file() {
+    command -v openssl >/dev/null || return 0
+    export TLS=$BATS_FILE_TMPDIR/tls
+    mkdir -p "$TLS"
+    tls_ca ca
+    tls_certificate right ca DNS:server.example,IP:127.0.0.1
+}
+
+setup() {
+    common_setup
+    PROGRAM=$ROOT/build/static/rlock
+    [[ -x $PROGRAM ]] || skip_or_fail 'the static program (make static)'
+    ((EUID == 0)) || skip 'chroot is for root'
+    EMPTY=$DIR/empty
+    mkdir -p "$EMPTY/etc"
+    cp "$PROGRAM" "$EMPTY/rlock"
+}
+teardown() { common_teardown; }
+
+in_empty_root() { env -u LD_PRELOAD /usr/sbin/chroot "$EMPTY" "$@"; }
+
+# assert_locks URL [OPTION...]: rlock runs a command with the lock held at this server, and gives
+# the lock back. The command is `rlock status`, whose 75 (held) is passed on.
+assert_locks() {
+    export RLOCK_URL=$1
+    run -75 --separate-stderr in_empty_root /rlock -k "$KEY" -t 5 "${@:2}" -- \
+        /rlock status -k "$KEY" "${@:2}"
+    assert_match "$output" "held"
+    assert_eq "$(redis_cli exists "$KEY")" 0 'keys that are left'
+}
+
+# start_dns: a name server at DNS_ADDRESS that knows each name as 127.0.0.1.
+start_dns() {
+    need python3
+    DNS_ADDRESS=127.$((RANDOM % 250 + 1)).$((RANDOM % 250 + 1)).53
+    cat >"$DIR/dns.py" <<'END'
+import socket, struct, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind((sys.argv[1], 53))
+print("ready", flush=True)
+while True:
+    query, client = server.recvfrom(512)
+    end = query.index(0, 12) + 5  # the question: a name, a type, a class
+    is_ipv4 = query[end - 4:end - 2] == b"\0\1"
+    answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
+    flags = struct.pack(">HHHHH", 0x8180, 1, int(is_ipv4), 0, 0)
+    server.sendto(query[:2] + flags + query[12:end] + answer, client)
+END
+    start dns python3 "$DIR/dns.py" "$DNS_ADDRESS"
+    eventually 10 file_has "$DIR/dns.out" ready
+}
+
+@test "static: it says what it is" {
+    run -0 in_empty_root /rlock --version
+    assert_match "$output" '^rlock .*, TLS yes, static\)$'
+}
+
+@test "static: by a Unix socket" {
+    redis_start
+    ln "$REDIS_SOCKET" "$EMPTY/socket"
+    assert_locks unix:///socket
+}
+
+@test "static: by an address" {
+    redis_start
+    assert_locks "redis://127.0.0.1:$REDIS_PORT"
+}
+
+@test "static: by a name of /etc/hosts" {
+    redis_start
+    echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
+    assert_locks "redis://server.example:$REDIS_PORT"
+}
+
+@test "static: by a name of the DNS" {
+    redis_start
+    start_dns
+    echo "nameserver $DNS_ADDRESS" >"$EMPTY/etc/resolv.conf"
+    assert_locks "redis://server.example:$REDIS_PORT"
+}
+
+@test "static: other sources of names are not asked, as they would have to be loaded" {
+    redis_start
+    echo 'hosts: resolve [!UNAVAIL=return] mymachines' >"$EMPTY/etc/nsswitch.conf"
+    echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
+    assert_locks "redis://server.example:$REDIS_PORT"
+}
+
+@test "static: by TLS, with the file of a CA: the server's certificate is checked" {
+    need openssl
+    tls_redis tls right --tls-auth-clients no
+    cp "$TLS/ca.crt" "$EMPTY/ca.crt"
+    echo '127.0.0.1 server.example stranger.example' >"$EMPTY/etc/hosts"
+    assert_locks "rediss://127.0.0.1:$TLS_PORT" --tls-ca /ca.crt
+    assert_locks "rediss://server.example:$TLS_PORT" --tls-ca /ca.crt
+    run -78 --separate-stderr in_empty_root /rlock -u "rediss://stranger.example:$TLS_PORT" \
+        --tls-ca /ca.crt -k "$KEY" -t 5 -- /rlock --version
+    run -78 --separate-stderr in_empty_root /rlock -u "rediss://server.example:$TLS_PORT" \
+        -k "$KEY" -t 5 -- /rlock --version
+}
