@@ -503,6 +503,6 @@ make_targets() { sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT/Makefile" | tr ' ' 
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
 
-@test "readme: each `make` target that the README names exists" {
+@test "readme: each make target that the README names exists" {
     agree make_targets readme_targets
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# local: a private server for one machine: started when it is needed, gone when it is not.
+# local: a private server for one machine, which rlock starts when needed, and which ends after its
+# last user.
 
 load ../helpers/common
 
@@ -9,7 +10,7 @@ setup() {
     place=$RLOCK_LOCAL_DIR
 }
 
-# named NAME: pids of this test's processes of that name.
+# named NAME: prints the PIDs of this test's processes that have the name.
 named() {
     local each name
     for each in $(marked); do
@@ -17,8 +18,8 @@ named() {
     done 2>/dev/null
 }
 
-# keepers: the parents of this test's servers, and what waits there for the users. They have no
-# mark, as their environment is empty.
+# keepers: prints the PIDs of the parents of this test's private servers, and of the processes there
+# that wait for the last user to end. `marked` doesn't find them, as their environment is empty.
 keepers() {
     local each
     for each in $(grep -lsx rlock-local /proc/[0-9]*/comm); do
@@ -39,7 +40,7 @@ servers() {
 no_server() { [[ -z "$(keepers)" && ! -e $place/server.sock ]]; }
 local_cli() { REDIS_SOCKET=$place/server.sock redis_cli "$@"; }
 
-# hold NAME [OPTION...]: a lock of that name, held for as long as $DIR/NAME.stop isn't there.
+# hold NAME [OPTION...]: holds the lock $KEY:NAME until $DIR/NAME.stop exists.
 hold() {
     start "$1" "$RLOCK" -k "$KEY:$1" "${@:2}" -- \
         sh -c 'echo >"$DIR/$1.runs"; until [ -e "$DIR/$1.stop" ]; do sleep 0.02; done' sh "$1"
@@ -47,8 +48,8 @@ hold() {
 let_go() { touch "$DIR/$1.stop" && finish "$1"; }
 runs() { [[ -e $DIR/$1.runs ]]; }
 
-# as_server SCRIPT: is what rlock finds under the name that it looks for first. Its environment
-# is empty, so all names in it are to be absolute.
+# as_server SCRIPT: makes SCRIPT the server program that rlock finds first. SCRIPT must use absolute
+# paths, as its environment is empty.
 as_server() {
     mkdir -p "$DIR/bin"
     printf '#!/bin/sh\n%s\n' "$1" >"$DIR/bin/valkey-server"
@@ -56,18 +57,18 @@ as_server() {
     PATH=$DIR/bin:$PATH
 }
 
-# counting_server: writes a line to $DIR/starts each time one is started.
+# counting_server: the server writes a line to $DIR/starts each time it is started.
 counting_server() { as_server "echo >>'$DIR/starts'; exec '$(redis_program)' \"\$@\""; }
 starts() { wc -l <"$DIR/starts"; }
 
-# ---- its life ----
+# ---- start and end of the server ----
 
-@test "local: needs nothing that runs, and leaves nothing that runs" {
+@test "local: rlock needs no running server, and leaves none running" {
     run -7 "$RLOCK" -k "$KEY" -- sh -c 'exit 7'
     eventually 5 no_server
 }
 
-@test "local: excludes as any server does" {
+@test "local: a held lock is busy for others, as on any server" {
     hold one
     eventually 5 runs one
     run -75 "$RLOCK" -k "$KEY:one" -n -- true
@@ -75,7 +76,7 @@ starts() { wc -l <"$DIR/starts"; }
     assert_status 0
 }
 
-@test "ten rlocks that start at the same moment have one server between them" {
+@test "ten rlocks that start at the same moment start one server, and all use it" {
     local n
     counting_server
     for n in {1..10}; do hold "$n"; done
@@ -90,7 +91,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
-@test "rlocks that come while the server of others is ending are served" {
+@test "rlocks that start while the last server is ending are served" {
     local loop
     for loop in 1 2 3; do
         start "$loop" bash -ec 'for n in {1..15}; do "$RLOCK" -k "$1" -- true; done' \
@@ -103,7 +104,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
-@test "KILL of the last rlock ends the server as well" {
+@test "when the last rlock gets KILL, the server ends, too" {
     hold one
     eventually 5 runs one
     kill -KILL "$pid"
@@ -112,8 +113,9 @@ starts() { wc -l <"$DIR/starts"; }
 }
 nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 
-# A guard that outlives the program has the tree to end, under a lock that is still there.
-@test "the guard holds the server as the program does, and the command doesn't" {
+# The guard keeps the server running, because it may outlive rlock and must then end the command
+# while the lock is still held.
+@test "rlock and its guard each keep the server running, and the command doesn't" {
     hold one
     eventually 5 runs one
     holds_server "$pid"
@@ -123,7 +125,7 @@ nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 }
 holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 
-@test "KILL of the server, or of its parent: the command is ended, 76; the next run works" {
+@test "when the server or its parent gets KILL, the command is ended: 76; the next run is granted" {
     local victim
     for victim in servers 'first keepers'; do
         rm -f "$DIR/one.runs"
@@ -138,7 +140,7 @@ holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 }
 first() { "$@" | head -n 1; }
 
-@test "KILL of what waits for the users: it is replaced, and the server ends in the end" {
+@test "the process that waits for the last user is replaced if it gets KILL, and the server ends" {
     local before
     hold one
     eventually 5 runs one
@@ -154,8 +156,8 @@ has_other_watcher() { [[ -n $(watchers) && $(watchers) != "$before" ]]; }
 
 # ---- a server that is killed while its locks are held ----
 
-# stubborn NAME [OPTION...]: as `hold`, with a command that TERM doesn't end. Its lease is so long
-# that no renewal comes while the test runs.
+# stubborn NAME [OPTION...]: holds the lock as `hold` does, with a command that ignores TERM, and a
+# lease so long that no renewal comes during the test.
 stubborn() {
     start "$1" "$RLOCK" -k "$KEY" -t 600 --kill-after 2 "${@:2}" -- \
         sh -c 'trap "" TERM; echo $$ >"$DIR/$1.runs"
@@ -173,7 +175,7 @@ kill_server() {
     kill -KILL "$server" && eventually 5 dead "$server"
 }
 
-@test "the server is killed: who held ends at once, 76, and nobody is granted before" {
+@test "when the server is killed, the command is ended at once: 76; only then others are granted" {
     local loop
     for loop in 1 2 3; do
         rm -f "$DIR"/*.runs
@@ -188,7 +190,7 @@ kill_server() {
     done
 }
 
-@test "the server is killed as the command ends: no lock is told to stay" {
+@test "when the server is killed as the command ends, rlock doesn't say that the lock remains" {
     for _ in 1 2 3 4 5; do
         rm -f "$DIR"/one.*
         hold one
@@ -202,7 +204,7 @@ kill_server() {
     done
 }
 
-@test "the parent of the server is killed: the same" {
+@test "when the parent of the server is killed, the command is ended before others are granted" {
     stubborn one
     kill -KILL "$(first keepers)"
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
@@ -210,7 +212,7 @@ kill_server() {
     assert_status 76
 }
 
-@test "the server is killed, and a command runs on by --on-lost ignore: nobody is granted" {
+@test "when the server is killed under --on-lost ignore, others wait for the end of the command" {
     stubborn one --on-lost ignore
     kill_server
     not_granted
@@ -226,10 +228,10 @@ kill_server() {
     assert_status 76
 }
 
-@test "the server and rlock are killed: the guard ends the command before others are granted" {
+@test "when server and rlock are killed, the guard ends the command before others are granted" {
     local guard
     stubborn one
-    guard=$(named rlock-guard) # others have guards, too, as soon as they wait
+    guard=$(named rlock-guard) # look now: later the waiters have guards, too
     kill -STOP "$guard"
     kill -KILL "$pid" "$(servers)"
     not_granted
@@ -237,7 +239,7 @@ kill_server() {
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
 }
 
-@test "who waits when the server is killed has the lock from the next one, in the old order" {
+@test "when the server is killed, the waiters are served by the next server in the same order" {
     local n
     stubborn one
     for n in 1 2 3; do
@@ -256,7 +258,7 @@ kill_server() {
 }
 is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l) == $1)); }
 
-@test "the server is killed: what an acquire is bound to ends at once" {
+@test "when the server is killed, the process of acquire --bind-pid is ended at once" {
     start sh bash -c '"$RLOCK" acquire -k "$KEY" -t 600 --bind-pid $$ >"$DIR/got"; exec sleep 60'
     eventually 10 test -s "$DIR/got"
     kill_server
@@ -265,7 +267,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     run -0 "$RLOCK" -k "$KEY" -- true
 }
 
-@test "the end of the connection alone is not the end of the server" {
+@test "when only the connection breaks, the command runs on" {
     hold one -t 600
     eventually 5 runs one
     local_cli client kill type normal >/dev/null || :
@@ -274,9 +276,9 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     assert_status 0
 }
 
-# ---- files that somebody removes ----
+# ---- a cleaner removes files of the private server ----
 
-@test "a cleaner removes the files: the server doesn't end under those who use it" {
+@test "when its lock files are removed, the server runs on until its users have ended" {
     local server
     hold one
     eventually 5 runs one
@@ -293,7 +295,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
-@test "a cleaner removes the socket: nobody is granted before those who use the server have ended" {
+@test "when the socket is removed, nobody is granted a lock before the old users have ended" {
     stubborn one
     rm "$place/server.sock"
     not_granted
@@ -304,7 +306,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
-@test "what lies there is kept fresh, so that cleaners leave it alone" {
+@test "rlock keeps the times of the files fresh, so that cleaners don't remove them" {
     ! is_sanitized || skip 'another library may not be loaded ahead of a sanitizer'
     LD_PRELOAD=$TOOLS/hurryshim.so hold one
     eventually 5 runs one
@@ -314,9 +316,9 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
 }
 all_fresh() { [[ -z $(find "$place" -amin +60 -o -mmin +60) ]]; }
 
-# ---- it is private ----
+# ---- only the user reaches the server ----
 
-@test "only its user can reach it: a socket of mode 0600 in a folder of mode 0700, and no TCP" {
+@test "the server has no TCP port, and a socket of mode 0600 in a folder of mode 0700" {
     local inode
     umask 0
     hold one
@@ -329,10 +331,10 @@ all_fresh() { [[ -z $(find "$place" -amin +60 -o -mmin +60) ]]; }
     let_go one
 }
 
-# By their inodes, as /proc/net has them.
+# sockets_of PID: prints the inodes of the process's sockets, by which /proc/net lists them.
 sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n'; }
 
-@test "it writes nothing to the disk: there are its socket and two empty lock files" {
+@test "on disk there are only the socket and two empty lock files" {
     hold one
     eventually 5 runs one
     local_cli set some value >/dev/null
@@ -343,26 +345,27 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" $'start 0\nusers 0'
 }
 
-@test "it has none of the descriptors and variables of who started it" {
+@test "the server has no descriptors and no variables of the rlock that started it" {
     export SOME_PASSWORD=geheim
     as_server "set >'$DIR/variables'; exec '$(redis_program)' \"\$@\""
     start reader bash -c '"$RLOCK" -k "$KEY:a" -- \
         sh -c "until [ -e \"\$DIR/one.runs\" ]; do sleep 0.02; done" 7>"$DIR/seven" 2>&1 | cat'
     eventually 5 test -S "$place/server.sock"
     hold one
-    finish reader # so its cat saw the end of the pipe
+    finish reader # the reader's `cat` has ended, so the server has no copy of the pipe
     assert_status 0
     runs one
     run find "/proc/$(servers)/fd" -lname "*seven*"
     assert_eq "$output" ''
     run ! grep geheim "$DIR/variables"
-    grep -q PWD "$DIR/variables" # as a shell has it by itself
+    grep -q PWD "$DIR/variables" # the script ran: the shell itself sets PWD
     let_go one
 }
 
-# ---- where it can't be ----
+# ---- the server can't be started ----
 
-# refused STATUS MESSAGE [COMMAND...]: so ends rlock, started by COMMAND, and nothing runs.
+# refused STATUS MESSAGE [COMMAND...]: rlock, started by COMMAND, ends with STATUS and MESSAGE, and
+# no server or command runs.
 refused() {
     run --separate-stderr "${@:3}" "$RLOCK" -k "$KEY" --connect-timeout 1 -- /bin/touch "$DIR/ran"
     assert_status "$1"
@@ -371,22 +374,22 @@ refused() {
     eventually 5 nothing_left
 }
 
-@test "no server is installed: 69, and what could be" {
+@test "69: neither server program is installed, and the message names both" {
     mkdir "$DIR/empty"
-    for _ in {1..20}; do # who looks after the server sees that none is there sooner or later
+    for _ in {1..20}; do # the server's parent finds that out at a random moment
         refused 69 'neither valkey-server nor redis-server can be run; install one' \
             env PATH="$DIR/empty"
     done
 }
 
-@test "a server that ends at once, or never answers: 69, and why" {
+@test "69: the server ends at once, or never answers, and the message says which" {
     as_server 'echo "# Fatal error: no luck"; exit 1'
     refused 69 'the private server ended: # Fatal error: no luck'
     as_server 'exec /bin/sleep 60'
     refused 69 "the private server doesn't accept connections"
 }
 
-@test "TERM while the server starts ends rlock by TERM, and the server" {
+@test "TERM while the server starts ends rlock by TERM, and the server, too" {
     as_server 'exec /bin/sleep 60'
     start one "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
     eventually 5 has_server
@@ -398,7 +401,7 @@ refused() {
 }
 has_server() { [[ $(servers) ]]; }
 
-@test "a place that others could get at is refused: 78" {
+@test "78: other users could write to the server's folder" {
     local mode
     for mode in 770 707 750 701; do
         mkdir -m "$mode" "$place"
@@ -429,7 +432,7 @@ has_server() { [[ $(servers) ]]; }
     assert_eq "$(ls "$DIR/theirs")" '' 'what was made in their directory'
 }
 
-@test "a server that another user runs is refused: 78" {
+@test "78: another user runs the server" {
     ((UID == 0)) || skip 'only root can be several users'
     need perl
     mkdir -m 700 "$place"
@@ -445,7 +448,7 @@ refused_by_peer() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "the umask of who starts it makes no directory that nobody can use" {
+@test "the folder has mode 700 whatever the umask of rlock is" {
     local mask
     for mask in 777 0 277; do
         (umask "$mask" && "$RLOCK" -k "$KEY" -- sh -c 'umask >"$DIR/umask"')
@@ -453,14 +456,14 @@ refused_by_peer() {
         assert_eq "$(stat -c %a "$place")" 700
         eventually 5 no_server
     done
-    chmod 0 "$place" # as an older version left it
+    chmod 0 "$place" # an older rlock may have left the folder like that
     run -0 "$RLOCK" -k "$KEY" -- true
     assert_eq "$(stat -c %a "$place")" 700
 }
 
-# ---- it serves others, too ----
+# ---- what the server inherits from the rlock that starts it ----
 
-@test "its parent has neither the environment nor the arguments of who started it" {
+@test "the server's parent has neither the environment nor the arguments of rlock" {
     local each
     export SOME_PASSWORD=geheim
     hold one --label geheim
@@ -472,7 +475,7 @@ refused_by_peer() {
     let_go one
 }
 
-@test "the limits of who started it are not the limits of the server" {
+@test "the server doesn't have the resource limits of rlock" {
     local hard
     hard=$(ulimit -Hn)
     ulimit -Sn 40
@@ -499,13 +502,13 @@ refused_by_peer() {
     touch "$DIR/one.stop"
     wait $!
 }
-limit_of() { # NAME soft|hard
+limit_of() { # limit_of NAME soft|hard
     awk -v name="Max $1" -v at="$([[ $2 == soft ]] && echo 1 || echo 2)" '
         index($0, name) == 1 { split(substr($0, 27), value, " "); print value[at] }' \
         "/proc/$(servers)/limits"
 }
 
-@test "a hard limit that is too low, and can't be raised, is told" {
+@test "a hard limit that is too low and can't be raised is reported" {
     if ((UID == 0)); then
         run --separate-stderr in_ns 'ulimit -n 100; as 65000 "$R" -k key -- true'
     else
@@ -515,7 +518,7 @@ limit_of() { # NAME soft|hard
     assert_match "$stderr" 'can serve 68 connections only'
 }
 
-@test "a path that is longer than that of a socket may be works" {
+@test "a folder whose path is longer than a socket's path may be works" {
     local name
     name=$(printf '%200s' '' | tr ' ' x)
     mkdir -p "$DIR/$name/$name"
@@ -523,15 +526,16 @@ limit_of() { # NAME soft|hard
         test -S "$DIR/$name/$name/rlock/server.sock"
 }
 
-@test "a path with characters that mean something in a URL works" {
+@test "a folder whose path has characters that are special in a URL works" {
     export RLOCK_LOCAL_DIR="$DIR/%41?db=1 #@:é"
     run -0 "$RLOCK" -k "$KEY" -- test -S "$RLOCK_LOCAL_DIR/server.sock"
 }
 
-# ---- where it is by default ----
+# ---- the default folder ----
 
-# in_ns SCRIPT: in a mount namespace of its own, with places of its own: /run, /tmp, /var/tmp, and
-# users of its own: `user` with a home, `daemon` without. `as USER COMMAND...` runs it as one.
+# in_ns SCRIPT: runs SCRIPT in a mount namespace with /run, /tmp and /var/tmp of its own, and with
+# two users: `user` has a home, `daemon` has none. There, `as USER COMMAND...` runs a command as a
+# user.
 in_ns() {
     ((UID == 0)) || skip 'only root can mount'
     unshare -m true 2>/dev/null || skip_or_fail 'a mount namespace'
@@ -555,7 +559,7 @@ in_ns() {
             shift
             setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
         }
-        # holds UID [NAME=VALUE...]: until stop_holding; so it has the lock now.
+        # holds UID [NAME=VALUE...]: the user holds a lock until let_go; returns when it is granted.
         holds() {
             rm -rf "/tmp/hold-$1"
             mkdir -m 777 "/tmp/hold-$1"
@@ -564,7 +568,7 @@ in_ns() {
             until [ -e "/tmp/hold-$1/runs" ]; do kill -0 $!; sleep 0.02; done
         }
         let_go() { touch "/tmp/hold-$1/stop"; wait; }
-        # busy UID [NAME=VALUE...]: another one of that user, does it wait for the first?
+        # busy UID [NAME=VALUE...]: another rlock of the user must find the lock held.
         busy() {
             local status=0
             as "$1" env "${@:2}" "$R" -k key -n -- true || status=$?
@@ -573,7 +577,7 @@ in_ns() {
         '"$1" 3>&-
 }
 
-@test "one user has one server, with a login and without: root" {
+@test "root has one server, with and without a login session" {
     run in_ns 'mkdir -p -m 700 /run/user/0
         holds 0; busy 0 XDG_RUNTIME_DIR=/run/user/0; let_go 0
         holds 0 XDG_RUNTIME_DIR=/run/user/0; busy 0; busy 0 HOME=/nowhere; let_go 0
@@ -581,7 +585,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "one user has one server, with a login and without: others, with a home and without" {
+@test "each other user has one server, with and without a login session, with and without a home" {
     run in_ns 'for uid in 54321 321 65000; do
             mkdir -p -m 700 /run/user/$uid; chown $uid:$uid /run/user/$uid
             holds $uid; busy $uid XDG_RUNTIME_DIR=/run/user/$uid HOME=/; let_go $uid
@@ -593,7 +597,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "a server that is in use where older ones were is used, until nobody does" {
+@test "a server that still runs in a folder of older rlocks is used until its users have ended" {
     run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321:54321 /run/user/54321
         for old in /run/user/54321/rlock /tmp/rlock-54321 /var/tmp/rlock-54321; do
             holds 54321 RLOCK_LOCAL_DIR=$old
@@ -606,7 +610,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "another user who takes the names in /tmp and /var/tmp is in nobody's way" {
+@test "folders of that name in /tmp and /var/tmp that another user made do no harm" {
     run in_ns 'for each in /tmp /var/tmp; do
             mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"
         done
@@ -617,7 +621,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "root does nothing inside another user's XDG_RUNTIME_DIR" {
+@test "root doesn't use another user's XDG_RUNTIME_DIR" {
     run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321 /run/user/54321
         as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- test -S /run/rlock/server.sock
         ! ls /run/user/54321 | grep .
@@ -627,7 +631,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "a home that can't be written to just now is no reason to go elsewhere: 78" {
+@test "78: the home can't be written now, and no other folder is used instead" {
     run in_ns 'mount -o remount,bind,ro /mnt
         status=0; as 54321 "$R" -k key -- true || status=$?
         [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'
@@ -635,7 +639,7 @@ in_ns() {
     assert_match "$output" '/mnt/home/.local/state/rlock: .*; set RLOCK_LOCAL_DIR to use another'
 }
 
-@test "what earlier boots and other machines left in a home is removed after a month" {
+@test "folders in a home that earlier boots or other machines left are removed after a month" {
     run in_ns 'state=/mnt/home/.local/state/rlock; long_ago=00000000-0000-0000-0000-000000000000
         as 54321 mkdir -p -m 700 $state/$long_ago $state/${long_ago/0/1}
         as 54321 chmod 700 $state

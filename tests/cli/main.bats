@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# main: the main job: what is on the server while it runs and after it, and whom it keeps out.
+# main: what the server holds while a command runs and afterwards, and whom the lock keeps out.
 
 load ../helpers/common
 
@@ -12,16 +12,17 @@ setup() {
 
 TOKEN='[0-9a-f]{32}'
 
-fence_key() { echo "{$1}:rlock:fence"; } # for keys without braces
+fence_key() { echo "{$1}:rlock:fence"; } # of a key without braces
 
-# The compare-and-delete of the manual of SET, as other programs do it.
+# foreign_lock, foreign_unlock: lock as other programs do, by the SET and compare-and-delete of
+# Redis' manual.
 foreign_lock() { redis_cli set "$1" "$2" NX PX "$3"; }
 foreign_unlock() {
     redis_cli eval 'if redis.call("get", KEYS[1]) == ARGV[1] then
         return redis.call("del", KEYS[1]) else return 0 end' 1 "$1" "$2"
 }
 
-# monitored COMMAND...: as `run`; what the server was asked meanwhile is in $DIR/monitor.
+# monitored COMMAND...: as `run`; the requests that the server got meanwhile are in $DIR/monitor.
 monitored() {
     redis_monitor "$DIR/monitor"
     run --separate-stderr "$@"
@@ -32,7 +33,7 @@ monitored() {
 # ---- the lock on the server ----
 
 # bats test_tags=smoke
-@test "while the job runs the key holds a token and expires; after it the key is gone" {
+@test "while the command runs, the key holds a token and expires; afterwards the key is gone" {
     hold job -k "$KEY" -t 30
     assert_match "$(value "$KEY")" "^$TOKEN "
     assert_between "$(redis_cli ttl "$KEY")" 1 30 "TTL"
@@ -43,7 +44,7 @@ monitored() {
     gone "$KEY"
 }
 
-@test "without any address the server is the one at 127.0.0.1:6379" {
+@test "without a URL, rlock uses the server at 127.0.0.1:6379" {
     unshare -rn ip link set lo up 2>/dev/null || skip 'no network namespaces here'
     printf '#!/bin/sh\necho "$RLOCK_KEY"\nexit 3\n' >"$DIR/backup.sh"
     chmod +x "$DIR/backup.sh"
@@ -52,7 +53,7 @@ monitored() {
     export -f redis_program
     run -3 --separate-stderr unshare -rn bash -c '
         ip link set lo up
-        "$1" -n -k job:nightly -- ./backup.sh # nobody there
+        "$1" -n -k job:nightly -- ./backup.sh # no server listens yet
         echo "$?"
         "$(redis_program)" --save "" >server.log 2>&1 &
         until grep -qsi "ready to accept" server.log; do sleep 0.02; done
@@ -64,7 +65,7 @@ monitored() {
     assert_line '^rlock: job:nightly: unreachable: .*127\.0\.0\.1:6379.*refused; .*-u .*local:'
 }
 
-@test "the lock is taken by SET NX EX, or PX where the ttl is not in whole seconds" {
+@test "the script sets the key by SET NX EX, or NX PX if the TTL isn't in whole seconds" {
     local ttl set
     while read -r ttl set; do
         monitored rlock -k "$KEY" -t "$ttl" -- true
@@ -80,7 +81,7 @@ monitored() {
 END
 }
 
-@test "a run is two requests: one script to acquire, one to release" {
+@test "a run sends two requests: one script to acquire, one to release" {
     redis_cli config resetstat
     monitored rlock -k "$KEY" -- true
     assert_status 0
@@ -89,18 +90,18 @@ END
     assert_match "$(redis_cli info commandstats)" 'cmdstat_eval:calls=2,'
 }
 
-@test "no key is left but the last fence, and that expires" {
+@test "after a run only the key of the last fence is left, and it expires" {
     redis_cli -n 1 flushdb
     RLOCK_URL+="?db=1"
     run -0 rlock -k "$KEY" -t 2 -- true
     run -7 rlock -k "$KEY" -t 2 -- sh -c 'exit 7'
     run -127 rlock -k "$KEY" -t 2 -- "$DIR/none"
     assert_eq "$(redis_cli -n 1 keys '*')" "$(fence_key "$KEY")"
-    # it must outlive whoever still acts on an old lease, by days
+    # The fence's key outlives by days any process that still acts on an old lease.
     assert_between "$(redis_cli -n 1 ttl "$(fence_key "$KEY")")" $((5 * 86400)) $((30 * 86400))
 }
 
-@test "the last fence outlives even the longest lease" {
+@test "the key of the last fence outlives even the longest lease" {
     rlock -k "$KEY" -t 30d -- true
     assert_between "$(redis_cli ttl "$(fence_key "$KEY")")" $((60 * 86400)) $((600 * 86400))
 }
@@ -109,7 +110,7 @@ END
 
 fence() { rlock -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'; }
 
-# assert_grows FENCE...: each is a number, and greater than the one before it.
+# assert_grows FENCE...: each is a number, and greater than the number before it.
 assert_grows() {
     local last=0 next
     for next; do
@@ -119,7 +120,7 @@ assert_grows() {
     done
 }
 
-@test "each grant's fence is greater than those before it, also when the server lost its data" {
+@test "each grant's fence is greater than all before it, also after the server lost its data" {
     local fences=()
     redis_start own
     RLOCK_URL=unix://$REDIS_SOCKET
@@ -135,10 +136,10 @@ assert_grows() {
 @test "a fence is greater than the last one even if the server's clock is behind" {
     redis_cli set "$(fence_key "$KEY")" 9007194959773000 EX 100
     assert_eq "$(fence)" 9007194959773001
-    assert_eq "$(fence)" 9007194959773003 # the release in between took one
+    assert_eq "$(fence)" 9007194959773003 # the release between the two grants added 1
 }
 
-@test "who is refused takes no fence from the holder" {
+@test "a refused rlock doesn't change the fence that the server remembers" {
     local before
     hold job -k "$KEY"
     before=$(redis_cli get "$(fence_key "$KEY")")
@@ -149,10 +150,10 @@ assert_grows() {
     assert_status 0
 }
 
-# ---- what the command is told ----
+# ---- the command's environment ----
 
 # bats test_tags=smoke
-@test "the command is told the key, the token, the fence and the ttl, whatever was there before" {
+@test "the command's environment has the key, token, fence and TTL, whatever it had before" {
     RLOCK_KEY=x RLOCK_TOKEN=x RLOCK_FENCE=x RLOCK_TTL_MS=x hold job -k "$KEY" -t 2.5
     assert_eq "$(env_of job RLOCK_KEY)" "$KEY"
     assert_eq "$(env_of job RLOCK_TOKEN)" "$(value "$KEY" | cut -c1-32)"
@@ -162,7 +163,7 @@ assert_grows() {
     assert_status 0
 }
 
-@test "within another rlock, the command is told of the inner lock" {
+@test "within another rlock, the command's environment has the inner lock's key and token" {
     run -0 --separate-stderr rlock -k "$KEY:outer" -t 5 -- sh -c \
         'echo "$RLOCK_KEY $RLOCK_TOKEN"; "$1" -k "$2" -t 3 -- \
             sh -c "echo \$RLOCK_KEY \$RLOCK_TOKEN \$RLOCK_TTL_MS"' - "$RLOCK" "$KEY"
@@ -170,16 +171,16 @@ assert_grows() {
     [[ ${BASH_REMATCH[1]} != "${BASH_REMATCH[2]}" ]] || fail "the token of another lock"
 }
 
-@test "each run has a token of its own" {
+@test "each run has a new token" {
     local i
     for i in 1 2 3; do rlock -k "$KEY" -- sh -c 'echo "$RLOCK_TOKEN"'; done >"$DIR/tokens"
     assert_eq "$(grep -cxE "$TOKEN" "$DIR/tokens")" 3
     assert_eq "$(uniq "$DIR/tokens" | wc -l)" 3
 }
 
-# ---- the card ----
+# ---- the holder's information in the key ----
 
-@test "the value says who holds the lock, with the command's name, never its arguments" {
+@test "the value names the holder and the command, but not the command's arguments" {
     local host words="v1 try=1 ttl=30000 host=%s pid=%s user=%s command=sh label=at%%20night"
     words+=" since=[0-9]{13}"
     hold job -k "$KEY" --label 'at night'
@@ -194,7 +195,7 @@ assert_grows() {
     refute_match "$(<"$DIR/value")" 'hunter2|get'
 }
 
-@test "whatever a label holds, it stays one word of the card, and of printable characters" {
+@test "a label of any bytes is one word of printable characters in the value" {
     local label w='[!-~]+' words
     words="v1 try=1 ttl=30000 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+"
     for label in 'a command=evil since=1' $'line\nfeed' $'\e[2J\a' '100 %41' $'\xff\xc3' \
@@ -206,10 +207,10 @@ assert_grows() {
     done
 }
 
-# ---- who waits ----
+# ---- the rlock that finds the lock held ----
 
 # bats test_tags=smoke
-@test "who is refused is told by whom: program, user, host, pid and label" {
+@test "a refused rlock names the holder: program, user, host, PID and label" {
     hold job -k "$KEY" -t 20 --label 'the nightly one'
     run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: busy: held by sh of $(id -un)@$(uname -n), pid $pid"
@@ -223,7 +224,7 @@ assert_grows() {
 }
 
 # bats test_tags=smoke
-@test "who waits gets the lock when its holder has ended, and only then" {
+@test "a waiter is granted the lock when the holder has ended, and not before" {
     hold job -k "$KEY"
     start waiter "$RLOCK" -w 20 -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'
     never 1 dead "$pid"
@@ -235,7 +236,7 @@ assert_grows() {
     assert_grows "$(env_of job RLOCK_FENCE)" "$output"
 }
 
-@test "whatever another program wrote into the lock, it is shown as printable characters" {
+@test "a value that another program wrote is shown as printable characters" {
     local hostile
     for hostile in $'\e]0;x\a\e[2J' $'two\nlines' $'\xff\xfe' '' '%s%n' \
         "$(printf 'x%.0s' {1..3000})" "$(printf '0%.0s' {1..32}) v1 "$'\e[2J command=\e'; do
@@ -245,9 +246,9 @@ assert_grows() {
     done
 }
 
-# ---- keys of every kind ----
+# ---- keys of all kinds ----
 
-@test "a key may hold any bytes, up to 64 KiB, and its helper key is in the same Cluster slot" {
+@test "a key has any bytes, up to 64 KiB, and its helper key is in the same Cluster slot" {
     local key long helper slot
     long=$(printf '%65536s' '' | tr ' ' k)
     # A Cluster refuses a script whose keys are in different slots.
@@ -275,7 +276,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
 
 # ---- other programs ----
 
-@test "another program's SET NX and compare-and-delete leave rlock's lock alone" {
+@test "another program's SET NX and compare-and-delete don't change rlock's lock" {
     local before
     hold job -k "$KEY" -t 20
     before=$(value "$KEY")
@@ -287,7 +288,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
     assert_eq "$(foreign_lock "$KEY" other 9000)" OK
 }
 
-@test "another program's lock is waited for, neither changed nor extended" {
+@test "rlock waits for another program's lock, and neither changes nor extends it" {
     foreign_lock "$KEY" 'my random value' 8000
     run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: busy: held by another program \(\"my random value\"\), expires in "
@@ -303,12 +304,12 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "another program's lock that nobody gives back is taken when it has expired" {
+@test "rlock is granted another program's lock once the key has expired" {
     foreign_lock "$KEY" other 700
     run -0 rlock -w 20 -k "$KEY" -- true
 }
 
-@test "a foreign key without an expiry is waited for, and never overwritten" {
+@test "rlock waits for a key that never expires, and doesn't overwrite it" {
     redis_cli set "$KEY" other
     run -75 --separate-stderr rlock -w 0.5 -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: timeout: held by another program \(\"other\"\), never expires$"
@@ -330,7 +331,7 @@ print("got" if lock.acquire(blocking=False) else "refused", flush=True)
 if lock.owned():
     sys.stdin.readline()
     lock.extend(5)
-    lock.release() # raises if it is not its own any more
+    lock.release() # release() raises an exception if the lock isn't held any more
     print("released", flush=True)
 END
     hold job -k "$KEY"

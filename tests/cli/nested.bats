@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# nested: an rlock under another one never waits for itself.
+# nested: an rlock under a parent rlock that holds the key doesn't wait for itself.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -11,7 +11,7 @@ setup() { kinds_setup; }
 # shellcheck disable=SC2016
 seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
 
-@test "three deep: the innermost runs under the lease of the outermost" {
+@test "three deep: each rlock runs under the lease of the outermost" {
     run -7 rlock -k "$KEY" -t 30 -w 5 -c "$seen; \"$RLOCK\" -k '$KEY' -w 5 -c '$seen;
         \"$RLOCK\" -k \"$KEY\" -n -c \"${seen//[\"\$]/\\&}; exit 7\"'"
     assert_eq "${#lines[@]}, ${lines[1]}, ${lines[2]}" "3, ${lines[0]}, ${lines[0]}"
@@ -19,7 +19,7 @@ seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
     assert_only_fences
 }
 
-@test "three deep with RLOCK_TOKEN alone left of the environment, and with other TTLs" {
+@test "three deep: RLOCK_TOKEN alone is enough, and of the TTLs the shortest counts" {
     cat >"$DIR/inner" <<END
 $seen
 case \$1 in
@@ -32,11 +32,11 @@ END
     run -8 rlock -k "$KEY" -t 3 -- sh "$DIR/inner" 1
     assert_match "${lines[0]}" ' 3000$'
     assert_eq "${#lines[@]}, ${lines[1]}" "3, ${lines[0]}"
-    assert_eq "${lines[2]}" "${lines[0]% *} 1000" # the shorter one
+    assert_eq "${lines[2]}" "${lines[0]% *} 1000" # the third rlock asked for a shorter TTL
     assert_only_fences
 }
 
-# outer OPTION...: an rlock, as `outer`, and in it another one; each waits until it is told to end.
+# outer OPTION...: starts an rlock, and a nested rlock in it. Each ends when `end` tells it to.
 outer() {
     rm -f "$DIR"/*.end
     mkfifo "$DIR/inner.end" "$DIR/outer.end"
@@ -48,7 +48,7 @@ outer() {
 
 end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
 
-@test "the inner one leaves the lock at its end, and is ended when it is lost" {
+@test "the nested rlock doesn't release the lock, and its command is ended when the lock is lost" {
     outer
     end inner
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
@@ -68,7 +68,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
-@test "the inner one keeps the outer lease alive while the outer one is stopped" {
+@test "the nested rlock renews the lease while the parent rlock is stopped" {
     outer --on-lost ignore
     kill -STOP "$pid"
     never 2 gone "$KEY"
@@ -77,11 +77,11 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
     end outer
     finish outer
-    assert_status 76 # what it had was not confirmed to it
+    assert_status 76 # no renewal was confirmed to the parent rlock itself
     assert_only_fences
 }
 
-@test "a forged token is not believed, nor one whose lock was given back" {
+@test "a forged token, and a token whose lock was released, are not accepted" {
     local token forged
     token=$(rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"')
     hold other -k "$KEY"
@@ -90,24 +90,24 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$(env_of other RLOCK_TOKEN)0" '*' "$(printf '%5000s' '' | tr ' ' a)" ' '; do
         RLOCK_TOKEN=$forged RLOCK_PARENT_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
     done
-    # what is in line for its turn holds nothing
+    # The token of a waiter isn't accepted: it holds no lock.
     start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
     forged=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
-    # the right one is
+    # The holder's token is accepted.
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true
     exists "$KEY"
     let_go other
     finish waiter
     assert_status 0
-    # nor after the end of the parent, by what it left behind
+    # After the parent's release, its token isn't accepted any more.
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"'
     [[ $output != "$(env_of other RLOCK_TOKEN)" ]]
     assert_only_fences
 }
 
-@test "a parent lock that is gone is warned of before the command runs under a lock of its own" {
+@test "rlock warns that the parent lock is gone before it runs the command under a new lock" {
     local gone="warning: the parent lock on $KEY of RLOCK_TOKEN is gone; "
     gone+='this run takes a lock of its own'
     # shellcheck disable=SC2016
@@ -115,13 +115,14 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         $(asking) del '$KEY' >/dev/null
         \"\$RLOCK\" -k '$KEY' -- sh -c 'echo ran >&2'"
     assert_match "$stderr" "^rlock: $KEY: $gone; with --nested it would exit with 76.ran"
-    # of several keys, the one; and a key that nobody said to be held is none to warn of
+    # Of several keys, only for those in RLOCK_KEY; rlock doesn't warn of a key that no parent
+    # claimed to hold.
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
         '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
     assert_match "$stderr" "warning: the parent lock on $KEY:b of RLOCK_TOKEN is gone"
-    # a token alone doesn't say of which lock it is
+    # Without RLOCK_KEY, the token alone doesn't tell which key it held.
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -0 --separate-stderr rlock -k "$KEY" -- true
@@ -131,7 +132,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_line "^rlock: $KEY: warning: RLOCK_TOKEN holds no lock on $KEY, or no longer; "
     RLOCK_KEY=$KEY run -0 --separate-stderr rlock -k "$KEY:2" -- true
     assert_eq "$stderr" ''
-    # also before it waits
+    # The warning also comes before a wait.
     hold other -k "$KEY"
     RLOCK_KEY=$KEY start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 file_has "$DIR/waiter.err" "$gone"
@@ -141,7 +142,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_line "$gone"
 }
 
-@test "--nested: under a parent lock, or 76 without running anything or taking a lock" {
+@test "--nested runs under a parent lock; without one it exits with 76, and takes no lock" {
     local token
     run -7 rlock -k "$KEY" -k "$KEY:2" -s -- "$RLOCK" --nested -k "$KEY" -s -- \
         "$RLOCK" --nested -k "$KEY:2" -s -- sh -c 'exit 7'
@@ -169,7 +170,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "--nested in a quorum: a majority has to hold the parent lock" {
+@test "--nested in a quorum: a majority must have the parent lock" {
     load ../helpers/quorum
     quorum_start 3
     run -7 rlock -k "$KEY" -- "$RLOCK" --nested -k "$KEY" -- sh -c 'exit 7'
@@ -177,7 +178,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "of several keys the outer ones are had, the others are taken and given back" {
+@test "of several keys, those of the parent are used, and the others are taken and released" {
     # shellcheck disable=SC2016
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -- sh -c '
         echo "$RLOCK_TOKEN $RLOCK_FENCE"
@@ -187,7 +188,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$RLOCK" -n -k "$KEY:c" -- true && echo free'
     assert_eq "${lines[2]} ${lines[3]}" 'both free'
     [[ ${lines[0]% *} != "${lines[1]% *}" ]]
-    ((${lines[0]#* } < ${lines[1]#* })) # it is a grant of its own
+    ((${lines[0]#* } < ${lines[1]#* })) # a grant of its own has a greater fence
     assert_only_fences
     hold other -k "$KEY:c"
     run -75 --separate-stderr rlock -k "$KEY:a" -- "$RLOCK" -n -k "$KEY:a" -k "$KEY:c" -- true
@@ -196,7 +197,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
 }
 
-@test "shared and slots under what is held alone, not the other way round" {
+@test "a shared or slot lock is granted under an exclusive parent, the opposite is refused" {
     run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -s -- true
     run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" --slots 2 -- sh -c 'echo "$RLOCK_SLOT"'
     assert_eq "$output" 0
@@ -204,7 +205,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     hold first -k "$KEY:2" --slots 3
     run -0 rlock -k "$KEY:2" --slots 3 -- "$RLOCK" -n -k "$KEY:2" --slots 3 -- \
         sh -c 'echo "$RLOCK_SLOT"'
-    assert_eq "$output" 1 # the same slot, not another one
+    assert_eq "$output" 1 # the parent's slot, not another one
     let_go first
     for how in -x --slots=2; do
         run -64 --separate-stderr rlock -k "$KEY" -s -- "$RLOCK" -k "$KEY" $how -- touch "$DIR/ran"
@@ -215,7 +216,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
 }
 
-@test "an inner reader goes past a writer that waits, as its outer reader is in already" {
+@test "a nested reader doesn't wait behind a writer, because its parent is a reader already" {
     hold other -k "$KEY" -s
     start writer "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
@@ -227,7 +228,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
 }
 
-@test "by --once and --min-hold the outer one decides, as the lock is its own" {
+@test "--once and --min-hold of a nested rlock have no effect on the parent's lock" {
     run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --once 1h -- true
     assert_only_fences
     run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --min-hold 1h -- true

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# once: what was done is not done again, and what ended soon keeps its lock for a while.
+# once: work that is marked as done isn't repeated; and a lock is kept for a minimum time.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -11,7 +11,7 @@ setup() {
     need python3
 }
 
-# jobs N OPTION... -- COMMAND...: so many at the same moment, each with --json.
+# jobs N OPTION... -- COMMAND...: starts N rlocks at the same moment, each with --json.
 jobs() {
     local n=$1 each
     shift
@@ -20,12 +20,12 @@ jobs() {
     done
 }
 
-# count FILES REGEX: how many of the files have it.
+# count FILES REGEX: prints how many lines of the files match.
 count() { cat "$DIR"/$1 | grep -cE "$2"; }
 
-# ---- once ----
+# ---- --once ----
 
-@test "50 at the same moment: one runs the command, all end with 0 and know who did it and when" {
+@test "of 50 at the same moment one runs the command; all exit with 0, and report who and when" {
     local n each
     n=$(few 50 20)
     redis_cli set "$KEY" other px 60000 >/dev/null
@@ -53,10 +53,10 @@ END
     run -0 --separate-stderr rlock -k "$KEY" --once 1s -n -- touch "$DIR/again"
     assert_line "^rlock: $KEY: done: by sh of .* \(one\), at 20[0-9-]*T[0-9:]*Z"
     [[ ! -e $DIR/again ]]
-    run -75 rlock -q -n -k "$KEY" -- true # to all others it is taken
+    run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
 }
 
-@test "the first ones fail: one at a time tries, until one succeeds; nobody runs after that" {
+@test "while runs fail, one at a time tries; after the first success nobody runs" {
     local n each
     n=$(few 20 10)
     # shellcheck disable=SC2016
@@ -69,7 +69,7 @@ END
     assert_eq "$("$TOOLS/guarded" show "$DIR/alone")" '4 1 0'
 }
 
-@test "all who wait for it are told at once, also behind one that isn't to be told" {
+@test "after success all --once waiters end at once, also those behind a waiter without --once" {
     local each from
     hold worker -k "$KEY" --once 1m
     start plain "$RLOCK" -k "$KEY" -- true
@@ -91,7 +91,7 @@ END
     assert_only_fences
 }
 
-@test "only status 0 is success: not a signal, not a loss, not --max-hold, not a missing command" {
+@test "only status 0 marks the work as done: no signal, loss, --max-hold or missing command does" {
     run -137 rlock -k "$KEY" --once 1m -- sh -c 'kill -9 $$'
     run -124 rlock -q -k "$KEY" --once 1m --max-hold 0.1 -- sleep 20
     run -127 rlock -q -k "$KEY" --once 1m --min-hold 1m -- "$DIR/none"
@@ -103,13 +103,13 @@ END
     assert_only_fences
     run -0 rlock -k "$KEY" --once 1s -- true
     run -0 --separate-stderr rlock -k "$KEY" -w 10 -- touch "$DIR/ran"
-    [[ -e $DIR/ran ]] # when the mark had expired
+    [[ -e $DIR/ran ]] # the mark has expired, so the command ran
 }
 
-# ---- minimum hold ----
+# ---- --min-hold ----
 
-# rests OPTION...: a command of 10 ms with --min-hold 2, after which rlock ends at once, and
-# another one that waits; sets RESTED.
+# rests OPTION...: runs a command of 10 ms with --min-hold 2, after which rlock must end at once;
+# then a waiter. RESTED is the time in ms from the start until the waiter is granted the lock.
 rests() {
     local from
     from=$(now_ms)
@@ -122,7 +122,7 @@ rests() {
     RESTED=$((output - from))
 }
 
-@test "--min-hold: rlock ends with its command, the key stays, the next one waits" {
+@test "--min-hold: rlock ends with its command, but the key stays, and the next rlock waits" {
     local ttl
     for ttl in 1 30; do
         rests -t "$ttl"
@@ -133,7 +133,7 @@ rests() {
     eventually 5 assert_only_fences
 }
 
-@test "--min-hold of a slot keeps that slot, of a reader keeps writers out" {
+@test "--min-hold keeps the holder's slot, and a reader's --min-hold keeps writers out" {
     hold other -k "$KEY" --slots 2
     rests --slots 2
     assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the slot was free'
@@ -147,7 +147,7 @@ rests() {
     assert_only_fences
 }
 
-@test "--min-hold keeps the lock also after a signal; not after a loss or KILL, nor for nothing" {
+@test "--min-hold keeps the lock after a signal, but not after a loss, KILL or a missing command" {
     hold job -k "$KEY" --min-hold 1m
     kill -TERM "$(<"$DIR/pids/job")"
     finish job

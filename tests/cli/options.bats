@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# options: what may be asked for, and where: the command line, the environment, files; bad input.
+# options: from the command line, the environment and files; and how bad input is refused.
 
 load ../helpers/common
 
@@ -10,7 +10,8 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
 
-# refused STATUS REGEX ARG...: rlock with these words only; it says why in one line.
+# refused STATUS REGEX ARG...: rlock with exactly these arguments ends with STATUS and one line that
+# matches.
 refused() {
     local wanted=$1 says=$2
     shift 2
@@ -23,7 +24,7 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
 
 # ---- the command line ----
 
-@test "an option takes its argument in each of the usual ways, and the last one counts" {
+@test "an option takes its argument in each of the usual ways, and the last value counts" {
     local words
     while read -ra words; do
         run -0 --separate-stderr rlock "${words[@]}" "${show_ttl[@]}"
@@ -42,7 +43,7 @@ END
     refused 64 'usage: one key is given twice' -k "$KEY" -k "$KEY" -- true
 }
 
-@test "options end at the first other word, or at --; what follows is the command's" {
+@test "options end at the first word that isn't one, or at --; the rest is the command" {
     run -0 --separate-stderr rlock -k "$KEY" echo -n --ttl x -- y
     assert_eq "$output" '--ttl x -- y'
     run -0 --separate-stderr rlock -k "$KEY" -- echo -- -t --no-such-option ''
@@ -53,7 +54,7 @@ END
     run -127 --separate-stderr rlock -k "$KEY" ''
 }
 
-@test "a key that looks like an option, as after an unset variable, is refused; --key= takes it" {
+@test "-k refuses a key that looks like an option, as after an unset variable; --key= accepts it" {
     local words verb unset=''
     # shellcheck disable=SC2086 # an empty variable that nobody quoted
     refused 64 '^rlock: usage: key: "--" begins with "-", .*: --key=--; see rlock --help$' \
@@ -73,7 +74,7 @@ END
         refused 64 'begins with "="' "$verb" -k="$KEY"
     done
     [[ ! -e $DIR/ran ]]
-    # whoever means it says so
+    # A user who means such a key writes --key=KEY.
     for words in -- --x - -n =a; do
         run -0 --separate-stderr rlock --key="$words" -- printenv RLOCK_KEY
         assert_eq "$output|$stderr" "$words|"
@@ -84,7 +85,7 @@ END
     assert_eq "$output|$stderr" 'a=b-|'
 }
 
-@test "what is no option, or not yet one, is unknown and never ignored" {
+@test "a word that looks like an option but isn't one is an error, and is never ignored" {
     local word
     for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
         $'--\e[2J' \
@@ -100,7 +101,7 @@ END
     [[ ! -e $DIR/ran ]]
 }
 
-@test "-n and -w set the same thing: the last one counts, and -w 0 is -n" {
+@test "of -n and -w the last counts, and -w 0 is the same as -n" {
     local row
     redis_cli set "$KEY" other PX 60000
     for row in 'busy -n' 'busy -w 0' 'busy -w 9 -n' 'busy --wait=9 --wait=0s' \
@@ -111,7 +112,7 @@ END
     done
 }
 
-@test "--help and --version answer on standard output with status 0, whatever else is wrong" {
+@test "--help and --version print to stdout with status 0, whatever else is wrong" {
     local option
     for option in -h --help -V --version; do
         RLOCK_TTL=bad RLOCK_CONFIG=$DIR/none run -0 --separate-stderr rlock -n "$option" --bad
@@ -135,7 +136,7 @@ END
     done
 }
 
-@test "what is not a duration, or is too long for one, is a usage error and never another one" {
+@test "a text that is no duration, or is too long a one, is a usage error" {
     local value option
     for value in '' ' ' x s .5 5. 1..5 1,5 1e3 0x10 +5 -5 ' 5' '5 ' '5 s' 5S 5M 5sec 5min 5ms5 \
         5m30s 1:30 inf nan 5% $'5\n' 18446744073709551617 9223372036854775808 9223372036854775807 \
@@ -150,7 +151,7 @@ END
     done
 }
 
-@test "the longest durations are waited for, not wrapped around" {
+@test "the longest durations don't overflow to short ones" {
     local longest=(-w 36500d --max-hold 36500d --connect-timeout 36500d)
     run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
     assert_eq "$stderr" ""
@@ -158,7 +159,7 @@ END
     run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
 }
 
-@test "a ttl is 1 s to 30 d" {
+@test "the TTL is 1 s to 30 d" {
     local ttl
     for ttl in 999ms 0.5 1ms 2592000001ms 2592001 31d 36500d; do
         refused 64 "usage: ttl must be from 1s to 30d" -k "$KEY" -t "$ttl" -- true
@@ -166,7 +167,7 @@ END
     run -0 rlock -k "$KEY" -t 1 -- true
 }
 
-@test "a --kill-after that does not fit into the ttl is refused, and the message says what would" {
+@test "a --kill-after too long for the TTL is refused, and the message says how long it may be" {
     local ttl most
     for ttl in 1 5 30 1d; do
         refused 64 'kill-after .*: at most [0-9]+ ms' -k "$KEY" -t "$ttl" --kill-after 30d -- true
@@ -179,7 +180,8 @@ END
 
 # ---- the environment and files ----
 
-# from SOURCE NAME VALUE [VERB] ARG...: rlock with that option set there; yes is no argument.
+# from SOURCE NAME VALUE [VERB] ARG...: runs rlock with the option set by that source. For a flag,
+# VALUE is `yes`.
 from() {
     local source=$1 name=$2 value=$3 variable=${2^^} verb=()
     shift 3
@@ -197,7 +199,8 @@ from() {
     esac
 }
 
-# What shows that an option was heard; $1 is the source, $TAKEN a key that is taken.
+# probe_NAME SOURCE: sets the option NAME by the source and checks that it has an effect. $TAKEN is
+# a key that is held.
 probe_ttl() {
     from "$1" ttl 2 -k "$KEY" "${show_ttl[@]}"
     assert_eq "$output" 2000
@@ -227,7 +230,7 @@ probe_shared() {
     let_go shared
 }
 probe_exclusive() {
-    # of one source the last word counts; behind a file there is none
+    # RLOCK_SHARED=yes is what -x must override; a file could not, as the environment wins over it
     [[ $1 == file ]] || local -x RLOCK_SHARED=yes
     from "$1" exclusive yes -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     refute_match "$output" 'mode=shared'
@@ -287,7 +290,7 @@ probe_url() {
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""
     assert_eq "$output" 1
 }
-# No server is asked: it is before that the files are read.
+# rlock reads these files before it connects, so no server is needed.
 probe_tls() {
     from "$1" "$2" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
     assert_status 78
@@ -304,13 +307,13 @@ probe_tls_name() {
 probe_password_file() {
     echo hunter2 >"$DIR/password"
     from "$1" password-file "$DIR/password" -k "$KEY" -- true
-    assert_status 77 # the server wants none
+    assert_status 77 # the server refuses the password, as it wants none
 }
 probe_password_command() {
     from "$1" password-command 'echo hunter2' -k "$KEY" -- true
-    assert_status 77 # the server wants none
+    assert_status 77 # the server refuses the password, as it wants none
 }
-# A user needs a password.
+# A Sentinel user without a password is a fault.
 probe_sentinel_user() {
     from "$1" sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
     assert_status 78
@@ -321,7 +324,7 @@ probe_sentinel_password_file() {
     echo hunter2 >"$DIR/password"
     RLOCK_SENTINEL_USER=sentinel from "$1" sentinel-password-file "$DIR/password" -n \
         -u "redis+sentinel://127.0.0.1:$REDIS_PORT/main" -k "$KEY" -- true
-    assert_status 69 # the server is no Sentinel, but takes the password
+    assert_status 69 # the server accepts the password, but is no Sentinel
     assert_line "says: ERR unknown command"
 }
 probe_pass_credentials() {
@@ -380,7 +383,7 @@ probe_quiet_if_gone() {
 
 probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 
-@test "each option of the table does what it should from the command line, environment and file" {
+@test "each option of the table has its effect from the command line, environment and file" {
     local source probe name
     TAKEN=$KEY:taken
     redis_cli set "$TAKEN" other PX 60000
@@ -393,7 +396,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     done
 }
 
-@test "the nearest counts: command line, environment, file, default" {
+@test "of several sources the command line wins, then the environment, the file, the default" {
     echo 'ttl = 4' >"$DIR/config"
     export RLOCK_CONFIG=$DIR/config RLOCK_TTL=3
     assert_eq "$(rlock -k "$KEY" -t 2 "${show_ttl[@]}")" 2000
@@ -404,7 +407,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 30000
 }
 
-@test "the nearest of -n and -w counts, wherever the other is" {
+@test "of -n and -w the one from the source that wins counts" {
     redis_cli set "$KEY" other PX 60000
     RLOCK_NONBLOCK=yes run -75 --separate-stderr rlock -w 0.1 -k "$KEY" -- true
     assert_line ': timeout: '
@@ -417,7 +420,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_line ': busy: '
 }
 
-@test "RLOCK_NONBLOCK=no says that it is not -n, whatever a file says, and nothing of a wait" {
+@test "RLOCK_NONBLOCK=no overrides a file's nonblock, but not its wait" {
     redis_cli set "$KEY" other PX 60000
     export RLOCK_CONFIG=$DIR/config RLOCK_NONBLOCK=no
     echo 'wait = 0.1' >"$DIR/config"
@@ -427,7 +430,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     run -124 --separate-stderr timeout -k 1 1 "$RLOCK" -k "$KEY" -- true
 }
 
-@test "a switch is yes, true, 1, or no, false, 0; an empty variable is as if it were not set" {
+@test "a flag is yes, true, 1 or no, false, 0; an empty variable counts as unset" {
     local value
     redis_cli set "$KEY" other PX 60000
     for value in yes true 1; do
@@ -448,7 +451,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     RLOCK_TTL=5x refused 64 'usage: RLOCK_TTL: ttl: .*"5x"' -k "$KEY" -- true
 }
 
-@test "key, command, label and report are asked for on the command line only" {
+@test "key, command, label and report are read from the command line only" {
     local name
     RLOCK_KEY=x refused 64 'no key' true
     RLOCK_COMMAND=true refused 64 'no command' -k "$KEY"
@@ -463,8 +466,8 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     done
 }
 
-# As many programs as there are places: who reads which file is told by the ttl.
-@test "the file is \$RLOCK_CONFIG, else the user's, else the system's, and no other" {
+# One process tries each place in turn; the TTL that it prints tells which file rlock has read.
+@test "the file is \$RLOCK_CONFIG, else the user's, else the system's, and only one of them" {
     unshare -rm mount -t tmpfs none /etc 2>/dev/null || skip 'no mount namespaces here'
     run -0 --separate-stderr unshare -rm bash -c '
         mount -t tmpfs none /etc
@@ -482,7 +485,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     export RLOCK_CONFIG=$DIR/config
     printf '%s\n' '# comment = 1' '' '   ' $'\t# another' 'ttl=9' $'  ttl\t =  2  \r' 'json = no' \
         "url = unix://$REDIS_SOCKET?db=2" >"$DIR/config"
-    printf 'max-hold = 20' >>"$DIR/config" # no newline at the end
+    printf 'max-hold = 20' >>"$DIR/config" # the last line has no newline
     RLOCK_URL='' run -0 --separate-stderr rlock -k "$KEY" "${show_ttl[@]}"
     assert_eq "$output|$stderr" '2000|'
     assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'what is not in database 2'
@@ -520,7 +523,7 @@ END
     refused 78 "misconfigured: $DIR/config: not a text" -k "$KEY" -- true
 }
 
-@test "what is no regular file is refused, and not waited for: a named pipe, a device" {
+@test "a named pipe or a device is refused, and rlock doesn't wait to open it" {
     local path
     mkfifo "$DIR/fifo"
     for path in "$DIR/fifo" /dev/zero /dev/tty; do
@@ -534,7 +537,7 @@ END
     done
 }
 
-@test "a pipe that is given as a descriptor is read, and a signal ends rlock meanwhile" {
+@test "a pipe given as a descriptor is read, and a signal ends rlock while it reads" {
     RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
     assert_eq "$output" 7000
     mkfifo "$DIR/open"
@@ -547,7 +550,7 @@ END
     assert_status 143
 }
 
-@test "a configuration that somebody else may write, or owns, is refused: \$RLOCK_CONFIG, too" {
+@test "a file that another user owns or may write is refused, \$RLOCK_CONFIG, too" {
     local path
     mkdir -p "$DIR/.config/rlock"
     for path in "$DIR/.config/rlock/config" "$DIR/config"; do
@@ -568,14 +571,15 @@ END
     rm "$DIR/.config/rlock/config"
 }
 
-# unprivileged COMMAND...: as somebody for whom the mode of a file counts, whoever runs the tests.
+# unprivileged COMMAND...: runs the command as a user for whom the mode of a file counts, also if
+# root runs the tests.
 unprivileged() {
     local drop=()
     ((EUID != 0)) || drop=(setpriv '--bounding-set=-dac_override,-dac_read_search')
     "${drop[@]}" "$@"
 }
 
-@test "a file that can't be read is an error, and is not taken for an empty one" {
+@test "a file that can't be read is an error, and isn't taken for an empty file" {
     local path
     echo 'ttl = 2' >"$DIR/config"
     chmod 0 "$DIR/config"
@@ -593,7 +597,7 @@ unprivileged() {
 
 # ---- bad input ----
 
-@test "an empty key, and one of more than 64 KiB, are usage errors" {
+@test "an empty key, and a key of more than 64 KiB, are usage errors" {
     local long
     long=$(printf '%65537s' '' | tr ' ' k)
     refused 64 'usage: key: must not be empty' -k '' -- true
@@ -605,7 +609,7 @@ unprivileged() {
     assert_between "${#stderr}" 1 2000 'length of the line'
 }
 
-@test "half a URL, or one that nothing here serves, is 78 with its fault" {
+@test "a malformed URL, or one with an unknown scheme, is 78, and the message says what is wrong" {
     local url
     for url in redis redis: redis:/ redis:// redis://@ redis://user:pw@ redis://:6379 redis://h: \
         redis://h:0 redis://h:65536 redis://h:-1 redis://h:x redis://h:1x redis://h:1:2 \

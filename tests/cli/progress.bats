@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# progress: whom rlock waits for, on a terminal and elsewhere.
+# progress: the line on the terminal that shows whom rlock waits for, and the messages elsewhere.
 
 load ../helpers/common
 load ../helpers/pty
@@ -11,7 +11,7 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
-    # what is typed and shown, shorter
+    # A short key and command name, as the terminal has only 80 columns.
     KEY=k$BATS_TEST_NUMBER
     mkdir "$DIR/bin"
     ln -s "$RLOCK" "$DIR/bin/rlock"
@@ -20,7 +20,7 @@ setup() {
 }
 
 taken() { redis_cli set "$KEY" other PX 600000 >/dev/null; }
-# type_key KEY: lets the shell at the terminal use another one.
+# type_key KEY: sets KEY here and in the shell on the terminal.
 type_key() {
     KEY=$1
     printf '%s' "$KEY" >"$DIR/key"
@@ -32,15 +32,16 @@ free() { redis_cli del "$KEY" >/dev/null; }
 waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-# drawn: each state of the line, with what it blots out; the last one may not be whole yet.
+# drawn: prints each state of the line, with the blanks that erase the state before. The last one
+# may be incomplete.
 drawn() { tr '\r' '\n' <"$DIR/screen" | grep -a '^rlock: .*: waiting ' || :; }
 last_drawn() { drawn | tail -n 2 | head -n 1 | sed 's/ *$//'; }
 last_is() { [[ $(last_drawn) =~ $1 ]]; }
 assert_none_drawn() { assert_eq "$(drawn)" '' 'what was drawn'; }
 assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
 
-# widest FROM [padded]: the longest row drawn since that byte of the screen, with the blanks at
-# its end or without.
+# widest FROM [padded]: prints the length of the longest line drawn after byte FROM of the screen;
+# with `padded` the blanks at its end count.
 widest() {
     tail -c "+$(($1 + 1))" "$DIR/screen" | tr '\r' '\n' | LC_ALL=C awk -v padded="${2:-}" '
         !/^rlock: .*: waiting / { next }
@@ -50,24 +51,25 @@ widest() {
 }
 here() { stat -c %s "$DIR/screen"; }
 
-@test "one row tells whom it waits for, for how long, and the place; drawn anew each second" {
+@test "the line shows the holder, the time and the place, and is drawn again each second" {
     hold holder -k "$KEY" -t 60 --label 'spring cleaning'
     start first "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
-    pty_type 'rlock -k "$KEY" -- echo done' # the second is asked every 2.5 s only
+    # rlock is second in the queue, and asks the server only every 2.5 s
+    pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for sh of '
     pty_expect 15 'waiting ([4-9]|[0-9]{2,})s'
     (($(drawn | grep -o 'waiting [0-4]s' | sort -u | wc -l) >= 4)) || fail "$(drawn)"
     assert_match "$(last_drawn)" \
         "^rlock: $KEY: waiting [0-9]+s for sh of .*, (1m00|[45][0-9])s left, place 2$"
     assert_eq "$(pty_rows | grep -c waiting)" 1 'rows'
-    pty_resize 200 # all of it has room
+    pty_resize 200 # so wide that nothing is cut
     eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\), "
     let_go holder
     pty_prompt
 }
 
-@test "the row is gone when the command starts" {
+@test "the line is cleared when the command starts" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for another program \("other"\), '
@@ -78,8 +80,9 @@ here() { stat -c %s "$DIR/screen"; }
     assert_match "$(pty_rows)" $'\ndone\n' 'the screen'
 }
 
-@test "and when time is over, before that is said; or when rlock fails" {
-    redis_cli set "$KEY" other >/dev/null # so the row is longer than the message
+@test "the line is cleared before the message of a timeout or a fault" {
+    # without an expiry, so that the line is longer than the message
+    redis_cli set "$KEY" other >/dev/null
     pty_type 'rlock -k "$KEY" -w 0.3 -- true'
     pty_expect 5 'waiting 0s for '
     pty_prompt
@@ -94,7 +97,7 @@ here() { stat -c %s "$DIR/screen"; }
     assert_match "$(pty_rows)" $'\n'"rlock: $KEY: refused: " 'the screen'
 }
 
-@test "it is cut at the width, also after a resize, and never reaches the last column" {
+@test "the line is cut to the width, also after a resize, and never reaches the last column" {
     local label from
     label=$(printf '%0150d' 7)
     type_key "$KEY:$(printf '%0200d' 7)"
@@ -106,7 +109,8 @@ here() { stat -c %s "$DIR/screen"; }
     resize_at 3 40
     pty_expect 5 'waiting 4s'
     assert_between "$(widest "$from")" 30 39
-    assert_between "$(widest "$from" padded)" 30 40 # no row of blanks goes on in the next one
+    # blanks beyond the width would wrap into the next row
+    assert_between "$(widest "$from" padded)" 30 40
     resize_at 5 300
     pty_expect 5 'waiting 6s'
     assert_between "$(widest "$from")" 200 299
@@ -122,14 +126,14 @@ here() { stat -c %s "$DIR/screen"; }
     assert_cleared
 }
 
-# resize_at SECOND COLUMNS: just after that second was drawn; sets `from`.
+# resize_at SECOND COLUMNS: resizes the terminal just after that second was drawn; sets `from`.
 resize_at() {
     pty_expect 5 "waiting $1s"
     pty_resize "$2"
     from=$(here)
 }
 
-@test "what others wrote into key, value and card reaches the terminal as printable ASCII only" {
+@test "key, value and holder of other programs reach the terminal as printable ASCII only" {
     local value odd=$'\e[2J\e]0;title\a\n\r\x9b31m\x7f"\\caf\xc3\xa9'
     type_key "$KEY:$odd:"
     local card='host=%1b[2J pid=1%0a2 user=%9b%00x command=%0d%0a label=caf%C3%A9%E2%80%AE'
@@ -156,7 +160,7 @@ resize_at() {
 
 # ---- signals ----
 
-@test "^C: the row is gone, and rlock ends by INT" {
+@test "^C clears the line, and ends rlock by INT" {
     taken
     pty_type 'rlock -k "$KEY" -- true'
     pty_expect 5 'waiting 0s for '
@@ -168,7 +172,7 @@ resize_at() {
     in_line 0
 }
 
-@test "^Z: the row is gone; fg brings it back; in the background there is none" {
+@test "^Z clears the line, fg draws it again, and in the background none is drawn" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for '
@@ -188,7 +192,7 @@ resize_at() {
     assert_cleared
 }
 
-@test "started in the background it draws nothing, until it is brought to the foreground" {
+@test "an rlock started in the background draws the line only after fg" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done &'
     pty_prompt
@@ -202,21 +206,21 @@ resize_at() {
     assert_cleared
 }
 
-@test "a terminal that is held by ^S doesn't keep rlock from its turn" {
+@test "a terminal that ^S has stopped doesn't delay rlock when it is granted the lock" {
     taken
     pty_type 'rlock -k "$KEY" -- touch "$DIR/ran"'
     pty_expect 5 'waiting 1s for '
     pty_key C-s
-    never 2 pty_matches 'waiting 9s' # some more are drawn, in vain
+    never 2 pty_matches 'waiting 9s' # rlock goes on drawing, but the terminal takes nothing
     free
     eventually 5 test -e "$DIR/ran"
     pty_key C-q
     pty_prompt
 }
 
-# ---- where there is none ----
+# ---- where no line is drawn ----
 
-@test "no row with -q, --json or -v, nor where standard error isn't the terminal" {
+@test "no line is drawn with -q, --json or -v, nor if stderr isn't the terminal" {
     local words
     taken
     for words in '-q' '--json' '-v' '-v --json' '2>"$DIR/err"' '2>&1 | cat'; do
@@ -234,7 +238,7 @@ assert_none_drawn_in_place() {
     refute_match "$(tr '\r' '\n' <"$DIR/screen")" ': waiting [0-9]' 'the screen'
 }
 
-@test "with -v it is said when the wait begins, as text and as JSON, and not again soon" {
+@test "-v reports the begin of the wait once, as text or as JSON" {
     hold holder -k "$KEY" -t 60 --label nightly
     start text "$RLOCK" -v -k "$KEY" -- true
     start json "$RLOCK" -v --json -k "$KEY" -- true
@@ -253,16 +257,16 @@ assert_none_drawn_in_place() {
     done
 }
 
-# ---- a server that is gone ----
+# ---- a server that can't be reached ----
 
-# A server of the test's own, which may be ended.
+# own_server: starts a server for this test, which may kill it.
 own_server() {
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
     taken
 }
 
-@test "a server that goes away is told in the row, once as a message, and so is that it is back" {
+@test "an unreachable server is shown in the line and reported once, and so is its return" {
     own_server
     pty_type "RLOCK_URL=$RLOCK_URL"
     pty_prompt
@@ -279,7 +283,7 @@ own_server() {
     assert_eq "$(grep -ac 'server-unreachable' "$DIR/screen")" 1 'messages'
 }
 
-@test "so it is without a terminal, as text and as JSON, and not with -q" {
+@test "without a terminal an unreachable server and its return are reported, but not with -q" {
     own_server
     start waiter "$RLOCK" -k "$KEY" -- true
     start json "$RLOCK" --json -k "$KEY" -- true
@@ -300,7 +304,7 @@ own_server() {
     [[ ! -s $DIR/quiet.err ]] || fail "$(<"$DIR/quiet.err")"
 }
 
-@test "when time is over the last word is of the server, be it dead or hung, and no holder" {
+@test "if the server is dead or hangs, the message of a timeout names it, and no holder" {
     local how
     for how in redis_crash redis_pause; do
         own_server

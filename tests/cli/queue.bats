@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# queue: who waits is served first come, first served, whatever happens to the others.
+# queue: waiters are served first come, first served, whatever happens to other waiters.
 
 load ../helpers/common
 load ../helpers/queue
@@ -9,25 +9,25 @@ teardown_file() { redis_stop; }
 
 setup() {
     common_setup
-    SLACK=$(busy_ms 500) # ms that a busy machine may add
+    SLACK=$(busy_ms 500) # how many ms a busy machine may add
     many=300
     ! is_sanitized || { many=20 SLACK=5000; }
     export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     queue_setup
 }
 
-# beats FROM: requests that were only signs of life since then: two each 15 s from each waiter.
+# beats FROM: prints how many requests since FROM were heartbeats: two in 15 s from each waiter.
 beats() {
     awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 15000 } END { printf "%d\n", n }' \
         "$DIR/served"
 }
 
-requests() { # that the server got so far
+requests() { # requests: prints how many the server got so far
     redis_cli info commandstats |
         awk -F '[=,]' '/^cmdstat_(eval|evalsha|blpop):/ { n += $2 } END { print n + 0 }'
 }
 
-@test "first come, first served, alone; the server's work for each doesn't grow with the line" {
+@test "waiters are served in order and alone, with as much work for each in a longer queue" {
     local n before from per=()
     for n in 10 "$many"; do
         hold holder -k "$KEY"
@@ -43,14 +43,14 @@ requests() { # that the server got so far
         assert_clean
         : >"$DIR/served"
     done
-    # The last hand-over has none to wake. And a beat is not work for a grant: it has a bound of
-    # its own, below.
+    # 2 is added because the last release wakes no waiter. Heartbeats don't count here: another test
+    # limits them.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'
 }
 
-@test "the holder is killed: the first in line starts when the lease has ended" {
+@test "when the holder is killed, the first waiter starts as soon as the lease has ended" {
     local lease_end
     hold holder -k "$KEY" -t 2
     queue_up 2
@@ -61,7 +61,7 @@ requests() { # that the server got so far
     assert_between $(($(started_ms 1) - lease_end)) -20 $((300 + SLACK)) 'ms after the lease'
 }
 
-@test "a foreign client's lock is waited for and never overwritten; its DEL is noticed" {
+@test "another program's lock is waited for and not overwritten, and its DEL is noticed" {
     local from
     redis_cli set "$KEY" foreign nx px 1500 >/dev/null
     from=$(now_ms)
@@ -83,7 +83,7 @@ requests() { # that the server got so far
     assert_clean
 }
 
-@test "a foreign client that takes and frees the lock in a tight loop: each waiter is served" {
+@test "while another program takes and frees the lock in a tight loop, each waiter is served" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 5
     start loop redis-cli -s "$REDIS_SOCKET" -r -1 eval "
@@ -96,10 +96,11 @@ requests() { # that the server got so far
     assert_order {1..5}
 }
 
-@test "-n never overtakes a waiter that lives, --queue none does; neither joins the line" {
+@test "-n never overtakes a live waiter, --queue none does; neither joins the queue" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 1
-    kill -STOP "$(pid_of 1)" # alive for the server, for a while
+    # the server takes the stopped waiter for alive until its heartbeat is missing
+    kill -STOP "$(pid_of 1)"
     run -75 rlock -k "$KEY" -n -- true
     in_line 1
     start barger "$RLOCK" -k "$KEY" --queue none -- true
@@ -109,13 +110,13 @@ requests() { # that the server got so far
     assert_status 0
     redis_cli eval "redis.call('DEL', KEYS[1]); return 1" 1 "$KEY" >/dev/null
     run -75 rlock -k "$KEY" -n -- true
-    eventually 5 rlock -k "$KEY" -n -q -- true # it had its time
+    eventually 5 rlock -k "$KEY" -n -q -- true # the stopped waiter has lost its place
     kill -CONT "$(pid_of 1)"
     all_end 0 1
     assert_clean
 }
 
-@test "signals that change nothing don't cost the place, nor does a stop" {
+@test "a waiter keeps its place after CONT, WINCH and a short stop" {
     local before
     hold holder -k "$KEY"
     queue_up 2
@@ -134,7 +135,7 @@ requests() { # that the server got so far
 }
 line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
 
-@test "--queue newest: older ones end with 75, superseded, or as -E says; fifo keeps its place" {
+@test "--queue newest: a newer waiter ends older ones with 75 or -E; fifo waiters stay" {
     hold holder -k "$KEY"
     queue_up 1
     waiter 2 --queue newest --report "$DIR/report"
@@ -152,7 +153,7 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     assert_clean
 }
 
-@test "a waiter that gets TERM, or is out of time, has left the line when it ends" {
+@test "a waiter that gets TERM or reaches its time limit leaves the queue" {
     hold holder -k "$KEY"
     waiter 1 -w 0.7
     eventually 5 in_line 1
@@ -167,14 +168,15 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     assert_clean
 }
 
-@test "who isn't first in line asks at most once a second" {
+@test "a waiter that isn't first in the queue sends at most one request a second" {
     hold holder -k "$KEY"
     queue_up 10
     redis_monitor "$DIR/monitor"
     sleep 5
     let_go holder
     all_end 0 {1..10}
-    # by connection, in the first 4.5 s: all but the busiest
+    # Count the requests of each connection in the first 4.5 s. Only the busiest, the first waiter,
+    # may exceed the limit.
     awk '/"(EVALSHA|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
         if ($1 < first + 4.5) n[$3]++ } END { for (c in n) print n[c] }' "$DIR/monitor" |
         sort -rn >"$DIR/counts"

@@ -23,9 +23,9 @@ setup() {
 
 fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 
-# ---- which servers ----
+# ---- the list of members ----
 
-@test "each way to name several servers: again, in the environment, in a file" {
+@test "several servers are named by repeated -u, in RLOCK_URL, or in a file" {
     local urls=$RLOCK_URL url words=()
     for url in $urls; do
         words+=(-u "$url")
@@ -44,12 +44,12 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     tr ' ' '\n' <<<"$urls" | sed 's/^/url = /' >"$DIR/config"
     RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
     assert_eq "$(fences | wc -w)" 5 'members by a line for each'
-    # the nearest source counts alone
+    # -u replaces the file's servers, and doesn't add to them.
     RLOCK_CONFIG=$DIR/config run -0 rlock -u "${words[1]}" -k "$KEY:one" -- true
     assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members of one'
 }
 
-@test "a number that is even or too great, or a server that is named twice, is 78" {
+@test "78: an even number of servers, more than 9, or a server that is named twice" {
     local urls many
     read -ra urls <<<"$RLOCK_URL"
     RLOCK_URL="${urls[*]:0:2}" run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
@@ -62,7 +62,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
         run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
     assert_match "$stderr" \
         "misconfigured: 127.0.0.1:$REDIS_PORT and $REDIS_SOCKET are the same server"
-    # however long one would wait: it doesn't pass
+    # Waiting wouldn't help, so rlock doesn't wait for -w.
     RLOCK_URL="${urls[*]:0:2} unix://$REDIS_SOCKET" \
         run_ms rlock -k "$KEY" -w 60 -- touch "$DIR/ran"
     assert_status 78
@@ -72,24 +72,24 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     run -78 --separate-stderr rlock -u "${urls[0]}" -u local: -u "${urls[1]}" -k "$KEY" -- true
 }
 
-@test "what several servers can't do is refused in words" {
+@test "--slots and --protocol timestamp are refused for a quorum, and the message says why" {
     run -64 --separate-stderr rlock -k "$KEY" --slots 2 -- true
     assert_match "$stderr" "slots: several servers can't count them"
     run -64 --separate-stderr rlock -k "$KEY" --protocol timestamp -- true
     assert_match "$stderr" 'a lock that is a timestamp is on one server'
 }
 
-@test "one server is asked no more than before: two requests, and nothing about itself" {
+@test "with a single server a run sends two requests, and doesn't ask who the server is" {
     redis_use q1
     redis_cli config resetstat >/dev/null
     run -0 rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
     assert_eq "$(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\),.*/\1/p')" 2
     refute_match "$(redis_cli info commandstats)" 'cmdstat_(cluster|role)'
     run -0 redis_cli info commandstats
-    assert_match "$output" 'cmdstat_info:calls=2,' # those above
+    assert_match "$output" 'cmdstat_info:calls=2,' # the test itself sent these two
 }
 
-@test "a member that doesn't tell who it is doesn't count" {
+@test "a member that refuses INFO doesn't count" {
     each_of '1 2 3' redis_cli acl setuser shy on '>pw' '~*' '+@all' -info >/dev/null
     RLOCK_URL=${RLOCK_URL//redis:\/\//redis://shy:pw@} \
         run --separate-stderr rlock -k "$KEY" -n -- touch "$DIR/ran"
@@ -100,34 +100,34 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_no_locks
 }
 
-# ---- a grant ----
+# ---- grants ----
 
-@test "the lock is on all of them, with one token, and free on all of them after it" {
+@test "all members have the lock under one token, and after the run none has it" {
     hold a -k "$KEY"
     assert_eq "$(holders "$KEY")" 5 'members that have it'
     assert_eq "$(each_of '1 2 3 4 5' redis_cli get "$KEY" | cut -c1-32 | sort -u)" \
         "$(env_of a RLOCK_TOKEN)" token
     assert_eq "$(fences | sort -u)" "$(env_of a RLOCK_FENCE)" 'last fence of each'
     assert_match "$(on 3 redis_cli get "$KEY")" ' members=[0-9a-f]{8} since='
-    never 2 file_has "$DIR/a.err" . # it is renewed in between
+    never 2 file_has "$DIR/a.err" . # a renewal in these 2 s succeeds without a message
     let_go a 7
     assert_status 7
     assert_no_locks
 }
 
-@test "the fence is the greatest of all, and noted with all, whatever they had" {
+@test "the fence is the greatest of all members', and all members then remember it" {
     on 2 redis_cli set "{$KEY}:rlock:fence" 8000000000000000 >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     assert_eq "$output" 8000000000000001 fence
     fences >"$DIR/fences"
-    # a release raises what it has noted
+    # The release has added 1 to the fence that each member remembers.
     assert_eq "$(sort -u "$DIR/fences")" 8000000000000002 'the last fence of each'
     on 2 redis_cli del "{$KEY}:rlock:fence" >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     (($output > 8000000000000001)) || fail "fence $output"
 }
 
-@test "busy: told by whom, and had as soon as it is given back" {
+@test "a busy lock names its holder, and is granted as soon as the holder releases it" {
     local before
     hold a -k "$KEY" --label first
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
@@ -143,7 +143,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_no_locks
 }
 
-hold_waiter() { # NAME OPTION...
+hold_waiter() { # hold_waiter NAME OPTION...
     local name=$1
     shift
     start "$name" "$RLOCK" -k "$KEY" "$@" -- sh -c '"$TOOLS/hold_clock" >"$0"' "$DIR/$name.at"
@@ -151,7 +151,7 @@ hold_waiter() { # NAME OPTION...
 }
 in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-@test "shared, several keys, once, min-hold, newest and nested runs, as with one server" {
+@test "-s, several keys, --once, --min-hold, --queue newest and nesting work as with one server" {
     hold a -k "$KEY" -s
     run -0 rlock -k "$KEY" -s -n -- true
     run -75 rlock -k "$KEY" -n -- true
@@ -178,7 +178,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-@test "by token: acquire, renew, release; what isn't ours is 76" {
+@test "acquire, renew and release work by the token; the token of another lock is 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
     export RLOCK_TOKEN
     run -0 rlock renew -k "$KEY" -t 3
@@ -189,7 +189,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-@test "16 waiters: each is served, one at a time, and nobody waits for long" {
+@test "16 waiters are served one at a time, and none waits for long" {
     local each
     hold a -k "$KEY"
     for each in {1..16}; do
@@ -208,15 +208,16 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-# ---- who looks ----
+# ---- status, list, break and doctor ----
 
-@test "status, list and break: what the majority says, of all of them" {
+@test "status and list show what the majority has, and break takes the lock on all members" {
     hold a -k "$KEY" --on-lost ignore
     run -75 rlock status -k "$KEY"
     assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 agree'
     run -75 rlock status -k "$KEY" --json
     assert_match "$output" '"mode":"exclusive",.*"members":5,"alike":5,'
-    # leftovers of a minority, of which one lists nothing else
+    # Two members have the rest of a lock of which the majority knows nothing. Member 4 has no other
+    # lock.
     each_of '2 4' redis_cli set "$KEY:some" "$(printf '%032d' 7) v1 try=1 ttl=9 host=x since=1" \
         PX 60000 >/dev/null
     run -0 rlock list --json
@@ -224,7 +225,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_match "$output" "\"key\":\"$KEY\","
     run -0 rlock status -k "$KEY:some"
     assert_match "$output" 'free.*servers +3 of 5 agree'
-    # one of them has another holder by now
+    # One member has another holder by now.
     on 5 redis_cli set "$KEY" foreign PX 60000 >/dev/null
     run -0 --separate-stderr rlock break -k "$KEY" --yes
     assert_match "$stderr" 'broken: it was held by sh of '
@@ -235,7 +236,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-@test "status and list with two of five gone, and with three" {
+@test "status and list work with two of five members gone, and exit with 69 with three gone" {
     local urls
     read -ra urls <<<"$RLOCK_URL"
     hold a -k "$KEY"
@@ -251,7 +252,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     let_go a
 }
 
-@test "doctor: each member in its turn, what they are together, one that is missing" {
+@test "doctor examines each member, then the quorum as a whole, and reports a missing member" {
     local urls
     read -ra urls <<<"$RLOCK_URL"
     run -0 rlock doctor -k "$KEY" --json
@@ -267,11 +268,12 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     run -69 rlock doctor
 }
 
-@test "who has another list of servers is told so, whichever of the two has the lock" {
+@test "an rlock with another list of servers is warned, whether it or the other has the lock" {
     local urls
     read -ra urls <<<"$RLOCK_URL"
     hold a -k "$KEY" --label theirs
-    # another majority, which has only two of these
+    # a list of three servers that are all members, too: its majority of two is no majority of the
+    # five
     export RLOCK_URL="${urls[*]:0:3}"
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     assert_match "$stderr" 'warning: sh of .* \(theirs\) names other servers for this lock'
@@ -279,7 +281,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     export RLOCK_URL=${urls[1]}
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     assert_match "$stderr" 'names other servers .*here one server'
-    # in another order it is the same list
+    # The same servers in another order are the same list.
     export RLOCK_URL="${urls[4]} ${urls[*]:0:4}"
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     refute_match "$stderr" warning

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# release: a lock is given back by its token, once, and never another's.
+# release: give a lock back by its token, and never a lock of another token.
 
 load ../helpers/common
 load ../helpers/span
@@ -12,7 +12,8 @@ setup() {
     redis_cli flushall >/dev/null
 }
 
-# refused REGEX WORD...: nothing is changed by it, and one line says why.
+# refused REGEX ARG...: rlock ends with 76 and one line that matches, and changes nothing on the
+# server.
 refused() {
     local says=$1
     shift
@@ -21,7 +22,7 @@ refused() {
     assert_eq "$output" ""
 }
 
-@test "a released lock is free, and nothing is left of it but its fence" {
+@test "after a release the lock is free, and only the key of its fence is left" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     exists "$KEY"
@@ -31,7 +32,7 @@ refused() {
     assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 1 $((8 * 86400 * 1000))
 }
 
-@test "twice: 76, and 0 with --quiet-if-gone" {
+@test "a second release is 76, and 0 with --quiet-if-gone" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     rlock release -k "$KEY"
@@ -40,7 +41,7 @@ refused() {
     assert_eq "$stderr" ""
 }
 
-@test "another's: 76, also with --quiet-if-gone, and it stays the other's" {
+@test "a lock that another holds stays held: 76, also with --quiet-if-gone" {
     local mine kind
     mine=$(rlock acquire -k "$KEY")
     redis_cli del "$KEY"
@@ -54,7 +55,7 @@ refused() {
     RLOCK_TOKEN=$(<"$DIR/theirs") rlock release -k "$KEY"
 }
 
-@test "a key of another type: 76, and it stays what it is" {
+@test "a key of another type stays as it is: 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     redis_cli del "$KEY"
@@ -62,7 +63,7 @@ refused() {
     refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
 }
 
-@test "a token with a typo: 76, nothing changed, whatever the typo" {
+@test "a token with a typo is 76, and changes nothing" {
     local token wrong
     token=$(rlock acquire -k "$KEY")
     local last=${token: -1}
@@ -74,7 +75,7 @@ refused() {
     RLOCK_TOKEN=$token rlock release -k "$KEY"
 }
 
-@test "no token: 64; a token file that can't be read: 78" {
+@test "without a token it is 64; with a token file that can't be read 78" {
     unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: no token: '
     : >"$DIR/empty"
@@ -84,11 +85,11 @@ refused() {
     assert_line "misconfigured: token file $DIR/none: No such file"
 }
 
-@test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
+@test "an empty RLOCK_TOKEN, as a failed acquire leaves it, is 64, and the message says why" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
-    echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
+    echo "token-file = $DIR/token" >"$DIR/config" # the environment wins over the file's token-file
     export RLOCK_CONFIG=$DIR/config
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     : >"$DIR/empty"
@@ -96,14 +97,14 @@ refused() {
     assert_line "usage: no token: $DIR/empty is empty"
 }
 
-@test "the token of a file: its first line, before that of the environment" {
+@test "the first line of --token-file is the token, and wins over RLOCK_TOKEN" {
     rlock acquire -k "$KEY" >"$DIR/token"
     echo 'the rest does not count' >>"$DIR/token"
     RLOCK_TOKEN=x run -0 rlock release -k "$KEY" --token-file "$DIR/token"
     gone "$KEY"
 }
 
-@test "what a configuration wants of locks that are to be taken doesn't matter" {
+@test "renew and release ignore a configuration's options for new locks" {
     local token
     token=$(rlock acquire -k "$KEY" -k "$KEY:2")
     printf '%s\n' 'slots = 4' 'protocol = timestamp' 'kill-after = 20' >"$DIR/config"
@@ -113,7 +114,7 @@ refused() {
     gone "$KEY" && gone "$KEY:2"
 }
 
-@test "several keys: all that the token holds are free; one that is another's or gone makes it 76" {
+@test "several keys: those that the token holds are released; any other one makes it 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -k "$KEY:3")
     export RLOCK_TOKEN
     redis_cli set "$KEY:2" other XX PX 60000
@@ -127,7 +128,7 @@ refused() {
     gone "$KEY" && gone "$KEY:3"
 }
 
-@test "shared locks and slots: each token gives back its own" {
+@test "of a shared or slot lock each token releases only its own lease" {
     local first second way
     for way in -s '--slots 2'; do
         # shellcheck disable=SC2086
@@ -140,7 +141,7 @@ refused() {
     done
 }
 
-@test "the next in line has it at once" {
+@test "after a release the first waiter is granted the lock at once" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 60)
     start next "$RLOCK" -k "$KEY" -- true
     export RLOCK_TOKEN
@@ -154,7 +155,7 @@ refused() {
 }
 waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
 
-@test "what was released no late renewal brings back" {
+@test "renewals that reach the server after the release don't restore the lock" {
     shell sh -t 1
     redis_pause
     tell_later
@@ -162,20 +163,21 @@ waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
     eventually 5 alone
     gone "$KEY"
 }
-# A release and, behind it, the renewals that the renew daemon has sent meanwhile.
+# tell_later: lets the shell send a release to the paused server. Meanwhile the renew daemon sends
+# renewals, which the server reads after the release.
 tell_later() {
     echo 'RLOCK_CONNECT_TIMEOUT=9 "$RLOCK" release -k "$KEY"' >"$DIR/sh.in"
     sleep 0.4
 }
 
-@test "of a lock of rlock's own command: the command is ended, as it isn't under a lock any more" {
+@test "releasing the lock of rlock's own command ends the command with 76" {
     run -76 --separate-stderr rlock -k "$KEY" -t 1 -- \
         sh -c '"$RLOCK" release -k "$KEY"; sleep 10; echo went on'
     assert_match "$stderr" 'lost: it is gone'
     assert_eq "$output" ""
 }
 
-@test "no server: 69; a refusal: 77; and the lock stays" {
+@test "no server is 69, a refusal is 77, and the lock stays held" {
     local token
     token=$(rlock acquire -k "$KEY")
     RLOCK_TOKEN=$token run -69 --separate-stderr rlock release -k "$KEY" -u redis://127.0.0.1:1 \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# renew: a lock lasts longer by its token, never shorter, and never another's.
+# renew: extend a lease by its token; never shorten it, and never extend another token's lease.
 
 load ../helpers/common
 load ../helpers/span
@@ -14,7 +14,7 @@ setup() {
 
 lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
 
-@test "without -t it lasts as long again as it was acquired for; with -t so long" {
+@test "without -t the lease lasts for the TTL of the grant again, with -t for that TTL" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
     export RLOCK_TOKEN
     redis_cli pexpire "$KEY" 3000
@@ -29,31 +29,32 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 200000
 }
 
-@test "it never gets shorter, for whoever counts on its end" {
+@test "a renewal never makes a lease shorter" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
     export RLOCK_TOKEN
     rlock renew -k "$KEY" -t 2
     lasts 100000
     rlock renew -k "$KEY" -t 300
-    rlock -k "$KEY" -- true # nested, and a holder with a TTL of its own
+    rlock -k "$KEY" -- true # a nested rlock with a shorter TTL of its own
     lasts 300000
 }
 
-@test "what a server's clock made longer than any TTL is put right by the next renewal" {
+@test "a lease that a jump of the server's clock made too long is mended by the next renewal" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100) rlock -k "$KEY" -t 1 -c "$(asking) pexpire \
         '$KEY' 3600000; true"
     RLOCK_TOKEN=$(value "$KEY" | cut -d' ' -f1) rlock -k "$KEY" -- true
     lasts 100000
 }
 
-@test "shared locks and slots: each its own, and longer than the others" {
+@test "of a shared or slot lock a token renews only its own lease, also past the others" {
     local first way
     for way in -s '--slots 2'; do
         # shellcheck disable=SC2086
         first=$(rlock acquire -k "$KEY" $way -t 100) && rlock acquire -k "$KEY" $way -t 100
         RLOCK_TOKEN=$first rlock renew -k "$KEY" -t 300
         lasts 300000
-        # who comes to look at it finds that this is right
+        # An rlock that tries to acquire recomputes the key's expiry from the leases, and finds the
+        # same.
         # shellcheck disable=SC2086
         rlock -k "$KEY" ${way/2/3} -n -- true
         lasts 300000
@@ -63,7 +64,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     done
 }
 
-@test "several keys: all or none" {
+@test "of several keys all are renewed, or none" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -t 100)
     export RLOCK_TOKEN
     rlock renew -k "$KEY" -k "$KEY:2" -t 200
@@ -73,7 +74,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 200000
 }
 
-@test "gone, another's, a token with a typo: 76, and nothing changed" {
+@test "a lock that is gone or another's, and a token with a typo, are 76, and nothing changes" {
     local token
     token=$(rlock acquire -k "$KEY")
     unchanged_by "${token%?}g" 'no lock has such a token'
@@ -91,11 +92,11 @@ unchanged_by() {
     assert_line "^rlock: $KEY: not-yours: $2"
 }
 
-@test "an empty RLOCK_TOKEN, as a failed acquire leaves it: 64, and the reason" {
+@test "an empty RLOCK_TOKEN, as a failed acquire leaves it, is 64, and the message says why" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
     assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
-    echo "token-file = $DIR/token" >"$DIR/config" # further away than the environment
+    echo "token-file = $DIR/token" >"$DIR/config" # the environment wins over the file's token-file
     export RLOCK_CONFIG=$DIR/config
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
     : >"$DIR/empty"
@@ -103,7 +104,7 @@ unchanged_by() {
     assert_line "usage: no token: $DIR/empty is empty"
 }
 
-@test "a restart of the server in the middle is waited for, for --connect-timeout" {
+@test "renew waits for a server that restarts, for up to --connect-timeout" {
     redis_start own
     RLOCK_URL=unix://$REDIS_SOCKET
     export RLOCK_URL

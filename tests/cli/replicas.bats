@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# replicas: with --replicas a lock counts when they have it; a primary and two, one of them stopped.
+# replicas: with --replicas a grant counts only when the replicas have it. A primary with two
+# replicas, one of which the tests stop.
 
 load ../helpers/common
 
@@ -41,7 +42,7 @@ stop_two() {
 }
 waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\).*/\1/p'; }
 
-@test "replicas: the lock counts when each has it, and costs one WAIT; without them none" {
+@test "replicas: the grant counts when each replica has it, and costs one WAIT" {
     redis_cli config resetstat
     hold first -k "$KEY" --replicas 2
     local name
@@ -57,7 +58,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$(waits)" 1
 }
 
-@test "replicas: a shortfall gives the lock back, says so with 69, and the next one has it" {
+@test "replicas: with too few the lock is released, rlock exits with 69, and the next has it" {
     stop_two
     run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
@@ -71,7 +72,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$stderr" ''
 }
 
-@test "replicas: who waits tries again: to its end, or as long as for a server that isn't there" {
+@test "replicas: a waiter tries again until -w ends, without -w as if no server were there" {
     local each
     stop_two
     for each in '-w 3' '--connect-timeout 3'; do
@@ -87,7 +88,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 served_in_order() { assert_eq "$(xargs <"$DIR/served")" "$*" 'order of service'; }
 is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
 
-@test "replicas: a shortfall is waited out in line: the lock is given back, and the place kept" {
+@test "replicas: a waiter that finds too few releases the lock and keeps its place in the queue" {
     local each
     hold first -k "$KEY"
     for each in second third; do
@@ -110,7 +111,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     gone "{$KEY}:rlock:queue"
 }
 
-@test "replicas: who never stood in line and has to wait for them is before those who come later" {
+@test "replicas: an rlock that finds too few at first is served before those that come later" {
     local each
     stop_two
     start second "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- sh -c "echo second >>'$DIR/served'"
@@ -127,7 +128,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     served_in_order second third
 }
 
-@test "replicas: a renewal that one does not have extends nothing: the command is ended" {
+@test "replicas: a renewal that a replica lacks doesn't count, and the command is ended" {
     local began
     hold first -k "$KEY" -t 2 --replicas 2
     stop_two
@@ -139,7 +140,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     eventually 5 gone "$KEY"
 }
 
-@test "replicas: one that comes back before the lease ends keeps it going" {
+@test "replicas: if the replica returns before the lease ends, the command runs on" {
     hold first -k "$KEY" -t 4 --replicas 2 -v
     stop_two
     eventually 5 file_has "$DIR/first.err" 'only 1 of 2 replicas had it in time'
@@ -151,7 +152,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_status 7
 }
 
-@test "replicas: more than there are, or a server that refuses WAIT: nothing is left behind" {
+@test "replicas: more than exist, or a refused WAIT: rlock fails and leaves no lock" {
     run --separate-stderr "$RLOCK" -k "$KEY" -n -t 2 --replicas 3 -- touch "$DIR/ran"
     assert_status 69
     gone "$KEY"
@@ -164,7 +165,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "replicas: so do acquire and renew count" {
+@test "replicas: --replicas works for acquire and renew, too" {
     redis_cli config resetstat
     RLOCK_TOKEN=$("$RLOCK" acquire -k "$KEY" -t 5 --replicas 2)
     export RLOCK_TOKEN

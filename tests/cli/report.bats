@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# report: what is said and how: text, JSON, --report, -q and -v.
+# report: messages as text and as JSON, --report, -q and -v.
 
 load ../helpers/common
 
@@ -11,8 +11,8 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
 
-# json FILE EXPRESSION: of each line of the file as a JSON object `o`, whose members keep their
-# order; fails if a line is none, or if it has a member twice.
+# json FILE EXPRESSION: prints the Python expression for each line of the file, which is the JSON
+# object `o` with its members in order. Fails if a line is no object, or has a member twice.
 json() {
     python3 - "$@" <<'END'
 import json, sys
@@ -28,7 +28,8 @@ with open(sys.argv[1], encoding="utf-8") as file:
 END
 }
 
-# said STATUS EVENTS ARG...: rlock with --json; its messages are in $DIR/said, and all are JSON.
+# said STATUS EVENTS ARG...: rlock --json ends with STATUS. Its messages, in $DIR/said, are all
+# JSON, and have EVENTS.
 said() {
     local wanted=$1 events=$2
     shift 2
@@ -43,7 +44,7 @@ said() {
 
 # ---- messages ----
 
-@test "each message with --json is one JSON object on a line, with the event first" {
+@test "with --json each message is one JSON object on a line, with the event first" {
     said 0 'granted renewed released' -v -t 1 -- sleep 0.6
     said 124 max-hold --max-hold 0.1 -- sleep 20
     said 127 not-found -- "$DIR/none"
@@ -59,12 +60,12 @@ said() {
     said 77 refused -- true
 }
 
-@test "behind --json a wrong command line is JSON, too" {
+@test "with --json an error in the command line is reported as JSON, too" {
     said 64 usage --no-such-option -- true
     said 64 usage
 }
 
-@test "JSON stays JSON, whatever bytes are in the key and in other programs' values" {
+@test "JSON stays valid, whatever bytes the key and other programs' values have" {
     local value odd=$'"\\\e[2J\n\t/<\u2028\u00e9\xff\xc3(\xed\xa0\x80\xf4\x90\x80\x80\x7f{}'
     KEY+=$odd
     for value in "$odd" 'a"b\' '' "$(printf '%40000s' '' | tr ' ' '"')"; do
@@ -77,7 +78,7 @@ said() {
     assert_eq "$(json "$DIR/report" 'len(o["key"])')" 65536
 }
 
-@test "-q says failures only, and not that the lock was not had" {
+@test "-q reports only failures; that the lock is busy is none" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -q -n -k "$KEY" -- true
     assert_eq "$stderr" ""
@@ -93,7 +94,7 @@ said() {
     assert_eq "$stderr" ""
 }
 
-@test "nothing is said of a run without trouble; with -v every step, with its time" {
+@test "a run without trouble reports nothing, with -v each step with its time" {
     local line before now=0
     run -3 --separate-stderr rlock -k "$KEY" -t 1 -- \
         sh -c 'sleep 0.6; echo out; echo err >&2; exit 3'
@@ -110,7 +111,7 @@ said() {
     ((now >= 600)) || fail "the release came after $now ms"
 }
 
-@test "-v tells of a signal that is passed on" {
+@test "-v reports a signal that is passed on to the command" {
     start job "$RLOCK" -v -k "$KEY" -- \
         sh -c 'trap "exit 4" USR1; echo ready; while :; do sleep 0.01; done'
     eventually 5 file_has "$DIR/job.out" ready
@@ -120,9 +121,9 @@ said() {
     assert_match "$stderr" "rlock: $KEY: signal: User defined signal 1 \("
 }
 
-# ---- the report ----
+# ---- --report ----
 
-# reports VERDICT STATUS ARG...: rlock with these words ends so, and reports it.
+# reports VERDICT STATUS ARG...: rlock ends with STATUS, and reports it with VERDICT.
 reports() {
     local verdict=$1 wanted=$2
     shift 2
@@ -130,7 +131,7 @@ reports() {
     assert_report "$verdict" "$wanted"
 }
 
-assert_report() { # VERDICT STATUS
+assert_report() { # assert_report VERDICT STATUS
     assert_eq "$(json "$DIR/report" '"%s %s %s: %s" % (o["verdict"], o["status"], o["key"],
         " ".join(k for k, v in o.items() if (type(v) is str) == (k in ("verdict", "key"))
             and (type(v) is str or type(v) is int and v >= 0)))')" \
@@ -139,9 +140,9 @@ assert_report() { # VERDICT STATUS
     assert_eq "$(wc -l <"$DIR/report")" 1
 }
 
-@test "the report tells each verdict with its status" {
+@test "--report has the verdict and the status, for each verdict" {
     reports granted 0 -- true
-    reports granted 76 -- sh -c 'exit 76' # the command's own
+    reports granted 76 -- sh -c 'exit 76' # the command's status, not that of a lost lock
     reports granted 137 -- sh -c 'kill -9 $$'
     reports max-hold 124 --max-hold 0.1 -- sleep 20
     reports not-executable 126 -- "$DIR"
@@ -159,10 +160,10 @@ assert_report() { # VERDICT STATUS
     reports refused 77 -- true
 }
 
-@test "the report tells of a signal that ended the wait" {
+@test "--report tells of a signal that ended the wait" {
     redis_cli set "$KEY" other PX 60000
     start waiter env --default-signal "$RLOCK" -k "$KEY" --report "$DIR/report" -- true
-    never 1 dead "$pid" # long enough that it has taken its signals over
+    never 1 dead "$pid" # meanwhile rlock has blocked its signals
     kill -TERM "$pid"
     finish waiter
     assert_status 143
@@ -171,7 +172,7 @@ assert_report() { # VERDICT STATUS
     assert_eq "$(json "$DIR/report" '[o["held_ms"], o["renewals"], o["fence"]]')" '[0, 0, 0]'
 }
 
-@test "the report tells that the system failed rlock" {
+@test "--report has the verdict system if a system call failed" {
     need strace
     run --separate-stderr without_leaks strace -f -qq -o /dev/null -e trace=clone,fork \
         -e inject=clone,fork:error=EAGAIN "$RLOCK" -k "$KEY" --report "$DIR/report" -- true
@@ -179,11 +180,11 @@ assert_report() { # VERDICT STATUS
     assert_report system 71
 }
 
-@test "the report tells how long rlock waited and held, how often it renewed, and the fence" {
+@test "--report has the times of wait and hold, the number of renewals and the fence" {
     redis_cli set "$KEY" other PX 1000
     reports granted 0 -t 1 -- sh -c 'echo "$RLOCK_FENCE" >"$DIR/fence"; sleep 1'
     assert_eq "$(json "$DIR/report" 'o["fence"]')" "$(<"$DIR/fence")"
-    # the other's lease was 1 s, of which some had passed before rlock was there
+    # The other holder's lease was 1 s, and a part of it had passed when rlock started.
     assert_between "$(json "$DIR/report" 'o["waited_ms"]')" 200 20000 waited_ms
     assert_between "$(json "$DIR/report" 'o["held_ms"]')" 1000 20000 held_ms
     assert_between "$(json "$DIR/report" 'o["renewals"]')" 1 100 renewals
@@ -192,15 +193,15 @@ assert_report() { # VERDICT STATUS
     assert_eq "$(json "$DIR/report" 'o["renewals"]')" 0
 }
 
-@test "a report takes the place of an older one" {
+@test "--report replaces an older, longer report" {
     printf '%5000s\n' x >"$DIR/report"
     reports granted 0 -- true
 }
 
-# ---- what is not the report's ----
+# ---- --report to a file that has other content or another owner ----
 
-# logged HOW WORDS...: rlock as cron runs it: a log with a line of yesterday, for both outputs.
-# HOW opens it; $DIR/log is then as it was, with what the command said and the report behind that.
+# logged HOW ARG...: runs rlock as cron does, with both outputs in a log that has yesterday's line.
+# HOW opens the log. Afterwards $DIR/log must have that line, the command's output and the report.
 logged() {
     local how=$1
     shift
@@ -214,12 +215,12 @@ logged() {
     n_logged=$((${n_logged:-0} + 1))
 }
 
-# all_granted: each report that was logged is one, of a lock that was granted.
+# all_granted: each report in the log is of a run that was granted the lock.
 all_granted() {
     assert_eq "$(json "$DIR/reports" 'o["verdict"]' | sort | uniq -c | xargs)" "$n_logged granted"
 }
 
-@test "a report to a descriptor, or to a file that one has open, is appended to what is there" {
+@test "--report to an inherited descriptor, or to its file, appends to the file" {
     local path option how
     ln -s log "$DIR/link"
     for how in 'exec >>log 2>&1' 'exec >log 2>&1; echo yesterday' 'exec 5<log >>log 2>&1' \
@@ -232,13 +233,13 @@ all_granted() {
             logged "$how" "--$option=-"
         done
     done
-    # also where the descriptor is for reading, or stands at its beginning
+    # Also if the descriptor is for reading, or its offset is 0.
     logged 'exec 7>&1 >>log; exec 8<>log' --report log
     logged 'exec <log >>other 9>>log; rm other; exec >&9 9>&-' --report /dev/stdin
     all_granted
 }
 
-@test "a report to a pipe or terminal that is ours goes there, --report - to standard output" {
+@test "--report to an inherited pipe writes to it, and --report - to standard output" {
     local path
     cd "$DIR"
     for path in - /dev/stdout /dev/fd/1 /proc/self/fd/1; do
@@ -255,7 +256,7 @@ all_granted() {
     assert_report granted 0
     run -0 --separate-stderr bash -c '"$1" -k "$2" --report - -- true >&-' - "$RLOCK" "$KEY"
     assert_line "^rlock: $KEY: no-report: -: Bad file descriptor"
-    # what rlock opened itself is nobody's to write to
+    # Descriptors that rlock has opened itself can't be named.
     for path in {3..12}; do
         # shellcheck disable=SC2016
         run -0 --separate-stderr bash -c '
@@ -265,7 +266,7 @@ all_granted() {
     done
 }
 
-@test "another file is replaced in one step, and stays as it was in all else" {
+@test "--report replaces a file in one step, and keeps its owner and mode" {
     local before
     echo old >"$DIR/report"
     chmod 640 "$DIR/report"
@@ -289,7 +290,7 @@ all_granted() {
     assert_eq "$(find "$DIR" -name '.rlock*')" '' 'what was left behind'
 }
 
-@test "a file that can be written, in a folder that can't: its contents are replaced" {
+@test "--report overwrites a file that is writable in a folder that isn't" {
     ((EUID == 0)) || skip 'needs root'
     mkdir "$DIR/folder"
     printf '%5000s\n' x >"$DIR/folder/report"
@@ -301,7 +302,7 @@ all_granted() {
     assert_eq "$stderr" ''
     mv "$DIR/folder/report" "$DIR/report"
     assert_report granted 0
-    # what may only be read stays as it is
+    # A file that the user may not write stays as it is.
     echo old >"$DIR/folder/report"
     HOME=/ run -0 --separate-stderr setpriv --reuid 65534 --clear-groups \
         "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" --report "$DIR/folder/report" -- true
@@ -309,7 +310,7 @@ all_granted() {
     assert_eq "$(<"$DIR/folder/report")" old
 }
 
-@test "links of other users are not followed where everybody may put them" {
+@test "--report doesn't follow other users' links in a folder that everybody may write" {
     local option
     ((EUID == 0)) || skip 'needs root'
     mkdir -m 1777 "$DIR/tmp"
@@ -327,7 +328,7 @@ all_granted() {
     done
     assert_eq "$(<"$DIR/victim") $(ls "$DIR/there")" 'precious '
     [[ ! -e $DIR/new ]]
-    # our own are, and others' where nobody else can put them
+    # It follows links of the user, and other users' links in a folder that only root may write.
     ln -s "$DIR/mine" "$DIR/tmp/mine"
     run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/tmp/mine" -- true
     ln -s "$DIR/theirs" "$DIR/there/link"
@@ -336,9 +337,9 @@ all_granted() {
     [[ -s $DIR/mine && -s $DIR/theirs ]]
 }
 
-# ---- one line a run ----
+# ---- --report-append ----
 
-@test "--report-append adds a line with the time of day, beside --report" {
+@test "--report-append adds a line with the time of day, also beside --report" {
     local wanted='time verdict status waited_ms held_ms renewals paused_ms fence key'
     run -0 --separate-stderr rlock -k "$KEY" --report-append "$DIR/log" -- true
     run -3 --separate-stderr rlock -k "$KEY" --report-append "$DIR/log" \
@@ -358,10 +359,10 @@ all_granted() {
     assert_line "^rlock: $KEY:2: no-report: $DIR/none/log: No such file"
 }
 
-@test "lines that many append at once stay whole" {
+@test "lines that many rlocks append at once stay whole" {
     local n runs=${RLOCK_TEST_RUNS:-10}
     local key
-    key=$KEY:$(printf '%6000s' '' | tr ' ' x) # more than a pipe or a buffer of stdio takes
+    key=$KEY:$(printf '%6000s' '' | tr ' ' x) # longer than a pipe's or stdio's buffer
     for ((n = 1; n <= runs; n++)); do
         start "r$n" "$RLOCK" -k "$key$n" --report-append "$DIR/log" -- true
     done
@@ -376,7 +377,7 @@ all_granted() {
     assert_eq "$(grep -c "write([0-9]*<$DIR/once>" "$DIR/trace")" 1 'writes for one line'
 }
 
-@test "a report that can't be written changes no status, and is said" {
+@test "a report that can't be written is reported, and doesn't change the status" {
     local path
     mkfifo "$DIR/unread"
     for path in /dev/full "$DIR/none/report" "$DIR" "$DIR/unread"; do

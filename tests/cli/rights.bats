@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# rights: two applications on one server, each with the manual's rule for its own prefix.
+# rights: two applications, `job` and `web`, use one server, each with the manual's ACL rule for its
+# own prefix of keys.
 
 load ../helpers/common
 load ../helpers/cluster
@@ -12,7 +13,8 @@ setup() {
     redis_cli flushall >/dev/null
     redis_user job
     redis_looker job
-    redis_user web '~web:*' '~{web:*' # beside job's rule, which it loses:
+    # redis_user adds the key patterns of `job`; the next command removes these.
+    redis_user web '~web:*' '~{web:*'
     redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
     redis_looker web
 }
@@ -25,13 +27,13 @@ teardown() {
 url_of() { echo "redis://$1:SECRET@127.0.0.1:$REDIS_PORT"; }
 as() { redis_cli --no-auth-warning --user "$1" --pass SECRET "${@:2}"; }
 
-# The forms that the name of a lock can have, behind a prefix.
+# FORMS: names of locks behind a prefix, with braces and rlock's own separators in all places.
 FORMS=('a' '{t}a' 'a{b' 'a}:job:b' 'a}b{c' '}:web:')
 
 renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=[0-9]+ ]]; }
 waits_for() { [[ $(redis_cli zcard "{$1}:rlock:queue") == "$2" ]]; }
 
-# use_all PREFIX: every way to use a lock, each for a name of another form.
+# use_all PREFIX: uses a lock in every way, each time with a name of another form.
 use_all() {
     local form token
     for form in "${FORMS[@]}"; do
@@ -47,7 +49,7 @@ use_all() {
     token=$(rlock acquire -k "$1verb")
     RLOCK_TOKEN=$token run -0 rlock renew -k "$1verb"
     RLOCK_TOKEN=$token run -0 rlock release -k "$1verb"
-    hold "${1%:}-held" -t 1 -k "$1held" # renewed by now
+    hold "${1%:}-held" -t 1 -k "$1held" # the lease of 1 s has been renewed meanwhile
     start "${1%:}-waits" "$RLOCK" -s -k "$1held" -- true
     start "${1%:}-newest" "$RLOCK" --queue newest -k "$1held" -- true
     eventually 10 waits_for "$1held" 2
@@ -68,12 +70,12 @@ use_all() {
     run -0 rlock break -k "$1broken" --yes
 }
 
-@test "rights: with the rule for its prefix every kind of lock and every verb works, for two" {
+@test "rights: with the rule for its prefix each application can use all kinds of locks and verbs" {
     RLOCK_URL=$(url_of job) use_all job:
     RLOCK_URL=$(url_of web) use_all web:
 }
 
-@test "rights: one that is missing is told before the command starts, or isn't missed" {
+@test "rights: a missing right is reported before the command starts, or isn't needed" {
     local command options commands
     commands=(get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard
         zscore hset hget hvals hdel rpush)
@@ -86,7 +88,7 @@ use_all() {
         redis_cli flushall >/dev/null
         rm -f "$DIR"/*.ran
         for command in "${commands[@]}"; do
-            # it is renewed once
+            # The command lasts longer than a third of the TTL, so rlock renews once.
             # shellcheck disable=SC2086
             start "$command" "$RLOCK" -n -t 3 -k "job:$command" $options \
                 -u "redis://no-$command:SECRET@127.0.0.1:$REDIS_PORT" \
@@ -105,7 +107,7 @@ use_all() {
     done
 }
 
-@test "rights: a lock that is a timestamp needs no commands for a line" {
+@test "rights: --protocol timestamp needs no rights for a queue" {
     local each
     redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'tells no rights'
     redis_cli acl setuser timely reset on '>SECRET' +time +get +set +del +incr +pexpire +hget \
@@ -119,9 +121,10 @@ use_all() {
     redis_cli acl deluser timely >/dev/null
 }
 
-# ---- what one can do to the other ----
+# ---- what one application can do to the locks of the other ----
 
-# Locks of web:, of each form, with every helper key that there is; sets victims.
+# make_victims: makes locks of `web`, of each form and with every helper key; sets victims to their
+# keys.
 make_victims() {
     local form each n=0 forms=(a 'a}:job:b')
     [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=("${FORMS[@]}")
@@ -139,7 +142,8 @@ make_victims() {
     assert_eq "${#victims[@]}" $((n * 7 + 1)) 'keys of the other application'
 }
 
-# All of them as they are, other than what the first in line does each 300 ms.
+# dump_all: prints all keys and values, except the heartbeat of the first waiter, which changes each
+# 300 ms.
 dump_all() {
     local each
     for each in "${victims[@]}"; do
@@ -148,8 +152,8 @@ dump_all() {
     done
 }
 
-# Each command of the server with one of these keys as argument, in all places where keys can be.
-# Left out is what would change the connection, where a rule has no say in it.
+# attacks KEY...: prints each command of the server with each KEY, in all places where a command may
+# have a key; without the commands for the connection itself, which no ACL rule forbids.
 attacks() {
     local command key
     redis_cli command list | tr -d '\r' |
@@ -170,7 +174,7 @@ attacks() {
         done
 }
 
-@test "rights: a server whose command ACL has another name grants locks" {
+@test "rights: locks are granted on a server whose command ACL has another name" {
     local each
     redis_start no-acl --rename-command ACL acl-of-ours
     for each in -x -s --slots=2; do
@@ -179,27 +183,27 @@ attacks() {
     done
 }
 
-@test "rights: no command that one can send touches a key of the other's locks" {
+@test "rights: no command of one application changes or reads a key of the other's locks" {
     local victims before told
     make_victims
     before=$(dump_all)
     attacks "${victims[@]}" >"$DIR/attacks"
     assert_between "$(wc -l <"$DIR/attacks")" 30000 500000 'requests'
 
-    # with the manual's rule: each is refused, whatever it is
+    # With the manual's rule the server refuses each command.
     as job <"$DIR/attacks" >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'answers that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys'
 
-    # the same from a script, which the manual's rule lets one run
+    # The same commands, sent by a script, which the manual's rule allows.
     awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
         grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'answers that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys, after scripts'
 
-    # with all commands but those for operators it is the keys that decide
+    # With all commands but those of administrators, the server refuses them because of the keys.
     redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
         '~job:*' '~{job:*' >/dev/null
     as loose <"$DIR/attacks" >"$DIR/told"
@@ -207,15 +211,15 @@ attacks() {
     assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
 }
 
-# use_users: as setup does it, on the server in use.
+# use_users: makes both users on the server in use, as setup does.
 use_users() {
     redis_user job
     redis_user web '~web:*' '~{web:*'
     redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
 }
 
-@test "rights: in a Cluster, too, no command touches a key of the other's locks" {
-    local n=0 form before told victims forms=(b a) # in a slot of each node; all: RLOCK_TEST_RUNS
+@test "rights: in a Cluster, too, no command of one application reaches the other's keys" {
+    local n=0 form before told victims forms=(b a) # these two are in slots of different nodes
     [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=(a b 'b}:job:b' 'c}:job:b' '{t}a' '{v}a')
     cluster_start 2
     for n in 1 2; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# scarce: standard descriptors that are closed or that nobody reads; no descriptors, no processes.
+# scarce: rlock with closed or unread standard descriptors, and without descriptors, processes or
+# disk space.
 
 load ../helpers/common
 
@@ -10,11 +11,12 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY
 }
 
-# Prints which of the first descriptors it has; a redirection would take one of them.
+# A shell script that writes down which of its first ten descriptors are open. It tests them before
+# it opens the file, which would take one of them.
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
     done; echo "$open" >"$DIR/open"'
 
-@test "with standard descriptors closed, the command has none either, and the lock is freed" {
+@test "if standard descriptors are closed, they are for the command, too, and the lock is freed" {
     local closed command
     redis_cli config resetstat
     for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- >&- 2>&-'; do
@@ -25,19 +27,20 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
         assert_eq "$(cat "$DIR/open.${#command}")" "$(cat "$DIR/open.4")" "descriptors with $closed"
         gone "$KEY"
     done
-    # a message that was written to a socket would be a command to the server
+    # A message that rlock wrote to its socket by mistake would be a bad command to the server.
     refute_match "$(redis_cli info errorstats)" errorstat_
 }
 
-@test "nobody who reads what is said changes nothing: a full disk, a closed pipe, a full pipe" {
+@test "a full disk, a broken pipe or a full pipe on stderr changes neither lock nor status" {
     local sink broken full
     mkfifo "$DIR/full"
     exec {full}<>"$DIR/full" {broken}> >(:)
     wait $!
     dd if=/dev/zero of="$DIR/full" bs=4096 count=10000 oflag=nonblock status=none 2>/dev/null || :
+    # --default-signal, because whoever runs the tests may have SIGPIPE ignored.
     for sink in /dev/full "&$broken" "&$full"; do
         run -6 timeout -k 1 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
-            "$RLOCK" -v -k "$KEY" -- sh -c 'exit 6' # by default, as PIPE may have been ignored
+            "$RLOCK" -v -k "$KEY" -- sh -c 'exit 6'
         gone "$KEY"
         redis_cli set "$KEY" other PX 60000
         run -75 timeout -k 1 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
@@ -62,7 +65,8 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
     assert_eq "$status" 0 "status with 24 descriptors"
 }
 
-# injected SYSCALL when=TIMES ARG...: rlock; that system call fails so many times in each process.
+# injected SYSCALL when=TIMES ARG...: runs rlock; in each of its processes the system call fails at
+# these calls.
 injected() {
     local call=$1 when=$2
     shift 2
@@ -71,11 +75,11 @@ injected() {
     grep -q INJECTED "$DIR/trace" || fail "there was no $call"
 }
 
-@test "no process slots: 71, the command does not run, and the lock is free at once" {
+@test "if no process can be started, rlock exits with 71, and the lock is free at once" {
     local call
     need strace
     for call in clone,?fork ?vfork; do
-        # ThreadSanitizer makes each vfork a fork
+        # ThreadSanitizer replaces vfork by fork.
         [[ $call != '?vfork' || ${RLOCK_TEST_FLAVOUR:-} != tsan ]] || continue
         injected "$call" when=1+ -k "$KEY" -- touch "$DIR/ran"
         assert_status 71
@@ -85,7 +89,7 @@ injected() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "no thread for renewals: the command runs as long as the lease it has; it is tried again" {
+@test "if no thread can be started, the command runs until its lease ends, and rlock tries again" {
     need strace
     injected clone3 when=1+ -t 1 -k "$KEY" -- sh -c 'sleep 0.3; exit 6'
     assert_status 6
@@ -94,14 +98,14 @@ injected() {
     injected clone3 when=1+ -t 1 -k "$KEY" -- sleep 20
     assert_status 76
     assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
-    injected clone3 when=1 -t 1 -k "$KEY" -- sh -c 'sleep 1.2; exit 6' # it is tried again
+    injected clone3 when=1 -t 1 -k "$KEY" -- sh -c 'sleep 1.2; exit 6' # the second try succeeds
     assert_status 6
 }
 
-@test "no file may grow (ulimit -f 0): messages and reports are lost, the lock and the status not" {
+@test "if no file may grow (ulimit -f 0), messages and reports are lost, but not the lock" {
     local option
     for option in --report --report-append; do
-        # by default, as XFSZ may have been ignored; the message goes to a pipe
+        # Whoever runs the tests may have SIGXFSZ ignored. The message goes to a pipe.
         run -3 env --default-signal bash -c 'ulimit -f 0; exec "$@"' - \
             "$RLOCK" -k "$KEY" "$option" "$DIR/report" -- sh -c 'exit 3'
         assert_eq "$output" "rlock: $KEY: no-report: $DIR/report: File too large"
@@ -122,7 +126,7 @@ injected() {
     redis_cli del "$KEY"
 }
 
-@test "ulimit -f 0: the command has the signal as rlock was started with it" {
+@test "with ulimit -f 0 the command inherits SIGXFSZ as rlock did" {
     local how
     for how in : 'trap "" XFSZ'; do
         run -0 env --default-signal bash -c "$how"'; grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'

@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
-# secrets: passwords: where they may come from, which one counts, and that nobody else sees them.
+# secrets: where passwords come from, which of several counts, and that nobody else sees them.
 
 load ../helpers/common
 
-# The server is given its passwords by commands that are over before anything is looked for.
+# The server gets its passwords by commands that end before the tests look for the passwords in
+# command lines.
 setup_file() {
     redis_start
     printf '%s\n' "right-$RANDOM$RANDOM$RANDOM" >"$BATS_FILE_TMPDIR/password"
@@ -13,11 +14,12 @@ setup_file() {
 teardown_file() { redis_stop; }
 setup() {
     common_setup
-    mkdir "$DIR/in" # what is given to rlock; all else in $DIR is what came out of it
+    mkdir "$DIR/in" # input of rlock; the rest of $DIR is its output
     SECRET=$(<"$BATS_FILE_TMPDIR/password")
     AT=127.0.0.1:$REDIS_PORT
     unset REDISCLI_AUTH "${!RLOCK_PASSWORD@}"
-    export REDIS_URL=redis://$AT # the farthest place of all, so that each of the others counts
+    # REDIS_URL counts least, so a password from any other place wins over it
+    export REDIS_URL=redis://$AT
 }
 
 admin() { REDISCLI_AUTH=$SECRET redis_cli "$@"; }
@@ -30,8 +32,8 @@ config() {
 WAYS='url url_attached url_equals file RLOCK_URL RLOCK_PASSWORD_FILE RLOCK_PASSWORD REDIS_URL
     REDISCLI_AUTH url_config file_config'
 
-# given WAY PASSWORD COMMAND...: the command, with the password given to rlock in that way. Two can
-# be given: they nest.
+# given WAY PASSWORD COMMAND...: runs the command, which passes PASSWORD to rlock in this way. It
+# can be nested to give two passwords.
 given() {
     local way=$1 password=$2 file=$DIR/in/$1 url=redis://:$2@$AT
     shift 2
@@ -60,8 +62,9 @@ refused() {
     [[ ! -e $DIR/ran ]]
 }
 
-# Whatever came out so far: files of this test, the last output, all command lines there are.
-assert_unseen() { # SECRET...
+# assert_unseen SECRET...: no output of this test, and no command line of any process, has the
+# secret.
+assert_unseen() {
     local secret
     cat /proc/[0-9]*/cmdline >"$DIR/cmdlines" 2>/dev/null || :
     printf '%s\n' "${output:-}" "${stderr:-}" >"$DIR/said"
@@ -72,9 +75,9 @@ assert_unseen() { # SECRET...
     done
 }
 
-# ---- right and wrong ----
+# ---- right and wrong passwords ----
 
-@test "a password is taken from each place, used, and seen nowhere; a wrong one is 77" {
+@test "a password from each place is used and shown nowhere, and a wrong one is 77" {
     local way stripped
     for way in $WAYS; do
         given "$way" "$SECRET" hold job -v --report "$DIR/report" -k "$KEY" -t 20
@@ -97,26 +100,26 @@ assert_unseen() { # SECRET...
     done
 }
 
-@test "a server that wants a password and is given none: 77" {
+@test "without a password for a server that wants one rlock exits with 77" {
     refused
     assert_match "$stderr" 'NOAUTH'
     refute_match "$stderr" 'parent rlock'
     RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
 }
 
-@test "a user of the server's: the name is in the URL, the password there or elsewhere" {
+@test "a server user is named in the URL; the password may be there or elsewhere" {
     accepted -u "redis://job:job-$SECRET@$AT"
     REDIS_URL=redis://job@$AT
     given RLOCK_PASSWORD "job-$SECRET" accepted
     given file "job-$SECRET" accepted
     given RLOCK_PASSWORD "$SECRET" refused
     refused -u "redis://nobody:job-$SECRET@$AT"
-    # without a password it is still not the default user's lock
+    # Without a password rlock doesn't log in as the default user instead.
     run -77 --separate-stderr rlock -n -k "$KEY" -- true
     assert_line "^rlock: $KEY: refused: .*WRONGPASS.*; no password was given for this user"
 }
 
-@test "a user of the server's who needs no password is named without one" {
+@test "a server user without a password works" {
     local url
     admin acl setuser open on nopass '~*' '&*' +@all
     for url in "redis://open@$AT" "redis://open:@$AT"; do
@@ -129,7 +132,7 @@ assert_unseen() { # SECRET...
     admin acl deluser open
 }
 
-@test "the nearest password counts; in one place the URL's, then the file's, then the variable's" {
+@test "of several passwords one counts: by source, and in it URL, file, variable in this order" {
     local nearer farther
     while read -r nearer farther; do
         given "$nearer" "$SECRET" given "$farther" wrong accepted
@@ -156,7 +159,7 @@ REDIS_URL REDISCLI_AUTH
 END
 }
 
-@test "a password may hold any characters; in a URL they are written %XX" {
+@test "a password may have any characters; in a URL they are written %XX" {
     local odd=$'p@s:s/ ?#[%41]"\'\\\xc3\xa9+' encoded
     admin acl setuser odd on ">$odd" '~*' +@all
     encoded=$(printf %s "$odd" | od -An -v -tx1 | tr -d '\n' | tr ' ' %)
@@ -170,7 +173,7 @@ END
     assert_unseen "$odd"
 }
 
-@test "of a password file the first line counts, and without one it is 78" {
+@test "the first line of a password file is the password; an empty first line is 78" {
     local content
     for content in "$SECRET" "$SECRET\n" "$SECRET\r\n" "$SECRET\nanother\n"; do
         printf "$content" >"$DIR/in/file"
@@ -181,13 +184,13 @@ END
         run -78 --separate-stderr rlock -k "$KEY" --password-file "$DIR/in/file" -- true
         assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: its first line"
     done
-    printf ' %s\n' "$SECRET" >"$DIR/in/file" # a blank is part of it
+    printf ' %s\n' "$SECRET" >"$DIR/in/file" # a leading blank belongs to the password
     refused --password-file "$DIR/in/file"
 }
 
-# ---- what is said when something is wrong ----
+# ---- error messages ----
 
-@test "no message repeats a password, whatever was wrong" {
+@test "no error message has a password" {
     local word
     for word in "--password=$SECRET" "--ulr=redis://:$SECRET@h" "-a$SECRET" \
         "-uredis://:$SECRET@h:0" "--url=redis://:$SECRET@" "-u:$SECRET@h" "-uhttp://u:$SECRET@h/" \
@@ -205,7 +208,7 @@ END
     done
 }
 
-@test "a password that is part of the server's words does not hide what they mean" {
+@test "a password that is a word of the server's reply doesn't hide the reply's meaning" {
     local word
     for word in A WRONGPASS password ERR; do
         given RLOCK_PASSWORD "$word" refused
@@ -213,7 +216,7 @@ END
     done
 }
 
-@test "what rlock shows of itself is without the passwords that it has" {
+@test "--help, --version and --dump don't show the passwords that rlock has" {
     local option
     for option in --help --version --dump=options --dump=exits --dump=verbs; do
         RLOCK_PASSWORD=$SECRET RLOCK_URL=redis://:$SECRET@h run -0 --separate-stderr rlock "$option"
@@ -221,9 +224,9 @@ END
     done
 }
 
-# ---- the command, and an rlock in it ----
+# ---- the environment of the command, and a nested rlock ----
 
-@test "every variable that can hold a password is taken out; --pass-credentials leaves them" {
+@test "variables that may have a password are removed; --pass-credentials keeps them" {
     local name url=redis://u:$SECRET@h
     export RLOCK_PASSWORD_OLD=$SECRET
     given RLOCK_PASSWORD "$SECRET" given REDISCLI_AUTH x given REDIS_URL y hold job -k "$KEY" \
@@ -243,7 +246,7 @@ END
     assert_status 0
 }
 
-@test "a URL without a password stays, also where it names a user" {
+@test "a URL without a password stays in the environment, also if it names a user" {
     given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
     assert_eq "$(env_of job REDIS_URL) $(env_of job RLOCK_STRIPPED)" "redis://$AT "
     let_go job
@@ -253,7 +256,7 @@ END
     let_go next
 }
 
-@test "what may be a password to others is taken out, too: odd forms of REDIS_URL, VALKEYCLI_AUTH" {
+@test "odd forms of REDIS_URL, and VALKEYCLI_AUTH, are removed, as they may have a password" {
     local url
     unset REDIS_URL
     for url in "redis://u:$SECRET#x@h" "redis://u:$SECRET/?x@h:1/2" "redis://$SECRET@h" \
@@ -268,12 +271,12 @@ END
     done
 }
 
-# Where a process of the same user could read it.
-seen_in() { # FILE SECRET
+# seen_in FILE SECRET: can a process of the same user read the secret in this file of /proc?
+seen_in() {
     grep -qaFe "$2" "$1"
 }
 
-@test "what is in the environment isn't read there by others, once rlock has started" {
+@test "after its start, the environment of rlock in /proc has no password" {
     local variable its_pid
     export SECRET_URL=redis://:$SECRET@$AT
     for variable in "RLOCK_PASSWORD=$SECRET" "REDISCLI_AUTH=$SECRET" "RLOCK_URL=$SECRET_URL" \
@@ -296,7 +299,7 @@ seen_in() { # FILE SECRET
     done
 }
 
-# memory_has PID TEXT: anywhere that the process can write.
+# memory_has PID TEXT: is the text in memory that the process can write?
 memory_has() {
     python3 - "$1" "$2" <<'END'
 import sys
@@ -317,7 +320,7 @@ sys.exit(not found)
 END
 }
 
-@test "the guard has no password in its memory; neither has rlock, where it can look it up" {
+@test "the guard's memory has no password; rlock's has none that it can look up again" {
     local way
     ((EUID == 0)) || skip 'reads the memory of others'
     ! is_sanitized || skip 'a sanitizer keeps what was freed, and has terabytes of shadow'
@@ -335,10 +338,10 @@ END
     done
 }
 
-# Whose are the files below /proc of a process? Root's where nobody else may look into it.
+# its_owner PID: prints who owns the files in /proc/PID: root, if the process isn't dumpable.
 its_owner() { stat -c %u "/proc/$1/environ"; }
 
-@test "as an ordinary user: no core file while a password is known, and the command is as ever" {
+@test "for an ordinary user rlock isn't dumpable while it has a password; the command is" {
     local way user=(setpriv --reuid=4711 --clear-groups)
     ((EUID == 0)) || skip 'becomes another user'
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$DIR/.." "$DIR" 2>/dev/null || :
@@ -365,7 +368,7 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
 }
 owned_by() { [[ $(its_owner "$1") == "$2" ]]; }
 
-@test "a URL in the wrong place is told without its password" {
+@test "a message about a URL in the wrong place doesn't have its password" {
     run -64 --separate-stderr rlock -k "$KEY" -t "redis://:$SECRET@h" -- true
     refute_match "$stderr" "$SECRET"
     assert_match "$stderr" '\*@h'
@@ -380,12 +383,12 @@ owned_by() { [[ $(its_owner "$1") == "$2" ]]; }
     refute_match "$stderr" "$SECRET"
 }
 
-# An rlock within the command, with another key.
+# nested ARG...: runs rlock in the command of an rlock, with another key.
 nested() {
     run --separate-stderr rlock -k "$KEY" "$@" -- "$RLOCK" -n -k "$KEY:inner" -- echo inner
 }
 
-@test "an inner rlock that lacks the password says what took it away" {
+@test "a nested rlock that lacks the password names the variable that was removed" {
     given RLOCK_PASSWORD "$SECRET" nested
     assert_status 77
     assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; a parent rlock removed passwords.*config"
@@ -395,7 +398,7 @@ nested() {
     assert_line "^rlock: $KEY:2: refused: .*parent rlock"
 }
 
-@test "an inner rlock that lacks the URL says so" {
+@test "a nested rlock that lacks the URL names the variable that was removed" {
     unset REDIS_URL
     given RLOCK_URL "$SECRET" nested
     assert_status 78
@@ -404,7 +407,7 @@ nested() {
     assert_status 78
 }
 
-@test "an inner rlock that lacks the URL does not take the server of REDIS_URL instead" {
+@test "a nested rlock that lacks the URL doesn't use the server of REDIS_URL instead" {
     redis_start other
     export REDIS_URL=unix://$REDIS_SOCKET
     given RLOCK_URL "$SECRET" nested
@@ -412,7 +415,7 @@ nested() {
     assert_eq "$(redis_cli dbsize)" 0 'keys on a server that nobody meant'
 }
 
-@test "an inner rlock has the password of the configuration file, or of --pass-credentials" {
+@test "a nested rlock gets the password from the configuration file or by --pass-credentials" {
     local way
     for way in url_config file_config; do
         given "$way" "$SECRET" nested

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# sentinel: a lock on the primary that Sentinels name, whatever becomes of it meanwhile.
+# sentinel: a lock on the primary that Sentinels name, while primaries and Sentinels fail.
 
 load ../helpers/common
 load ../helpers/fake
@@ -8,7 +8,7 @@ load ../helpers/tls
 
 FIND=redis+sentinel://rlock:SECRET@
 
-# All is done as a user with no more rights than the manual says it needs.
+# All tests use a server user who has only the rights that the manual says rlock needs.
 setup_file() {
     local each
     sentinel_start
@@ -33,7 +33,7 @@ setup() {
     export RLOCK_URL=$FIND$SENTINELS/main
 }
 
-@test "the lock is on the primary, is seen there and given back" {
+@test "a lock is acquired, shown and released on the primary" {
     hold holder -k "$KEY"
     exists "$KEY"
     run -75 rlock status -k "$KEY"
@@ -43,14 +43,14 @@ setup() {
     gone "$KEY"
 }
 
-@test "a service that no Sentinel knows: 78; no Sentinel: 69" {
+@test "a service that no Sentinel knows is 78, no reachable Sentinel is 69" {
     RLOCK_URL=$FIND$SENTINELS/other run -78 --separate-stderr rlock -k "$KEY" -- true
     assert_line "other: .*doesn't know this service"
     RLOCK_URL=${FIND}127.0.0.1:1/main run -69 --separate-stderr rlock -k "$KEY" -n -- true
     assert_line 'main: 127.0.0.1:1: connect: Connection refused'
 }
 
-# liar ANSWER: what one Sentinel says to everybody, as it is sent.
+# liar ANSWER: a false Sentinel that sends ANSWER to every question.
 liar() {
     fake_start <<END
 ACCEPT
@@ -63,7 +63,8 @@ END
 
 names() { echo "*2\\r\\n\$9\\r\\n127.0.0.1\\r\\n\$${#1}\\r\\n$1\\r\\n"; }
 
-# The liar is heard first; the honest one answers when the lie has had its effect.
+# assert_unmoved: rlock asks the liar first; the honest Sentinel answers only after that. The lock
+# must be acquired on the true primary.
 assert_unmoved() {
     local before primary=$REDIS_PORT
     redis_use s1
@@ -79,7 +80,7 @@ assert_unmoved() {
     server_at "$primary"
 }
 
-@test "a Sentinel that names a replica, nobody, one that never answers, or nothing: not believed" {
+@test "rlock doesn't believe a Sentinel that names a replica, a dead server or no server" {
     local replica primary=$REDIS_PORT
     redis_use s2
     replica=$(redis_cli sentinel replicas main | field port)
@@ -97,7 +98,7 @@ assert_unmoved() {
     assert_unmoved
 }
 
-# One that takes connections and says nothing.
+# mute_start: a server that accepts connections and never answers.
 mute_start() {
     redis_start mute
     redis_pause
@@ -105,7 +106,7 @@ mute_start() {
     server_at "$(primary_of 2)"
 }
 
-@test "Sentinels that name another while the old one answers: it is left, and that is a loss" {
+@test "if the Sentinels name another primary, rlock leaves the old one, and the lock is lost" {
     local old=$REDIS_PORT
     redis_start other
     redis_user rlock +role
@@ -126,7 +127,7 @@ END
     assert_eq "$(redis_cli dbsize)" 0 'keys at the new one'
 }
 
-@test "Sentinels that hang hold nothing up" {
+@test "Sentinels that don't answer don't delay a run" {
     local before
     mute_start
     before=$(now_ms)
@@ -135,14 +136,14 @@ END
     is_sanitized || assert_between "$((output - before))" 0 2000 'ms until the command ran'
 }
 
-# The lease is short all at once, so what makes it longer is a renewal.
+# is_renewed: shortens the lease on the server, so that only a renewal can make it longer.
 is_renewed() {
     redis_cli pexpire "$KEY" 3500 >/dev/null
     eventually 3 lasts 4000
 }
 lasts() { (($(ttl_ms "$KEY") > $1)); }
 
-@test "Sentinels that hang while a lock is held and waited for: renewed, and had by the next" {
+@test "while all Sentinels hang, the holder renews, and the next waiter is granted the lock" {
     local each primary=$REDIS_PORT
     hold holder -t 6 -k "$KEY"
     start waiter "$RLOCK" -k "$KEY" -- true
@@ -172,7 +173,7 @@ replicas_have() {
     done
 }
 
-@test "the primary is killed while one holds and 20 wait: it holds on, all are served, never two" {
+@test "when the primary is killed, the holder keeps its lock, and 20 waiters are served in turn" {
     local old=$REDIS_PORT each name=${REDIS_DIR##*/server-}
     echo 0 >"$DIR/sum"
     hold holder -t 10 -k "$KEY"
@@ -191,7 +192,7 @@ replicas_have() {
     assert_turns 20
 }
 
-@test "the primary stops and comes back when there is another: nobody believes it" {
+@test "a primary that stops and returns after a failover isn't used any more" {
     local old=$REDIS_PORT name=${REDIS_DIR##*/server-} new
     hold holder -t 12 -k "$KEY"
     eventually 10 replicas_have
@@ -214,11 +215,11 @@ replicas_have() {
 }
 renewed() { (($(ttl_ms "$KEY") > 11000)); }
 
-doctor() { # SENTINELS OPTION...
+doctor() { # doctor SENTINELS OPTION...
     run rlock doctor -u "redis+sentinel://$1/main" "${@:2}"
 }
 
-@test "doctor: Sentinels that agree, are too slow for the ttl, don't answer, or name another" {
+@test "doctor: Sentinels that agree are good; slow, silent or disagreeing ones aren't" {
     local some=${SENTINELS%,*}
     doctor "$SENTINELS" -t 5m
     assert_match "$output" 'good +sentinels: 3, which agree; a primary is dead after 60000 ms'
@@ -238,21 +239,21 @@ doctor() { # SENTINELS OPTION...
     assert_match "$output" 'unsafe +sentinels: they name different primaries, one 127.0.0.1:1; wait'
 }
 
-# ---- Sentinels that want a password, or TLS ----
+# ---- Sentinels with a password, or with TLS ----
 
-# protected OPTION...: rlock by way of Sentinel s1 alone, in whose way we stand with these options.
+# protected OPTION...: runs rlock with these options, by way of Sentinel s1 alone.
 protected() {
     redis_use s1
     RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run --separate-stderr rlock -k "$KEY" -n "$@"
 }
-# Those that the Sentinels have among themselves stay.
+# protect: sets a password for new connections to s1. Those between the Sentinels stay.
 protect() {
     redis_use s1
     redis_cli acl setuser default resetpass ">$1" >/dev/null
 }
 as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
 
-@test "Sentinels that want a password: from each place; none, or a wrong one: 77, and how" {
+@test "a password for Sentinels comes from each place; none or a wrong one is 77 with a hint" {
     local way
     printf 'spass\n' >"$DIR/password"
     printf 'wrong-spass\n' >"$DIR/wrong"
@@ -291,7 +292,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     as_admin spass acl setuser default nopass
 }
 
-@test "Sentinels whose password changes while one holds and another waits: nobody is lost" {
+@test "when the Sentinels' password changes, neither holder nor waiter loses its lock" {
     local turn url
     printf 'p0\n' >"$DIR/password"
     protect p0
@@ -317,7 +318,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     as_admin p3 acl setuser default nopass
 }
 
-@test "rediss+sentinel: the Sentinels and the primary are asked by TLS, and both are verified" {
+@test "rediss+sentinel: asks Sentinels and primary by TLS, and verifies both" {
     local tls primary sentinel
     need openssl
     "$RLOCK" --version | grep -q 'TLS yes' || skip 'built without TLS'
@@ -339,7 +340,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     assert_eq "$output" "$KEY"
     run --separate-stderr rlock doctor --tls-ca "$TLS/ca.crt"
     assert_match "$output" 'good +connection: TLS'
-    assert_match "$output" 'sentinels: [1a]' # it was asked
+    assert_match "$output" 'sentinels: [1a]' # the doctor has asked it
     run -78 --separate-stderr rlock --tls-ca "$TLS/other.crt" -k "$KEY" -n -- true
     assert_line 'main: 127.0.0.1:[0-9]*: .*certificate'
     RLOCK_URL=redis+sentinel://127.0.0.1:$sentinel/main \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# several: more keys than one are had together or not at all.
+# several: several keys are granted together, or none of them.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -8,7 +8,7 @@ setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
-@test "8 processes, each with 2 of 5 keys at random, in any order: none overlaps, none is stuck" {
+@test "8 processes, each with 2 random keys of 5 in any order: no overlap and no deadlock" {
     local each turns=0 overlaps=0 n o turns_each
     turns_each=$(few 200 20)
     loop_file <<'END'
@@ -28,7 +28,7 @@ END
     assert_only_fences
 }
 
-@test "all are taken by one script, and given back by one" {
+@test "one script acquires all keys, and one releases them" {
     redis_monitor "$DIR/monitor"
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- "$TOOLS/hold_clock"
     eventually 5 file_has "$DIR/monitor" ' lua\] "(DEL|del)" .*:c"'
@@ -36,7 +36,7 @@ END
     assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVAL"\|^OK$\|"MONITOR"')" 0 'others'
 }
 
-@test "one is busy: it is named, -n ends with 75, the others are not taken" {
+@test "if one key is busy, it is named, -n ends with 75, and no other key is taken" {
     hold other -k "$KEY:b" --label here
     run -75 --separate-stderr rlock -n -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- true
     assert_line "^rlock: .*: busy: $KEY:b is held by sh of .*\(here\)"
@@ -46,7 +46,7 @@ END
     let_go other
 }
 
-@test "who waits for one has the others kept, and gets all at once when that one is free" {
+@test "a waiter for one key keeps the others free for itself, and is granted all at once" {
     hold other -k "$KEY:b"
     start both "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- sh -c 'echo "$RLOCK_KEY"; echo "$RLOCK_TOKEN"'
     eventually 5 in_line 1 "$KEY:a"
@@ -58,7 +58,7 @@ END
     assert_only_fences
 }
 
-@test "in whatever order they are named, they are had first come, first served" {
+@test "waiters are served in order, whatever the order of their keys" {
     local each
     hold other -k "$KEY:b"
     for each in 1 2 3 4 5 6; do
@@ -76,7 +76,7 @@ END
     assert_only_fences
 }
 
-@test "a dead waiter for several keeps a free one from nobody for longer than a second" {
+@test "a dead waiter for several keys blocks a free one for at most a second" {
     local from
     hold other -k "$KEY:b"
     start dead "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- true
@@ -90,7 +90,7 @@ END
     let_go other
 }
 
-@test "a killed holder's keys are free after its TTL, all of them" {
+@test "after a holder is killed, all its keys are free when its TTL ends" {
     local from
     hold dead -k "$KEY:a" -k "$KEY:b" -t 1
     from=$(now_ms)
@@ -101,7 +101,7 @@ END
     assert_only_fences
 }
 
-@test "one of them is lost: the command is ended, 76, and the others are given back" {
+@test "if one key is lost, the command is ended with 76, and the other keys are released" {
     hold one -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -t 1
     redis_cli set "$KEY:b" other px 60000 >/dev/null
     finish one
@@ -109,7 +109,7 @@ END
     gone "$KEY:a"
     gone "$KEY:c"
     assert_eq "$(value "$KEY:b")" other
-    # one that vanished is put back with the others
+    # A key that somebody deleted is restored by the next renewal.
     hold two -k "$KEY:a" -k "$KEY:c" -t 1
     redis_cli del "$KEY:c" >/dev/null
     eventually 5 exists "$KEY:c"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shared: many hold a lock together, or one holds it alone.
+# shared: many readers hold a lock together, or one writer holds it alone.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -11,8 +11,9 @@ setup() { kinds_setup; }
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
-# For each turn of a writer, how many others were granted the lock from the moment that it was
-# started until it had it: its loop notes when it started, and a fence is when it was granted.
+# most_before_a_writer: prints the greatest number of others who were granted the lock between the
+# start of a writer and its grant. Each loop notes when it started; a fence tells the time of a
+# grant.
 most_before_a_writer() {
     cat "$DIR"/*.out | awk '{ at[NR] = $3 } $1 == "x" { from[NR] = $2 }
         END { for (w in from) { n = 0
@@ -21,7 +22,7 @@ most_before_a_writer() {
               print most + 0 }'
 }
 
-@test "20 readers and 5 writers: a writer is alone, readers aren't, and no writer waits for long" {
+@test "of 20 readers and 5 writers a writer is alone, readers aren't, and no writer starves" {
     local each turns most before overlaps
     turns=$(few 100 10)
     # shellcheck disable=SC2016
@@ -40,12 +41,12 @@ END
     assert_between "$most" 2 20 'readers at a time'
     before=$(most_before_a_writer)
     echo "# readers at a time: $most; grants before a writer's: $before" >&3
-    # 24 can be ahead of it in line, and a few more come before it has its place
+    # 24 others can be ahead in the queue, and some more come before the writer has joined it
     is_sanitized || assert_between "$before" 1 75 "grants before a writer's"
     assert_only_fences
 }
 
-@test "readers behind a writer that waits wait, too; then all of them have it together" {
+@test "readers that come after a waiting writer wait, too, and then hold the lock together" {
     local each
     hold first -k "$KEY" -s
     run -0 rlock -n -k "$KEY" -s -- true
@@ -59,7 +60,7 @@ END
         eventually 5 in_line $((each + 1))
     done
     run -75 rlock -q -n -k "$KEY" -s -- true
-    never 1 test -e "$DIR/served" # longer than a turn in line lasts
+    never 1 test -e "$DIR/served" # longer than the first waiter keeps its turn
     mkfifo "$DIR/end"
     let_go first
     finish writer
@@ -76,7 +77,7 @@ END
     assert_only_fences
 }
 
-@test "a dead writer in front of readers costs them no more than a second" {
+@test "a dead writer in front of readers delays them by at most a second" {
     local from
     hold first -k "$KEY" -s
     start writer "$RLOCK" -k "$KEY" -- true
@@ -92,13 +93,13 @@ END
     assert_only_fences
 }
 
-@test "a foreign SET NX is kept out as long as anybody holds it, and keeps out" {
+@test "another program's SET NX fails while anybody holds the lock, and keeps others out" {
     local how
     for how in -s --slots=2; do
         hold one -k "$KEY" $how -t 1
         hold two -k "$KEY" $how -t 1
         let_go one
-        sleep 1.2 # beyond the first lease
+        sleep 1.2 # longer than the first holder's lease
         assert_eq "$(redis_cli set "$KEY" foreign nx px 60000)" ''
         assert_match "$(value "$KEY")" '^0{32} v1 mode=(shared|slots) since='
         assert_between "$(ttl_ms "$KEY")" 1 1000
@@ -115,7 +116,7 @@ END
     assert_only_fences
 }
 
-@test "a killed reader's share ends with its TTL, and nobody else's does" {
+@test "a killed reader's share ends with its TTL, and no other reader's does" {
     local from
     hold short -k "$KEY" -s -t 1
     hold long -k "$KEY" -s -t 3
@@ -125,7 +126,7 @@ END
     eventually 5 holds 1
     assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) 'ms until its share was free'
     never 1 dead "$pid"
-    assert_eq "$(<"$DIR/long.err")" '' # the key didn't end with the share
+    assert_eq "$(<"$DIR/long.err")" '' # the key did not expire with the killed reader's lease
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/long")"
     finish writer
@@ -133,7 +134,7 @@ END
     assert_only_fences
 }
 
-@test "each reader renews its own lease; ended by TERM it gives its share back at once" {
+@test "each reader renews its own lease, and TERM releases it at once" {
     hold one -k "$KEY" -s -t 1 --report "$DIR/report"
     hold two -k "$KEY" -s -t 1
     hold three -k "$KEY" -s -t 60
@@ -143,7 +144,7 @@ END
     assert_status 143
     holds 2
     let_go three
-    assert_between "$(ttl_ms "$KEY")" 1 1000 # no longer than the one that is left
+    assert_between "$(ttl_ms "$KEY")" 1 1000 # the key expires with the lease that is left
     let_go one
     assert_status 0
     assert_match "$(<"$DIR/report")" '"verdict":"granted".*"renewals":([3-9]|[1-9][0-9])'
@@ -151,7 +152,7 @@ END
 }
 redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
 
-@test "the lock is overwritten or deleted: all who shared it are ended, and have lost it" {
+@test "when the key is overwritten or deleted, all readers' commands are ended" {
     local each
     for each in one two three; do hold "$each" -k "$KEY" -s -t 1; done
     redis_cli set "$KEY" foreign px 60000 >/dev/null
@@ -161,5 +162,5 @@ redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
     done
     assert_eq "$(value "$KEY")" foreign
     redis_cli del "$KEY" >/dev/null
-    eventually 5 assert_only_fences # what they left ends with the lease that they had
+    eventually 5 assert_only_fences # their members expire with the leases
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# signals: what each does to rlock, to the command and to the lock, at whatever moment it comes.
+# signals: what each signal does to rlock, the command and the lock, at whatever moment it comes.
 
 load ../helpers/common
 load ../helpers/fake
@@ -12,20 +12,21 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET
 }
 teardown() {
-    redis_continue # whatever went wrong while it was stopped
+    redis_continue # a failed test may leave the server stopped
     common_teardown
 }
 
-# Those of the table in cmd/signals.c that end a command; the real-time ones are all alike.
+# The signals of the table in cmd/process/signals.c that end a command; of the real-time signals
+# only the first and the last.
 ending=(HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR STKFLT RTMIN RTMAX)
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 key_is_held() { ! key_is_free; }
 nothing_left() { [[ -z $(marked) ]]; }
 
-# seen MICROSECONDS SIGNAL COMMAND...: sends it that signal after so long (SIGNAL 0: none at all),
-# and prints its pid and how it ended, `exit STATUS` or `signal N`: a shell can't tell the two. What
-# takes too long ends by KILL.
+# seen MICROSECONDS SIGNAL COMMAND...: sends the signal to COMMAND after that time (SIGNAL 0: none).
+# Prints COMMAND's PID and `exit STATUS` or `signal N`, which a shell can't tell apart. After a time
+# limit COMMAND gets KILL.
 seen() {
     # shellcheck disable=SC2016
     perl -e '
@@ -41,7 +42,7 @@ seen() {
         print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"
 }
 
-# start_seen COMMAND...: the same, in the background; sets pid, of COMMAND.
+# start_seen COMMAND...: the same in the background, without a signal; sets pid to COMMAND's.
 start_seen() {
     start seen seen 0 0 "$@"
     eventually 5 file_has "$DIR/seen.out" '^pid'
@@ -49,9 +50,9 @@ start_seen() {
 }
 how_it_ended() { tail -n 1 "$DIR/seen.out"; }
 
-# ---- at any moment ----
+# ---- a signal at any moment ----
 
-@test "a signal at 40 random moments: the command and the key are gone, the status says which" {
+@test "after a signal at 40 random moments command and key are gone, and the status is right" {
     need perl
     local seed=${RLOCK_TEST_SEED:-$RANDOM} longest=8000 round number how early=0
     echo "RLOCK_TEST_SEED=$seed"
@@ -60,7 +61,8 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
     for round in {0..39}; do
         number=$(kill -l "${ending[round % ${#ending[@]}]}")
         rm -f "$DIR/clock"
-        # from before the lock is asked for until the command has run for a while
+        # The signal comes at any time from before the request until the command has run for a
+        # while.
         how=$(seen $((RANDOM % longest)) "$number" \
             "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/hold_clock" "$DIR/clock" 5)
         how=${how##*$'\n'}
@@ -78,12 +80,12 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
     is_sanitized || assert_between "$early" 1 39 'rounds in which the command did not run yet'
 }
 
-# ---- before the command ----
+# ---- signals before the command starts ----
 
-# No rlock is connected: the one connection is that of the question.
+# no_client: the only connection is that of this question, so no rlock is connected.
 no_client() { [[ $(redis_cli client list | grep -c .) == 1 ]]; }
 
-# ends_by SIGNAL COMMAND...: sent after a tenth of a second, it ends COMMAND within another one.
+# ends_by SIGNAL COMMAND...: COMMAND gets the signal after 0.1 s, and must end by it within 0.1 s.
 ends_by() {
     local sent
     sent=$(($(now_ms) + 100))
@@ -92,7 +94,7 @@ ends_by() {
     is_sanitized || assert_between $(($(now_ms) - sent)) 0 1500 "ms until the end by $1"
 }
 
-@test "while rlock waits each of them ends it, by that signal and at once, and nothing is left" {
+@test "while rlock waits, each signal ends rlock at once and leaves nothing on the server" {
     need perl
     local name
     redis_cli set "$KEY" other >/dev/null
@@ -115,7 +117,7 @@ ends_by() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "CONT and WINCH change nothing while rlock waits, TSTP stops it until CONT" {
+@test "while rlock waits, CONT and WINCH change nothing, and TSTP stops it until CONT" {
     redis_cli set "$KEY" other >/dev/null
     start one "$RLOCK" -k "$KEY" -- true
     eventually 5 waits
@@ -132,13 +134,13 @@ waits() { redis_cli client list | grep -Eq 'cmd=(eval|blpop) '; }
 
 # ---- while the command runs ----
 
-# start_shown [OPTION...]: under rlock, a command that shows its signals in shown.out.
+# start_shown COMMAND...: starts rlock with a command that writes its signals to shown.out.
 start_shown() {
     start shown "$@"
     eventually 5 file_has "$DIR/shown.out" '^ready'
 }
 
-@test "sent to rlock, each arrives at the command once; the status is what that makes of it" {
+@test "each signal to rlock reaches the command once, and the command's status is returned" {
     local name
     local arrived=(HUP INT QUIT USR1 USR2 VTALRM PROF IO PWR STKFLT RTMIN RTMAX CONT WINCH TERM)
     start_shown "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/show_signals" -e 15 -s 3
@@ -153,7 +155,7 @@ start_shown() {
         "$(for name in "${arrived[@]}"; do kill -l "$name"; done)"
 }
 
-@test "a command that ignores TERM is waited for, and keeps its lock" {
+@test "a command that ignores TERM runs on under its lock" {
     start one "$RLOCK" -k "$KEY" -t 1 -- \
         sh -c "trap '' TERM; exec '$TOOLS/hold_clock' '$DIR/clock' 10"
     eventually 5 test -s "$DIR/clock"
@@ -164,7 +166,7 @@ start_shown() {
     assert_status 130
 }
 
-@test "what rlock inherited as ignored stays ignored, for it and for the command" {
+@test "signals that rlock inherited as ignored stay ignored, also for the command" {
     local name
     redis_cli set "$KEY" other >/dev/null
     start one env --ignore-signal=HUP,INT,USR1,RTMAX "$RLOCK" -k "$KEY" -t 5 -- \
@@ -183,9 +185,9 @@ start_shown() {
 signal_ignored() { for name in HUP INT USR1 RTMAX; do kill -s "$name" "$1"; done; }
 ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
 
-# ---- after it ----
+# ---- signals after the command has ended ----
 
-@test "a signal during the release changes nothing: the status is the command's, the key is gone" {
+@test "a signal during the release changes neither the status nor that the key is removed" {
     local name
     line_start "$REDIS_PORT"
     start one "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -t 30 -- \
@@ -200,14 +202,14 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
     assert_status 3
     key_is_free
 }
-# Its guard has ended, reaped or not.
+# alone PID: all children of rlock have ended, also those it hasn't reaped.
 alone() {
     local each
     alive "$1" && for each in $(children "$1"); do dead "$each" || return 1; done
 }
 
-# As under cron: nobody outside its process group is of the same session.
-@test "a job's process group, one of which is stopped, gets no HUP when the command ends" {
+# The job runs as cron runs it: its session has no process outside its process group.
+@test "the stopped process of a job doesn't make the kernel send HUP when the command ends" {
     cat >"$DIR/job" <<'END'
 sleep 60 &
 kill -STOP $!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# slots: up to N hold a lock, each with a number of its own.
+# slots: up to N hold a lock, each with a slot number of its own.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -11,7 +11,7 @@ setup() { kinds_setup; }
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
-@test "4 slots, 50 processes: never more than 4, each number is held by one at a time" {
+@test "of 50 processes at most 4 hold the 4 slots, and each slot has one holder at a time" {
     local each turns many most overlaps total=0
     turns=$(few 8 3) many=$(few 50 20)
     loop_file <<'END'
@@ -35,7 +35,7 @@ END
     assert_only_fences
 }
 
-@test "a killed holder's slot is free after its TTL, and only that one; it is the next one's" {
+@test "a killed holder's slot is free after its TTL, and the next holder gets that slot" {
     local each from
     for each in 0 1 2 3; do
         hold "h$each" -k "$KEY" --slots 4 -t $((each == 2 ? 1 : 30))
@@ -54,23 +54,24 @@ END
     assert_only_fences
 }
 
-@test "the lowest free number is given out; two ways to hold exclude each other, in one line" {
+@test "the lowest free slot is granted; exclusive, shared and slot locks exclude each other" {
     local each
     for each in 0 1 2; do hold "h$each" -k "$KEY" --slots 3; done
     let_go h0
     let_go h1
     hold again -k "$KEY" --slots 3
     assert_eq "$(env_of again RLOCK_SLOT)" 0
-    run -75 rlock -q -n -k "$KEY" --slots 2 -- true # 2 have it
+    run -75 rlock -q -n -k "$KEY" --slots 2 -- true # 2 slots are taken
     run -75 rlock -q -n -k "$KEY" -s -- true
     start alone "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
-    run -75 rlock -q -n -k "$KEY" --slots 3 -- true # not past who waits
+    run -75 rlock -q -n -k "$KEY" --slots 3 -- true # the waiter is first
     let_go again
     let_go h2
     finish alone
     assert_status 0
-    run -0 rlock -k "$KEY" --slots 3 -s -- sh -c 'echo "<$RLOCK_SLOT>"' # the last one counts
+    # of --slots and -s the last counts
+    run -0 rlock -k "$KEY" --slots 3 -s -- sh -c 'echo "<$RLOCK_SLOT>"'
     assert_eq "$output" '<>'
     assert_only_fences
 }

@@ -18,7 +18,7 @@ setup() {
 
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-# waiter NAME OPTION...: one more in line.
+# waiter NAME OPTION...: starts an rlock that waits, and returns when it has joined the queue.
 waiter() {
     local before name=$1
     shift
@@ -27,13 +27,13 @@ waiter() {
     eventually 5 in_line $((before + 1))
 }
 
-# told EXPRESSION: of the output, which is one JSON object, `it`.
+# told EXPRESSION: prints the Python expression for the output, which is one JSON object, `it`.
 told() { python3 -c 'import json, sys; it = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' \
     "$output" "$1"; }
 
 status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
 
-@test "status: a free lock is free, with status 0 and nothing left on the server" {
+@test "status: a free lock has status 0, and nothing is left on the server" {
     status_of
     assert_status 0
     assert_eq "$output" "$KEY: free"
@@ -41,7 +41,7 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
     assert_eq "$(redis_cli dbsize)" 0
 }
 
-@test "status: the holder with its card, the time left, the fence, and the waiters in their order" {
+@test "status: it shows the holder, the time left, the fence, and the waiters in their order" {
     hold first -k "$KEY" -t 30 --label 'a b%'
     waiter second --label two
     waiter third
@@ -70,7 +70,7 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
     refute_match "$output" "$(env_of first RLOCK_TOKEN)"
 }
 
-@test "status: all holders of a lock that several have, with their slots; marks that nobody holds" {
+@test "status: it shows all holders with their slots, and locks that --once or --min-hold keeps" {
     hold first -k "$KEY" --slots 2 --label one
     hold second -k "$KEY" --slots 2 -t 1m --label two
     waiter third --slots 2
@@ -109,11 +109,12 @@ manual_members() {
     waiter second --label x --slots 1
     redis_cli set "$KEY:foreign" value ex 100
     run "$RLOCK" status --json -k "$KEY" -k "$KEY:foreign"
+    # `members` and `alike` are of a quorum only, `wrong` of a damaged lock only.
     assert_eq "$(grep -oE '"[a-z_]+":' <<<"$output" | tr -d '":' | sort -u)" \
-        "$(manual_members | sort -u | grep -vxE 'members|alike|wrong')" # of several, or if so
+        "$(manual_members | sort -u | grep -vxE 'members|alike|wrong')"
 }
 
-@test "status: several keys in the order they were given, 75 if one is taken; all locks without" {
+@test "status: several keys are shown in the order given, 75 if one is taken; without -k all" {
     hold first -k "$KEY:b"
     run "$RLOCK" status -k "$KEY:c" -k "$KEY:b" -k "$KEY:a"
     assert_status 75
@@ -135,7 +136,7 @@ manual_members() {
     assert_eq "$output" ""
 }
 
-@test "status: what a terminal would act on, or not show, is escaped, as text and as JSON" {
+@test "status: control and invisible characters are escaped, as text and as JSON" {
     local hidden=$'\u009b31m\u202eabc\u2066\u200f\u200b' shown='\\xc2\\x9b31m\\xe2\\x80\\xaeabc'
     start one "$RLOCK" -k "$KEY" --label "x $hidden é" -- sleep 30
     eventually 5 is_held
@@ -151,7 +152,7 @@ manual_members() {
 }
 is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
 
-@test "status: a foreign holder's value is escaped, and 64 KiB of it harmless" {
+@test "status: another program's value is escaped, also one of 64 KiB" {
     redis_cli set "$KEY" "$(printf 'a\033[31m\nb\377\\')" ex 100
     status_of
     assert_status 75
@@ -170,12 +171,12 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     assert_eq "$(told 'it["left_ms"]')" -1
 }
 
-@test "status: cards that another program made up are harmless" {
+@test "status: holder information that another program forged is harmless" {
     local hostile
     hostile=$'label=%1B[2J%0A%00x host=\e]0;x\a pid=99999999999999999999 since=-1 user=%zz'
     redis_cli set "$KEY" "$TOKEN v1 try=1 $hostile" ex 100
     redis_cli zadd "{$KEY}:rlock:queue" 1e300 a 5 b -7 c
-    for each in a b c; do # a beat in time, so that they are alive
+    for each in a b c; do # a heartbeat, so that they count as alive
         redis_cli hset "{$KEY}:rlock:waiters" "$each" "$(($(date +%s) * 1000)) $hostile"
     done
     status_of
@@ -191,13 +192,13 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     refute_match "$output" "$TOKEN"
 }
 
-@test "status: more waiters than a reply holds are all told, in their order; the dead are not" {
+@test "status: all of many waiters are shown in order, but no dead ones" {
     local i now
     now=$(($(date +%s) * 1000))
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
     for i in {100..299}; do
         echo "zadd \"{$KEY}:rlock:queue\" $((now + i))000 t$i"
-        ((i % 10 == 0)) || # killed, and long ago
+        ((i % 10 == 0)) || # no entry: killed, and long ago
             echo "hset \"{$KEY}:rlock:waiters\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
     done | redis_cli >/dev/null
     status_of --json
@@ -206,7 +207,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     assert_eq "$(told 'it["waiting"]')" 160
 }
 
-@test "status: a lock that is kept for the next in line has no holder" {
+@test "status: a lock that is kept for the first waiter has no holder" {
     redis_cli set "$KEY" "$(printf '0%.0s' {1..32}) v1 try=0 since=1" ex 100
     status_of --json
     assert_status 75
@@ -229,7 +230,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
 }
 
-@test "status: a server that answers nonsense is one line and a status" {
+@test "status: a malformed reply of the server is one line and 69" {
     local answer empty='$0\r\n\r\n'
     load ../helpers/fake
     for answer in ':1' '*0' '*-1' '$-1' '$1000000000' '*4\r\n:1\r\n*0\r\n$1\r\nx\r\n$100\r\n' \
@@ -247,7 +248,7 @@ END
     done
 }
 
-@test "status --watch: elsewhere than on a terminal it is told again when somebody comes or goes" {
+@test "status --watch: without a terminal it prints again when a holder or waiter comes or goes" {
     times() { [[ $(grep -c "^$KEY: $1" "$DIR/watch.out") == "$2" ]]; }
     start watch "$RLOCK" status -k "$KEY" --watch
     eventually 5 times free 1
@@ -256,7 +257,7 @@ END
     waiter second
     eventually 5 file_has "$DIR/watch.out" 'waiting  1'
     times held 2
-    never 1 times held 3 # though the lease was renewed, and the time left is another
+    never 1 times held 3 # a renewal and the time that is left are no change
     kill "$(<"$DIR/pids/second")"
     eventually 5 times held 3
     let_go first
@@ -267,7 +268,7 @@ END
     assert_eq "$stderr" ""
 }
 
-@test "status --watch: a server that goes away is said once; the end of its reader is its end" {
+@test "status --watch: an unreachable server is reported once; a closed pipe ends it" {
     redis_start other
     export RLOCK_URL=unix://$REDIS_SOCKET
     start watch "$RLOCK" status -k "$KEY" --watch --json
@@ -288,7 +289,7 @@ END
 
 # ---- on a terminal ----
 
-@test "status: colours on a terminal only, and not with NO_COLOR or a dumb one" {
+@test "status: it uses colours on a terminal only, and not with NO_COLOR or TERM=dumb" {
     local env
     pty_start
     pty_type 'TERM=xterm "$RLOCK" status -k "$KEY"'
@@ -304,7 +305,7 @@ END
     refute_match "$output" $'\e'
 }
 
-@test "status: on a terminal nothing that others wrote is more than text" {
+@test "status: on a terminal other programs' bytes are shown as text only" {
     { printf 'a\033[2J\033]0;title\007\233\r\n' && head -c 70000 /dev/zero | tr '\0' x; } |
         redis_cli -x set "$KEY"
     redis_cli set "$KEY:2" $'0123456789abcdef0123456789abcdef v1 try=1 host=\e[31mh label=%1B[2J%07'
@@ -316,7 +317,7 @@ END
     [[ $(pty_screen | LC_ALL=C tr -d ' -~\r\n\t') == '' ]] || fail "$(pty_screen | cat -A)"
 }
 
-@test "status --watch: on a terminal it is redrawn in place, no longer than the screen" {
+@test "status --watch: on a terminal it redraws in place, and no more lines than the screen has" {
     local i
     for i in {10..49}; do
         redis_cli set "$KEY:$i" "$TOKEN v1 try=1 host=h since=1" ex 100

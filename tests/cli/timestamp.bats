@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# timestamp: locks that are the time of their expiry, shared with programs that lock in that way.
+# timestamp: locks whose value is the time of their expiry, shared with older programs that lock
+# like that.
 
 load ../helpers/common
 
@@ -8,11 +9,11 @@ teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT RLOCK_PROTOCOL=timestamp
-    # the older program: a shell with nothing but the commands of SETNX's manual page
+    # The older program: a shell script with only the commands of SETNX's manual page.
     cat >"$DIR/older" <<'END'
-# older PORT KEY TURNS COMMAND: takes the lock for 5 s, TURNS times
+# older PORT KEY TURNS COMMAND: takes the lock for 5 s and runs COMMAND, TURNS times.
 exec {redis}<>"/dev/tcp/127.0.0.1/$1" || exit
-ask() { # WORD...: sets `answer`
+ask() { # ask WORD...: sends a command and sets `answer`
     local word
     printf '*%d\r\n' $# >&$redis
     for word; do printf '$%d\r\n%s\r\n' ${#word} "$word" >&$redis; done
@@ -45,7 +46,7 @@ for ((turn = 0; turn < $3; turn++)); do
     ((EPOCHSECONDS >= until)) || ask DEL "$2"
 done
 END
-    # who else is in here? Each says so, and counts.
+    # The command under the lock: it counts itself, and notes if another one runs at the same time.
     cat >"$DIR/critical" <<'END'
 exec 9>>"$DIR/alone"
 flock -n 9 || echo overlap >>"$DIR/overlaps"
@@ -59,7 +60,7 @@ END
 
 holder() { redis_cli get "$KEY"; }
 
-@test "the key holds the time of its expiry, in seconds or milliseconds, and expires by itself" {
+@test "the key holds the time of its expiry in seconds or milliseconds, and expires then" {
     local now unit digits
     while read -r unit digits; do
         now=$(date +%s)
@@ -75,7 +76,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'what stays is the last fence'
 }
 
-@test "a time that is not over is waited for, one that is over is taken, what is no time is left" {
+@test "a future time is waited for, a past time is replaced, what is no time is left alone" {
     local over
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
@@ -94,7 +95,7 @@ holder() { redis_cli get "$KEY"; }
     done
 }
 
-@test "a renewal moves the time, and never overwrites another's; then the command is ended" {
+@test "a renewal moves the time, but not another owner's; then the command is ended" {
     local first other
     start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
     eventually 5 exists "$KEY"
@@ -108,7 +109,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(holder)" "$other"
 }
 
-@test "it is given back only while it is ours and not over" {
+@test "a release leaves another owner's time alone" {
     hold job -k "$KEY"
     redis_cli set "$KEY" 77
     let_go job
@@ -116,7 +117,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(holder)" 77
 }
 
-@test "nested use, --min-hold, and a killed holder, as with other locks" {
+@test "nested runs, --min-hold and a killed holder work as with other locks" {
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -- echo inner
     assert_eq "$output" inner
     run -0 --separate-stderr rlock --min-hold 9 -k "$KEY" -- true
@@ -129,8 +130,8 @@ holder() { redis_cli get "$KEY"; }
     run -0 --separate-stderr rlock -w 10 -k "$KEY" -- true
 }
 
-# RLOCK_TEST_TURNS=100 for a longer look.
-@test "10 rlocks and 10 older programs, many turns each: never two at once" {
+# RLOCK_TEST_TURNS=100 makes the test longer.
+@test "10 rlocks and 10 older programs take many turns, and never two at once" {
     local i turns=${RLOCK_TEST_TURNS:-25}
     ! is_sanitized || turns=10
     for i in {1..10}; do
@@ -148,7 +149,7 @@ holder() { redis_cli get "$KEY"; }
     gone "$KEY"
 }
 
-@test "a crashed holder's lock is taken over by exactly one of 20 at the same moment" {
+@test "of 20 waiters one takes over a crashed holder's lock" {
     local i
     redis_cli set "$KEY" $(($(date +%s) + 1))
     for i in {1..10}; do
@@ -160,9 +161,9 @@ holder() { redis_cli get "$KEY"; }
 }
 second_one() { (($(wc -l <"$DIR/in") > 1)); }
 
-@test "nested: the inner rlock extends the outer one's lease, as it counts on it, in its unit" {
+@test "nested: the inner rlock extends the outer one's time at its start, in the outer one's unit" {
     local unit other before
-    # the outer one renews by itself after 6 s at the earliest
+    # The outer rlock itself doesn't renew within the first 6 s.
     while read -r unit other; do
         rlock -k "$KEY:$unit" -t 20 --timestamp-unit "$unit" -c "$(asking) get '$KEY:$unit'
             sleep 1
@@ -175,7 +176,7 @@ second_one() { (($(wc -l <"$DIR/in") > 1)); }
     done <<<$'s s\nms ms\ns ms\nms s'
 }
 
-@test "nested: the inner rlock renews the outer one's lease in the unit that stands in it" {
+@test "nested: the inner rlock's renewals keep the outer one's unit" {
     run -0 --separate-stderr rlock -k "$KEY" -t 1 --timestamp-unit s -c "
         '$RLOCK' -k '$KEY' -t 1 --timestamp-unit ms -n -c 'for i in 1 2 3 4 5 6 7 8 9 10; do
             $(asking | tr -d "'") get $KEY

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tls: rediss:// speaks to the right server or to none, and to nobody before it has proven itself.
+# tls: rediss:// verifies the server before it sends anything, and refuses a wrong server.
 
 load ../helpers/common
 load ../helpers/fake
@@ -19,7 +19,7 @@ setup_file() {
     tls_certificate expired ca DNS:localhost,IP:127.0.0.1 $(tls_past)
     tls_certificate unknown stranger DNS:localhost,IP:127.0.0.1
     tls_certificate client ca DNS:client.example
-    tls_certificate localhost ca email:somebody@localhost # its subject is the only name it has
+    tls_certificate localhost ca email:somebody@localhost # the host's name is only in the subject
     tls_certificate between ca DNS:between.example
     printf '%s\n' basicConstraints=critical,CA:true keyUsage=critical,keyCertSign >"$TLS/is-ca"
     openssl x509 -req -in "$TLS/between.csr" -CA "$TLS/ca.crt" -CAkey "$TLS/ca.key" \
@@ -53,7 +53,8 @@ setup() {
 
 once=(-n -t 3 --connect-timeout 500ms)
 
-# refused STATUS REGEX OPTION...: in one line with these words, and no command is run.
+# refused STATUS REGEX OPTION...: rlock ends with STATUS and one line that matches, and runs no
+# command.
 refused() {
     local wanted=$1 says=$2
     shift 2
@@ -62,16 +63,17 @@ refused() {
     [[ ! -e $DIR/ran ]] || fail 'the command was run'
 }
 
-# certificate_refused CERTIFICATE HOST REGEX: by a server that notes what it is told.
+# certificate_refused CERTIFICATE HOST REGEX: rlock refuses a server with this certificate, which
+# notes what it receives.
 certificate_refused() {
     tls_listener "$1" "$1"
     refused 78 "misconfigured: $2:$TLS_PORT: TLS: $3\$" -u "rediss://job:$SECRET@$2:$TLS_PORT"
     refute_match "$(tls_heard "$1")" "$SECRET|AUTH|EVAL"
 }
 
-# ---- the right server ----
+# ---- servers that are accepted ----
 
-@test "by name, by address and by IPv6 address, with a user, a password file and a database" {
+@test "a server is reached by name, IPv4 and IPv6, with user, password file and database" {
     local host
     for host in localhost 127.0.0.1 '[::1]'; do
         [[ $host != '[::1]' || -s /proc/net/if_inet6 ]] || continue
@@ -88,7 +90,7 @@ certificate_refused() {
     refused 77 'refused: .*WRONGPASS' -u "rediss://job:wrong@$AT"
 }
 
-@test "without --tls-ca the system's CAs count; with it, no others" {
+@test "without --tls-ca the system's CAs count; with it only that one" {
     unset RLOCK_TLS_CA
     refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT"
     SSL_CERT_FILE=$TLS/ca.crt run -0 rlock -k "$KEY" -u "rediss://$AT" -- true
@@ -97,14 +99,14 @@ certificate_refused() {
         --tls-ca "$TLS/stranger.crt"
 }
 
-@test "the server is told the name, not an address" {
+@test "rlock sends the host's name to the server (SNI), and sends no address" {
     tls_listener two elsewhere -servername localhost -cert2 "$TLS/right.crt" \
         -key2 "$TLS/right.key"
     refused 69 'no answer in time' -u "rediss://localhost:$TLS_PORT"
     refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "a long key, and a line of which each byte comes alone" {
+@test "a long key, and a connection that carries single bytes, work" {
     local long
     long=$KEY$(printf '%60000s' '' | tr ' ' k)
     run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true
@@ -118,25 +120,25 @@ certificate_refused() {
     assert_eq "$output|$stderr" 'held|'
 }
 
-# ---- the wrong one ----
+# ---- servers that are refused ----
 
-@test "a certificate for another name or address, under a trusted CA, is refused: 78" {
+@test "78: a trusted CA's certificate, but for another name or address" {
     certificate_refused elsewhere 127.0.0.1 "the server's certificate is not for 127.0.0.1"
     refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
 }
 
-@test "a certificate whose subject alone is the host's name is refused: 78" {
+@test "78: a certificate that has the host's name only in its subject" {
     certificate_refused localhost localhost "the server's certificate is not for localhost"
 }
 
-@test "a server that leaves out its intermediate certificate: 78, and that is a reason it names" {
+@test "78: the server doesn't send its intermediate certificate, and the message says so" {
     certificate_refused below 127.0.0.1 \
         ".*, or the server doesn't send its intermediate certificate"
     tls_listener whole whole -cert_chain "$TLS/between.crt"
     refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "--tls-ca is a folder, too, in which CAs are found by their hash" {
+@test "--tls-ca accepts a folder, in which CAs are found by their hash" {
     mkdir "$DIR/cas"
     cp "$TLS/stranger.crt" "$TLS/ca.crt" "$DIR/cas"
     refused 78 "CA folder $DIR/cas: no certificates" -u "rediss://$AT" --tls-ca "$DIR/cas"
@@ -147,7 +149,7 @@ certificate_refused() {
     refused 78 'signed by a CA that is not trusted here' -u "rediss://$AT" --tls-ca "$DIR/cas"
 }
 
-@test "--tls-name: another name than the URL's is the one that must be right, and is told" {
+@test "--tls-name is verified and sent to the server in place of the URL's host" {
     tls_listener two localhost -servername elsewhere.example -cert2 "$TLS/elsewhere.crt" \
         -key2 "$TLS/elsewhere.key"
     refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT" --tls-name elsewhere.example
@@ -157,7 +159,7 @@ certificate_refused() {
     RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
 }
 
-@test "an expired one, a self-signed one and one of an unknown CA are refused: 78" {
+@test "78: a certificate that is expired, self-signed or of an unknown CA" {
     certificate_refused expired 127.0.0.1 "the server's certificate: it has expired"
     certificate_refused self 127.0.0.1 \
         "the server's certificate: it is self-signed, and not trusted here"
@@ -165,18 +167,18 @@ certificate_refused() {
         "the server's certificate: it was signed by a CA that is not trusted here, .*"
 }
 
-@test "the same is told to a server that was found right: its certificate was all there was to it" {
+@test "a listener with the right certificate gets the password, as the tests above assume" {
     tls_listener right right
     refused 69 'no answer in time' -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
     eventually 5 file_has "$DIR/right.out" "$SECRET"
 }
 
-@test "a server with TLS 1.1 only is refused: 78; with 1.2 only or 1.3 only it is not" {
+@test "78: a server with TLS 1.1 only; servers with 1.2 only or 1.3 only are accepted" {
     local version
     tls_listener old right -tls1_1 -cipher DEFAULT@SECLEVEL=0
     openssl s_client -tls1_1 -cipher DEFAULT@SECLEVEL=0 -connect "127.0.0.1:$TLS_PORT" \
         </dev/null 2>&1 | grep -q 'Cipher is [A-Z]' || skip_or_fail 'an OpenSSL with TLS 1.1'
-    # whatever the system's own minimum is
+    # Lower the system's own minimum, so that rlock's minimum is what counts.
     printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' \
         'MinProtocol = TLSv1' 'CipherString = DEFAULT@SECLEVEL=0' >"$DIR/openssl.cnf"
     OPENSSL_CONF=$DIR/openssl.cnf refused 78 'TLS: the server has no TLS 1.2 or later$' \
@@ -189,9 +191,9 @@ certificate_refused() {
     done
 }
 
-# ---- who we are ----
+# ---- client certificates and files ----
 
-@test "a server that asks for a client certificate gets it, or it is said that it asks: 78" {
+@test "a server that asks for a client certificate gets it; without one rlock exits with 78" {
     local protocol
     tls_use mutual
     for protocol in TLSv1.2 TLSv1.3; do
@@ -211,11 +213,11 @@ certificate_refused() {
     RLOCK_TLS_CERT=$TLS/both.pem run -0 --separate-stderr rlock -k "$KEY" \
         -u "rediss://127.0.0.1:$TLS_PORT" -- echo held
     assert_eq "$output|$stderr" 'held|'
-    tls_use tls # that doesn't ask: shown or not is the same
+    tls_use tls # this server doesn't ask for a certificate, and ignores one
     run -0 rlock -k "$KEY" -u "rediss://$AT" --tls-cert "$TLS/both.pem" -- true
 }
 
-@test "a file that can't be read or used is 78, is named, and nobody is asked for a passphrase" {
+@test "78: a file that can't be used is named, and rlock asks for no passphrase" {
     local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
     refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
     refused 78 "CA file $TLS/ca.key: no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
@@ -232,13 +234,13 @@ certificate_refused() {
         --tls-key "$TLS/right.key"
     refused 78 "key file $TLS/locked.key: no key in PEM without a passphrase" -u $url \
         "${certificate[@]}" --tls-key "$TLS/locked.key"
-    # other URLs don't need them
+    # A redis:// URL doesn't need the files.
     run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" --tls-ca "$DIR/none" -- true
 }
 
-# ---- no TLS, or not for long ----
+# ---- servers without TLS, and broken connections ----
 
-@test "a port without TLS: 69, and the password is not said to it" {
+@test "69: a port without TLS; the password isn't sent to it" {
     local before sent
     before=$(now_ms)
     redis_monitor "$DIR/monitor"
@@ -264,13 +266,13 @@ END
     ! grep -aq "$SECRET" "$DIR/heard"
 }
 
-@test "an answer that is no TLS, and a handshake that is cut, are 69 in few words" {
+@test "69: an answer that is no TLS, or a handshake that breaks, and the message says which" {
     local says script
     while IFS='|' read -r says script; do
         tr ';' '\n' <<<"$script" >"$DIR/script"
         fake_start <"$DIR/script"
         refused 69 "unreachable: 127.0.0.1:$FAKE_PORT: $says" -u "rediss://127.0.0.1:$FAKE_PORT"
-        kill "$(<"$DIR/pids/fake")" 2>/dev/null || : # it may be at its end
+        kill "$(<"$DIR/pids/fake")" 2>/dev/null || : # the fake server may have ended already
     done <<'END'
 TLS: the server's answer is not TLS|ACCEPT;SEND -ERR max number of clients reached\r\n;STALL
 TLS: the server's answer is not TLS|ACCEPT;SEND HTTP/1.1 400 Bad Request\r\n\r\n;CLOSE
@@ -286,7 +288,7 @@ TLS handshake: the server closed the connection|ACCEPT;CLOSE
 END
 }
 
-@test "a port for TLS that is spoken to in plain is said to be one" {
+@test "69: a plain connection to a TLS port, and the message says so" {
     refused 69 'does it want TLS \(rediss://\)\?' -u "redis://$AT"
     fake_start <<'END'
 ACCEPT
@@ -296,9 +298,9 @@ END
     refused 69 'the server speaks TLS here: use rediss://' -u "redis://127.0.0.1:$FAKE_PORT"
 }
 
-# ---- while it is held, and waited for ----
+# ---- renewals and waiters ----
 
-@test "a lock is renewed on a new connection, and after a pause of the server" {
+@test "a lock is renewed on a new connection after a reset, and after a pause of the server" {
     line_start "$TLS_PORT"
     hold job -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -t 2 -v --json
     eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
@@ -315,7 +317,7 @@ END
     gone "$KEY"
 }
 
-@test "a certificate that is wrong for a while ends nobody who waits; who comes meanwhile ends" {
+@test "while the certificate is wrong, waiters go on waiting, and a new rlock exits with 78" {
     tls_redis rotated right --tls-auth-clients no
     line_start "$TLS_PORT"
     hold holder -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
@@ -333,7 +335,7 @@ END
     assert_eq "$output" had
 }
 
-@test "a server that dies in the middle: the command is ended in time" {
+@test "when the server dies, the command is ended before the lease ends" {
     tls_redis mortal right --tls-auth-clients no
     hold job -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" -t 1
     redis_crash
@@ -341,7 +343,7 @@ END
     assert_status 76
 }
 
-@test "the waiting line: each is woken, in the order in which they came" {
+@test "waiters are woken in the order in which they came" {
     local i
     hold first -k "$KEY" -u "rediss://$AT" -t 5
     for i in 1 2 3; do
@@ -356,7 +358,7 @@ END
     assert_eq "$(tr -d '\n' <"$DIR/order")" 123
 }
 
-@test "a server that forgets its scripts all the time: 20 waiters are served about as soon" {
+@test "20 waiters are served in time although the server forgets its scripts all the time" {
     local i from
     hold first -k "$KEY" -u "rediss://$AT"
     start flusher forget_scripts
@@ -370,30 +372,30 @@ END
         finish "waiter$i" 60
         assert_status 0
     done
-    assert_between $(($(now_ms) - from)) 0 15000 'time' # 2 s for each of them is the time-out
+    assert_between $(($(now_ms) - from)) 0 15000 'time' # a time-out would cost each waiter 2 s
 }
 forget_scripts() { while redis_cli script flush >/dev/null; do sleep 0.1; done; }
 
 waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
 
-# ---- lost on the way ----
+# ---- lost requests and replies ----
 
-@test "an acquire whose answer was lost is found to be ours" {
+@test "an rlock whose reply was lost finds that it holds the lock" {
     line_start "$TLS_PORT"
-    line cut-after-request 2 # the first is the handshake's
+    line cut-after-request 2 # the first request is the handshake's
     run -0 --separate-stderr rlock -k "$KEY" -t 3 -u "rediss://127.0.0.1:$LINE_PORT" \
         -c "$(asking) get \"\$RLOCK_KEY\" | grep -c \"^\$RLOCK_TOKEN\""
     assert_eq "$output" 1
     gone "$KEY"
 }
 
-@test "what is given up is undone behind it: the answer is late, the lock is free" {
+@test "an attempt that rlock gives up is undone, although the server's reply comes late" {
     line_start "$TLS_PORT"
     redis_cli set "$KEY" other PX 60000
     redis_cli config resetstat
     start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 8 -u "rediss://127.0.0.1:$LINE_PORT" \
         -- touch "$DIR/ran"
-    eventually 5 asked_often 2 # so the connection stands
+    eventually 5 asked_often 2 # the second request shows that the connection works
     line drop down on
     redis_cli del "$KEY"
     eventually 5 exists "$KEY"
@@ -407,9 +409,9 @@ asked_often() {
         awk -F '[=,]' '/^cmdstat_(eval|evalsha):/ { n += $2 } END { print n + 0 }') >= $1))
 }
 
-# ---- what it costs those who don't want it ----
+# ---- OpenSSL is optional ----
 
-# libraries NAME: the mapped files of all processes of that run that are rlock.
+# libraries NAME: prints the memory maps of all rlock processes of that run.
 libraries() {
     local its_pid
     for its_pid in $(<"$DIR/pids/$1") $(descendants "$(<"$DIR/pids/$1")"); do
@@ -418,7 +420,7 @@ libraries() {
     done
 }
 
-@test "OpenSSL is loaded for rediss:// only, and only there it is missed" {
+@test "OpenSSL is loaded for rediss:// only, and only rediss:// fails without it" {
     hold plain -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
     hold secure -k "$KEY:2" -u "rediss://$AT"
     refute_match "$(libraries plain)" 'libssl|libcrypto'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tty: under a terminal rlock and its command are one job, as any other command is.
+# tty: on a terminal rlock and its command are one job, as any other command is.
 
 load ../helpers/common
 load ../helpers/pty
@@ -10,7 +10,7 @@ teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
-    # what is typed, shorter
+    # A short command name, for what is typed.
     mkdir "$DIR/bin"
     ln -s "$RLOCK" "$DIR/bin/rlock"
     ln -s "$TOOLS"/{show_signals,hold_clock} "$DIR/bin"
@@ -22,7 +22,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 shown() { eventually 5 file_has "$DIR/shown" "$1"; }
 times() { grep -Ec "$1" "$DIR/shown"; }
 
-# named NAME...: pids of this test's processes of these names.
+# named NAME...: prints the PIDs of this test's processes that have one of these names.
 named() {
     local each name
     for each in $(marked); do
@@ -34,7 +34,7 @@ nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep c
 is_stopped() { stopped "$(named rlock)"; }
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
-# status_is N: of the last command of the shell.
+# status_is N: the shell's last command ended with N.
 status_is() {
     pty_type 'echo "status $?."'
     pty_expect 5 "status $1\."
@@ -47,14 +47,15 @@ press_stop() {
     pty_prompt
 }
 
-# ---- keys ----
+# ---- keys of the terminal ----
 
-@test "^C: the command gets INT exactly once, and what it makes of it is the status" {
+@test "^C: the command gets INT exactly once, and its status is returned" {
     pty_type 'rlock -k "$KEY" -- show_signals -e 10 -s 3 >"$DIR/shown"'
     shown '^ready'
     pty_key C-c
     shown '^2 INT 0'
-    kill -USR1 "$(named rlock)" # what rlock may have passed on before is there before it
+    # a second INT, if rlock passed it on, would reach the command before USR1
+    kill -USR1 "$(named rlock)"
     pty_prompt
     assert_eq "$(times INT)" 1 'how often INT came'
     status_is 3
@@ -74,8 +75,8 @@ press_stop() {
     nothing_left
 }
 
-@test "^C leaves a loop of the shell, while the command runs and while rlock waits" {
-    for _ in {1..5}; do # since it comes to rlock and to the command, whose end may be seen first
+@test "^C ends a loop of the shell, while the command runs and while rlock waits" {
+    for _ in {1..5}; do # INT goes to both, and either may end first
         pty_type 'while :; do rlock -k "$KEY" -- hold_clock "$DIR/shown" 5; done'
         shown .
         pty_key C-c
@@ -91,7 +92,7 @@ press_stop() {
     nothing_left
 }
 
-# The key is pressed while the command is about to be started, in a moment made long by strace.
+# strace delays the start of the command, and ^C is pressed during the delay.
 @test "^C between the grant and the start of the command isn't lost" {
     need strace
     pty_type 'slow() { strace -fo /dev/null -e inject=vfork:delay_enter=500000 "$@"; }'
@@ -105,12 +106,12 @@ press_stop() {
 }
 key_is_held() { ! key_is_free; }
 
-@test "^Z and fg: the shell says Stopped, nothing of the job runs, then the command goes on" {
+@test "^Z and fg: the shell says Stopped, the whole job stops, then the command goes on" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
     shown .
     local last value
     value=$(redis_cli get "$KEY")
-    for _ in 1 2; do # again, as the second time often differs
+    for _ in 1 2; do # the second stop often takes another path
         press_stop
         stopped "$(named rlock)"
         eventually 5 stopped "$(named hold_clock)"
@@ -126,7 +127,7 @@ key_is_held() { ! key_is_free; }
 }
 has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
 
-@test "^Z for longer than the lease: the command is ended before the lease is; 76 at fg" {
+@test "^Z for longer than the lease: the command is ended before the lease ends; fg shows 76" {
     pty_type 'rlock -k "$KEY" -t 1 -- hold_clock "$DIR/shown" 5'
     shown .
     press_stop
@@ -139,14 +140,14 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     nothing_left
 }
 
-@test "^Z and bg: the command goes on behind the prompt" {
+@test "^Z and bg: the command goes on in the background" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
     shown .
     press_stop
     pty_type 'bg'
     pty_prompt
     eventually 5 has_grown "$(wc -l <"$DIR/shown")"
-    pty_key C-c # for the shell alone
+    pty_key C-c # the shell gets it, the job in the background doesn't
     pty_prompt
     pty_type 'kill %1; wait %1'
     pty_prompt
@@ -154,7 +155,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     nothing_left
 }
 
-# ---- the terminal is the command's ----
+# ---- reading from the terminal ----
 
 @test "the command reads the terminal" {
     pty_type 'rlock -k "$KEY" -- sh -c '\''read -r line; echo "got:$line:"'\'
@@ -164,7 +165,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     status_is 0
 }
 
-@test "a job in the background that reads the terminal is stopped, and reads it at fg" {
+@test "a background job that reads the terminal is stopped, and reads it after fg" {
     pty_type 'rlock -k "$KEY" -t 30 -- sh -c '\''read -r line; echo "got:$line:"'\'' &'
     eventually 5 is_stopped
     pty_type 'jobs'
@@ -176,7 +177,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     status_is 0
 }
 
-@test "an interactive shell as the command has job control of its own" {
+@test "an interactive shell as the command has its own job control" {
     pty_type 'rlock -k "$KEY" -t 30 -- bash --norc --noprofile --noediting -i'
     pty_prompt
     pty_type 'hold_clock "$DIR/shown" 5'
@@ -192,7 +193,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     key_is_free
 }
 
-@test "a pipeline works with rlock in its middle, and ^C ends all of it" {
+@test "a pipeline with rlock in its middle works, and ^C ends all of it" {
     pty_type 'echo hello | rlock -k "$KEY" -- cat | tr a-z A-Z'
     pty_expect 5 'HELLO'
     pty_prompt
@@ -204,7 +205,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     key_is_free
 }
 
-@test "the terminal hangs up: the command ends, and the lock is free" {
+@test "when the terminal hangs up, the command ends, and the lock is free" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
     shown .
     kill -KILL "$(<"$DIR/pids/pty")"
