@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: what makes the locks of a server unsafe.
+ * doctor: examines servers, and reports what makes their locks unsafe.
  *
- * The doctor connects as the user whose locks they are, and needs no rights beyond those that locks
- * need. Rights are tried, not looked up: ACL DRYRUN needs a right of its own, is missing before
- * Redis 7, and knows nothing of a proxy in between.
+ * The doctor connects as the user who takes locks. It needs no rights but those that locks need:
+ * what the server denies is reported as unknown. To find out which commands the user may run, the
+ * doctor runs each of them on keys that no other client uses. ACL DRYRUN would not do: it needs a
+ * right of its own, doesn't exist before Redis 7, and doesn't know the rules of a proxy.
  */
 #include "doctor/doctor.h"
 
@@ -21,22 +22,22 @@
 
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
-#define BLOCK_MS 1000 /* how late a server may end a short BLPOP */
-#define LIST_MS 3000
-#define TTL_SLACK_MS 1000
+#define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
+#define LIST_MS 3000      /* how long check_locks() lists locks */
+#define TTL_SLACK_MS 1000 /* a lock that outlives its TTL by less is no finding */
 #define SECOND_US INT64_C(1000000)
-#define DRIFT_DIVISOR 100 /* 1 %: what lib/lock/timing.c allows clocks to drift */
-#define OFFSET_WEAK_US SECOND_US
+#define DRIFT_DIVISOR 100        /* clocks may drift by 1 %, as in lib/lock/timing.c */
+#define OFFSET_WEAK_US SECOND_US /* a larger difference between the clocks is weak */
 #define OFFSET_UNSAFE_US (60 * SECOND_US)
 
-/* ---- the clocks, and the round trip ---- */
+/* ---- the clocks and the round trip ---- */
 
-/* One TIME request: our clock before it, the server's clock, and how long the reply took. */
+/* One request for the server's time. */
 struct sample {
-    int64_t sent_us;
-    int64_t took_us;
-    int64_t ahead_us; /* the server's clock minus our wall clock, half the round trip allowed for */
-    int64_t server_us;
+    int64_t sent_us;   /* just before the request was sent, on clock_us() */
+    int64_t took_us;   /* from sent_us until the reply was read */
+    int64_t ahead_us;  /* the server's clock minus our wall clock, halfway through took_us */
+    int64_t server_us; /* the server's clock, Unix time */
 };
 
 static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
@@ -65,7 +66,8 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     return RLOCK_OK;
 }
 
-static int by_length(const void *one, const void *other)
+/* For qsort(): the fastest sample first. */
+static int by_took_us(const void *one, const void *other)
 {
     int64_t a = ((const struct sample *)one)->took_us;
     int64_t b = ((const struct sample *)other)->took_us;
@@ -84,14 +86,15 @@ static void report_clock(struct probe *probe, const struct sample *sample)
     probe_report(probe, "clock", grade,
                  grade == RLOCK_GRADE_GOOD
                      ? NULL
-                     : "keep both right by NTP: when the server's is set forward, leases end early",
-                 "the server's is %" PRId64 ".%03d s %s this machine's", off_us / SECOND_US,
+                     : "set both clocks by NTP: if the server's is set forward, leases end early",
+                 "the server's clock is %" PRId64 ".%03d s %s this machine's", off_us / SECOND_US,
                  (int)(off_us % SECOND_US / 1000), way);
 }
 
 /*
- * Did both clocks count the same time between the first and the last sample? That is not known more
- * exactly than the round trips of these two samples.
+ * Compares how far each of the two clocks advanced between the first and the last sample. The
+ * server read its clock at an unknown moment of each round trip, so half of both round trips is
+ * allowed for, beside the 1 % that clocks may drift.
  */
 static void report_rate(struct probe *probe, const struct sample *first, const struct sample *last)
 {
@@ -100,13 +103,17 @@ static void report_rate(struct probe *probe, const struct sample *first, const s
     int64_t unsure_us = (last->took_us + first->took_us) / 2 + 1000;
     bool is_good = llabs(apart_us) <= unsure_us + ours_us / DRIFT_DIVISOR;
 
-    probe_report(probe, "clock rate", is_good ? RLOCK_GRADE_GOOD : RLOCK_GRADE_UNSAFE,
-                 is_good ? NULL : "let NTP slew clocks, never step them, and look at the machine",
-                 "the server's went %" PRId64 " ms in %" PRId64 " ms of this machine's",
-                 (last->server_us - first->server_us + 500) / 1000, (ours_us + 500) / 1000);
+    probe_report(
+        probe, "clock rate", is_good ? RLOCK_GRADE_GOOD : RLOCK_GRADE_UNSAFE,
+        is_good ? NULL : "let NTP slew the clocks, never step them, and check both machines",
+        "the server's clock advanced %" PRId64 " ms while this machine's advanced %" PRId64 " ms",
+        (last->server_us - first->server_us + 500) / 1000, (ours_us + 500) / 1000);
 }
 
-/* A reply that is late once is asked for again, which is weak; the median must be in time. */
+/*
+ * Compares the round trips with timing.reply_ms, after which rlock gives a reply up. A slow median
+ * is unsafe: every request would fail. A single slow reply is weak: rlock asks again.
+ */
 static void report_round_trip(struct probe *probe, struct sample *samples)
 {
     int64_t limit_us = probe->timing.reply_ms * 1000;
@@ -114,19 +121,18 @@ static void report_round_trip(struct probe *probe, struct sample *samples)
     int64_t middle_us;
     int64_t worst_us;
 
-    qsort(samples, SAMPLES, sizeof samples[0], by_length);
+    qsort(samples, SAMPLES, sizeof samples[0], by_took_us);
     middle_us = samples[SAMPLES / 2].took_us;
     worst_us = samples[SAMPLES - 1].took_us;
     if (middle_us > limit_us)
         grade = RLOCK_GRADE_UNSAFE;
     else if (middle_us > limit_us / 4 || worst_us > limit_us)
         grade = RLOCK_GRADE_WEAK;
-    probe_report(
-        probe, "round trip", grade,
-        grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a server that is nearer",
-        "%.1f ms, at worst %.1f ms; with a ttl of %" PRId64 " ms it may take %" PRId64 " ms",
-        (double)middle_us / 1000, (double)worst_us / 1000, probe->timing.ttl_ms,
-        probe->timing.reply_ms);
+    probe_report(probe, "round trip", grade,
+                 grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a nearer server",
+                 "%.1f ms, at worst %.1f ms, where a ttl of %" PRId64 " ms allows %" PRId64 " ms",
+                 (double)middle_us / 1000, (double)worst_us / 1000, probe->timing.ttl_ms,
+                 probe->timing.reply_ms);
 }
 
 static enum rlock_status check_clocks(struct probe *probe)
@@ -151,6 +157,7 @@ static enum rlock_status check_clocks(struct probe *probe)
 
 /* ---- rights ---- */
 
+/* Appends "; WHICH (WHY)" to a list of refused commands or keys. */
 static void add_refusal(char *text, size_t room, const char *which, const char *why)
 {
     size_t used = strlen(text);
@@ -158,7 +165,10 @@ static void add_refusal(char *text, size_t room, const char *which, const char *
     snprintf(text + used, room - used, "%s%.250s (%.200s)", used > 0 ? "; " : "", which, why);
 }
 
-/* Try a command that scripts can't run. RLOCK_OK also where it is denied: then `text` says so. */
+/*
+ * Runs a command that rlock doesn't run inside a script. If the server denies the command, appends
+ * `which` to `text` and returns RLOCK_OK.
+ */
 static enum rlock_status try_command(struct probe *probe, const struct request *request,
                                      int64_t block_ms, const char *which, char *text, size_t room)
 {
@@ -166,17 +176,17 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
     enum rlock_status st =
         quorum_ask_slowly(&probe->one, request, block_ms, probe->deadline, &reply, &probe->err);
 
-    if (st == RLOCK_E_SERVER) /* not known now; an attempt would say the same */
+    if (st == RLOCK_E_SERVER) /* such as LOADING: it says nothing about rights */
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
-    /* Redis 5 wants whole seconds: BLPOP itself is allowed */
+    /* Redis 5 allows BLPOP, but refuses its timeout of 0.01 s. */
     if (probe->err.reason != RLOCK_REASON_WHOLE_SECONDS)
         add_refusal(text, room, which, probe->err.text);
     return RLOCK_OK;
 }
 
-/* The commands that are sent outside of scripts, and the option that needs each. */
+/* Runs each command that rlock doesn't run inside a script: BLPOP, ASKING in a Cluster, WAIT. */
 static enum rlock_status try_commands(struct probe *probe, const struct owner *owner, char *text,
                                       size_t room)
 {
@@ -188,7 +198,7 @@ static enum rlock_status try_commands(struct probe *probe, const struct owner *o
     st = try_command(probe, &request, BLOCK_MS, "BLPOP for waiting", text, room);
     request_begin(&request, "ASKING");
     if (st == RLOCK_OK && probe->is_cluster)
-        st = try_command(probe, &request, 0, "ASKING for slots that move", text, room);
+        st = try_command(probe, &request, 0, "ASKING for slots that migrate", text, room);
     if (st != RLOCK_OK || probe->one.replicas == 0)
         return st;
     request_begin(&request, "WAIT");
@@ -197,29 +207,33 @@ static enum rlock_status try_commands(struct probe *probe, const struct owner *o
     return try_command(probe, &request, 0, "WAIT for --replicas", text, room);
 }
 
-/* Indices in the reply of rights.lua: commands or keys, then the server's first complaint. */
+/*
+ * The index of each pair of strings in the reply of rights.lua. The first string of a pair names
+ * what the server denied, the second is the server's first error about it.
+ */
 enum {
-    RIGHTS_ANY = 0,
-    RIGHTS_WAITING = 2,
-    RIGHTS_SEVERAL = 4,
-    RIGHTS_LOOKING = 6,
-    RIGHTS_KEYS = 8,
-    RIGHTS_STATE = 10
+    RIGHTS_LOCKS = 0,    /* commands that every lock needs */
+    RIGHTS_WAITING = 2,  /* commands for waiters, and for a release that wakes a waiter */
+    RIGHTS_SEVERAL = 4,  /* commands for several holders: shared locks and slots */
+    RIGHTS_READING = 6,  /* commands of status, list and break */
+    RIGHTS_KEYS = 8,     /* keys of the lock */
+    RIGHTS_NO_WRITE = 10 /* why the server executes no writes now; its second string is "" */
 };
 
-#define RIGHTS_TEXTS 12
+#define RIGHTS_STRINGS 12
 
 static bool is_rights_reply(const struct resp_value *reply)
 {
     size_t n;
     size_t i;
 
-    for (i = 0; i < RIGHTS_TEXTS; i++)
+    for (i = 0; i < RIGHTS_STRINGS; i++)
         if (resp_string(resp_array_at(reply, i), &n) == NULL)
             return false;
     return true;
 }
 
+/* Appends the pair at index `at` of the reply of rights.lua to `text`. */
 static void add_refusals(char *text, size_t room, const struct resp_value *reply, size_t at,
                          const char *needed_for)
 {
@@ -233,7 +247,10 @@ static void add_refusals(char *text, size_t room, const struct resp_value *reply
     add_refusal(text, room, what, resp_string(resp_array_at(reply, at + 1), &n));
 }
 
-/* Suggest the ACL rule for all keys of a lock: by its prefix, if the key has one, "job:*". */
+/*
+ * Reports that the user may not use the keys of the lock, and suggests an ACL rule for them: for
+ * all locks with the same prefix if the key has one ("job:*"), otherwise for this lock.
+ */
 static void report_key_rule(struct probe *probe, const char *found)
 {
     const char *key = probe_key(probe);
@@ -248,52 +265,55 @@ static void report_key_rule(struct probe *probe, const char *found)
         snprintf(change, sizeof change, "allow the user ~%.60s ~{%.60s}:rlock:*", key, key);
     err_make_printable(change);
     if (probe->key == NULL)
-        probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name a lock of this user by -k KEY",
-                     "not to the keys of %s", found);
+        probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN,
+                     "name a lock that this user takes, by -k KEY", "denied: the keys of %s",
+                     found);
     else
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, change, "not to the keys of %s", found);
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, change, "denied: the keys of %s", found);
 }
 
+/* What the server denies this user, each with the server's error; "": nothing. */
 struct rights {
-    char needed[900];  /* denied commands, and why: no lock can be had without them */
-    char looking[300]; /* denied commands that only status, list and break need */
-    char keys[400];    /* denied keys */
-    char state[300];   /* why the server writes nothing now; then other rights can't be tried */
+    char needed[900];   /* commands without which some lock can't be acquired */
+    char reading[300];  /* commands that only status, list and break need */
+    char keys[400];     /* keys of the lock */
+    char no_write[300]; /* why the server executes no writes now, so that not all can be tried */
 };
 
 static void parse_rights(struct rights *rights, const struct resp_value *reply)
 {
     size_t n;
 
-    add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_ANY, "");
+    add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_LOCKS, "");
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_WAITING,
                  " for waiting, -s, --slots and --protocol timestamp");
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_SEVERAL,
                  " for -s and --slots");
     add_refusals(rights->keys, sizeof rights->keys, reply, RIGHTS_KEYS, "");
-    add_refusals(rights->looking, sizeof rights->looking, reply, RIGHTS_LOOKING, "");
-    snprintf(rights->state, sizeof rights->state, "%s",
-             resp_string(resp_array_at(reply, RIGHTS_STATE), &n));
+    add_refusals(rights->reading, sizeof rights->reading, reply, RIGHTS_READING, "");
+    snprintf(rights->no_write, sizeof rights->no_write, "%s",
+             resp_string(resp_array_at(reply, RIGHTS_NO_WRITE), &n));
 }
 
 static void report_rights(struct probe *probe, const struct rights *rights)
 {
     if (*rights->needed != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "let the user do what rlock(1) says under Rights", "not all: %s",
+                     "give the user the rights that rlock(1) lists under Rights", "denied: %s",
                      rights->needed);
-    else if (*rights->state != '\0')
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "mend that first: until then no lock can be had, nor all rights be tried",
-                     "the server writes nothing now: %s", rights->state);
+    else if (*rights->no_write != '\0')
+        probe_report(
+            probe, "rights", RLOCK_GRADE_UNSAFE,
+            "repair that first: until then no lock is granted, and not all rights can be tried",
+            "the server executes no writes now: %s", rights->no_write);
     else if (*rights->keys != '\0')
         report_key_rule(probe, rights->keys);
-    else if (*rights->looking != '\0')
+    else if (*rights->reading != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
-                     "allow these, too, to whoever shall use status, list or break",
-                     "enough for locks, not to look at them: %s", rights->looking);
+                     "allow these commands to users of status, list and break",
+                     "enough for locks, but not for status, list and break: %s", rights->reading);
     else
-        probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock uses, for %.60s",
+        probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock needs for %.60s",
                      probe_key(probe));
 }
 
@@ -316,15 +336,16 @@ static enum rlock_status check_rights(struct probe *probe)
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_rights_reply(reply)) {
         parse_rights(&rights, reply);
-        if (*rights.keys == '\0' && *rights.state == '\0')
+        if (*rights.keys == '\0' && *rights.no_write == '\0')
             st = try_commands(probe, &owner, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
-    } else if (probe_is_denied(probe, st)) { /* EVAL itself is allowed, see examine_member() */
+    } else if (probe_is_denied(probe, st)) {
+        /* examine_member() has run a script, so the server denies the keys, not EVAL. */
         add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {
-        snprintf(rights.state, sizeof rights.state, "%s", probe->err.text);
+        snprintf(rights.no_write, sizeof rights.no_write, "%s", probe->err.text);
         st = RLOCK_OK;
     }
     if (st == RLOCK_OK)
@@ -334,16 +355,16 @@ out:
     return st;
 }
 
-/* ---- locks that can't be granted, or don't end in time ---- */
+/* ---- locks that can't be granted, or don't expire in time ---- */
 
 struct lock_counts {
-    size_t n;
-    size_t n_late;    /* that expire later than their ttl allows */
-    size_t n_endless; /* that never expire */
-    size_t n_wrong;   /* whose helper keys contain foreign data */
-    char late[64];    /* the first of each kind */
-    char endless[64];
-    char wrong[200];
+    size_t n;         /* locks that were listed */
+    size_t n_late;    /* locks with more time left than their TTL */
+    size_t n_endless; /* locks that never expire */
+    size_t n_wrong;   /* locks whose helper keys hold another program's data */
+    char late[64];    /* the key of the first lock of n_late */
+    char endless[64]; /* the key of the first lock of n_endless */
+    char wrong[200];  /* the helper keys of the first lock of n_wrong */
 };
 
 static void count_lock(void *context, const struct rlock_view *view)
@@ -376,8 +397,9 @@ static enum rlock_status check_locks(struct probe *probe)
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
     if (probe_is_denied(probe, st)) {
-        probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user what list needs",
-                     "they can't be looked at: %s", probe->err.text);
+        probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN,
+                     "allow the user the commands that list needs",
+                     "the server denies this user to list them: %s", probe->err.text);
         return RLOCK_OK;
     }
     if (st != RLOCK_OK && !is_cut)
@@ -385,26 +407,26 @@ static enum rlock_status check_locks(struct probe *probe)
     if (counts.n_wrong > 0)
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
                      "look at that key, and DEL it if no other program needs it",
-                     "%zu of %zu can't be granted, as helper keys hold something else: %s",
+                     "%zu of %zu can't be granted, as a helper key has another program's data: %s",
                      counts.n_wrong, counts.n, counts.wrong);
     else if (counts.n_late > 0)
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
                      "if the holder is gone, free the lock: rlock break -k KEY",
-                     "%zu of %zu last longer than their ttl, as after the server's clock was set "
-                     "back; one is %s",
+                     "%zu of %zu last longer than their ttl, as happens when the server's clock is "
+                     "set back, one of them %s",
                      counts.n_late, counts.n, counts.late);
     else if (counts.n_endless > 0)
         probe_report(probe, "locks", RLOCK_GRADE_WEAK,
                      "if the holder is gone, free the lock: rlock break -k KEY",
-                     "%zu of %zu never expire; one is %s", counts.n_endless, counts.n,
+                     "%zu of %zu never expire, one of them %s", counts.n_endless, counts.n,
                      counts.endless);
     else
-        probe_report(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each ends in time", counts.n,
-                     is_cut ? " in the first 3 seconds" : "");
+        probe_report(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each expires in time",
+                     counts.n, is_cut ? " listed in 3 seconds" : "");
     return RLOCK_OK;
 }
 
-/* ---- one member, and all ---- */
+/* ---- the members ---- */
 
 static enum rlock_status examine_member(struct probe *probe)
 {
@@ -412,13 +434,13 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* without the right to run scripts there are no locks: report that alone */
+    /* A user without the right to run scripts can take no locks: no other check matters then. */
     script_request(&request, SCRIPT_TIME, 0, false);
     st = probe_ask(probe, &request, &reply);
     if (probe_is_denied(probe, st)) {
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "let the user do what rlock(1) says under Rights", "not even scripts: %s",
-                     probe->err.text);
+                     "give the user the rights that rlock(1) lists under Rights",
+                     "denied: scripts, which every lock needs: %s", probe->err.text);
         return RLOCK_OK;
     }
     if (st == RLOCK_OK)
@@ -427,17 +449,17 @@ static enum rlock_status examine_member(struct probe *probe)
         st = check_rights(probe);
     else if (st == RLOCK_OK)
         probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary instead",
-                     "they can be tried on a primary only");
+                     "not known, as rights can be tried on a primary only");
     if (st == RLOCK_OK)
         st = check_clocks(probe);
     return st == RLOCK_OK ? check_locks(probe) : st;
 }
 
-/* A member that is missing makes locks no less safe, as long as a majority is there. */
+/* A member that doesn't answer is weak, not unsafe: a majority of the others still decides. */
 static void report_absent(struct probe *probe)
 {
     probe_report(probe, "member", RLOCK_GRADE_WEAK,
-                 "bring it back: each one that is missing is one less that may fail",
+                 "bring it back: with each missing member, fewer of the others may fail",
                  "it can't be examined: %s", probe->err.text);
 }
 
@@ -450,15 +472,14 @@ static void report_quorum(const struct probe *probe, const struct quorum *quorum
         .grade = n_there < quorum->members.n || n_recent > 0 ? RLOCK_GRADE_WEAK : RLOCK_GRADE_GOOD};
     char found[200];
 
-    snprintf(
-        found, sizeof found,
-        "%zu of %zu members answer, %zu are needed; %zu count not yet; the list is known as %s",
-        n_there, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
+    snprintf(found, sizeof found,
+             "%zu of %zu members answer, %zu are needed, %zu don't count yet, hash of the list: %s",
+             n_there, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }
 
-/* What the members are together. Of a single server all is reported already. */
+/* Reports members that were restarted too recently to count, and whether a majority is there. */
 static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum, size_t n_there)
 {
     int64_t left_ms = 0;
@@ -470,8 +491,9 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
         left_ms = members_uncounted_ms(&quorum->members, probe->one.members.member);
         if (probe->one.members.member->state == RLOCK_OK && left_ms > 0) {
             n_recent++;
-            probe_report(probe, "restart", RLOCK_GRADE_WEAK, "wait, and restart one at a time",
-                         "so lately that it counts for no grant for %" PRId64 " ms yet", left_ms);
+            probe_report(probe, "restart", RLOCK_GRADE_WEAK,
+                         "wait, and restart members one at a time",
+                         "too recent: its grants count again in %" PRId64 " ms", left_ms);
         }
     }
     if (n_there < quorum->members.need)

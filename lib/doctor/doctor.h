@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor: what makes the locks of a server unsafe. */
+/* doctor: examines servers, and reports what makes their locks unsafe. */
 #ifndef DOCTOR_H
 #define DOCTOR_H
 
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
-/* doctor_examine: what rlock_examine() does. */
+/* doctor_examine: implements rlock_examine(). */
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
                                  struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err);

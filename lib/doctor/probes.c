@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probes: one server under examination: requests to it, and findings about it. */
+/* probes: sends requests to the server under examination, and reports findings about it. */
 #include "doctor/probes.h"
 
 #include "base/err.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define DEFAULT_KEY "rlock-doctor"
-#define REPLY_PATIENCE_MS 5000 /* longest wait for a reply, which is to be measured */
+#define REPLY_MAX_MS 5000 /* longer than a lease's reply_ms, to measure how slow a server is */
 
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
                 struct rlock_deadline deadline, const struct rlock_examiner *examiner)
@@ -21,7 +21,7 @@ void probe_init(struct probe *probe, const struct quorum *quorum, const char *ke
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member)
 {
     probe->one = quorum_alone(quorum, member, probe->pollfds);
-    quorum_set_patience(&probe->one, quorum->members.connect_ms, REPLY_PATIENCE_MS);
+    quorum_set_patience(&probe->one, quorum->members.connect_ms, REPLY_MAX_MS);
     probe->is_replica = false;
     probe->is_cluster = false;
 }

@@ -1,66 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* probes: one server under examination: requests to it, and findings about it. */
+/* probes: sends requests to the server under examination, and reports findings about it. */
 #ifndef PROBES_H
 #define PROBES_H
 
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
+/* The server under examination. Only probes.c writes these fields. */
 struct probe {
-    const struct rlock_examiner *examiner;
-    const char *key; /* of the lock whose keys are tried; NULL: see probe_key() */
-    struct rlock_deadline deadline;
-    struct quorum one; /* one member as a quorum of its own, so that it is asked alone */
-    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* of `one` */
-    struct rlock_timing timing;                    /* by which the server is measured */
-    struct rlock_error err;                        /* of the last request */
-    bool is_replica;                               /* the server says so */
-    bool is_cluster; /* the server says that it is a node of a Cluster */
+    const struct rlock_examiner *examiner; /* borrowed; receives the findings */
+    const char *key; /* borrowed; the lock whose rights are tried; NULL: see probe_key() */
+    struct rlock_deadline deadline; /* of the whole examination */
+    struct quorum one; /* the server's member as a quorum of one, so that it is asked alone */
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* memory that `one` uses */
+    struct rlock_timing timing; /* of the caller's leases: the server must be fast enough for it */
+    struct rlock_error err;     /* why the last request failed */
+    bool is_replica;            /* INFO says that the server is a replica */
+    bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
 };
 
 /*
- * probe_init: examine the members of `quorum`, whose timing the servers are measured by. `examiner`
- * and `key` (may be NULL) are borrowed. probe_select() must follow before the first request.
+ * probe_init: fills a probe for the members of `quorum`. The probe borrows `examiner` and `key`,
+ * which may be NULL. The caller selects a member by probe_select() before the first request.
  */
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
                 struct rlock_deadline deadline, const struct rlock_examiner *examiner);
 
-/* probe_select: from now on requests go to this member, and findings are about this member. */
+/* probe_select: sends the next requests to this member, and reports findings about this member. */
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member);
 
-/* probe_set_cluster: whether the server says that it is a node of a Cluster. */
+/* probe_set_cluster: notes whether the server is a node of a Cluster. */
 void probe_set_cluster(struct probe *probe, bool is_cluster);
 
-/* probe_set_replica: whether the server says that it is a replica. */
+/* probe_set_replica: notes whether the server is a replica. */
 void probe_set_replica(struct probe *probe, bool is_replica);
 
-/* probe_key: the key whose rights and slot are looked at; "rlock-doctor" if none was given. */
+/* probe_key: the key of the lock whose rights are tried: the caller's, or "rlock-doctor". */
 const char *probe_key(const struct probe *probe);
 
-/* probe_report: show a finding to the examiner; `change` may be NULL. */
+/* probe_report: passes a finding to the examiner. `change`, what to do, is NULL for "nothing". */
 void probe_report(struct probe *probe, const char *check, enum rlock_grade grade,
                   const char *change, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* probe_ask: `*reply` is valid until the next request. RLOCK_OK, or as `probe->err` says. */
+/*
+ * probe_ask: sends a request and waits for its reply. Returns RLOCK_OK: `*reply` is valid until the
+ * next request; or RLOCK_STOPPED, or the fault in probe->err.
+ */
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
                             const struct resp_value **reply);
 
 /*
- * probe_is_denied: did the last request end with `st` because the server denies this user the
- * command or the key, or doesn't know the command? No: a password was refused or is missing.
+ * probe_is_denied: true if `st` of the last request means that the server denies this user the
+ * command or the key, or doesn't know the command. False for any other fault, also if the server
+ * has refused the password, or wants one.
  */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
 /*
- * probe_fetch_text: sends `request`, whose reply is one string. Returns RLOCK_OK: `*text` is a copy
- * of the string, which the caller frees, or NULL if the server denies this user the command. Or a
- * fault: then `*text` is NULL, too. `command` is the request's name for the error message.
+ * probe_fetch_text: sends `request`, whose reply is one string. After RLOCK_OK `*text` is a copy of
+ * the string, which the caller frees, or NULL if the server denies this user the command. After a
+ * fault `*text` is NULL. The error message names the request by `command`.
  */
 enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request,
                                    const char *command, char **text);
 
-/* probe_setting: a value of CONFIG GET; "" where that is denied, which is no fault. */
+/*
+ * probe_setting: asks by CONFIG GET for the setting `name`, and copies its value into `out`, which
+ * has `room` bytes: "" if the server denies this user the command, or has no such setting.
+ */
 enum rlock_status probe_setting(struct probe *probe, const char *name, char *out, size_t room);
 
 #endif

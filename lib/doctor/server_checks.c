@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server_checks: what a server tells of itself that bears on its locks.
+ * server_checks: reports which settings and states of a server make its locks unsafe.
  *
- * What the server doesn't tell, mostly for lack of rights, is a finding, too. Source: the
- * assumptions A1 and A2 of rlock(1).
+ * The checks read INFO and CONFIG GET. A value that the server doesn't tell, mostly because this
+ * user lacks the right, is reported as RLOCK_GRADE_UNKNOWN. Source: assumptions A1 and A2 of
+ * rlock(1).
  */
 #include "doctor/server_checks.h"
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLDEST_MAJOR 5
+#define OLDEST_MAJOR 5 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
 {
@@ -29,15 +30,17 @@ static void check_connection(struct probe *probe)
     const char *who = member_has_password(member) ? "a password" : "no password";
 
     if (url->is_tls)
-        how = "TLS, the server's name verified";
+        how = "TLS, the server's name is verified";
     if (!is_near && !url->is_tls)
         probe_report(probe, "connection", RLOCK_GRADE_WEAK,
-                     "use rediss://: others on the way can read the password, and change locks",
+                     "use rediss://: without TLS others on the network can read the password and "
+                     "change locks",
                      "%s, %s", how, who);
     else if (!is_near && !member_has_password(member))
-        probe_report(probe, "connection", RLOCK_GRADE_WEAK,
-                     "give the server a password: whoever reaches it can delete locks", "%s, %s",
-                     how, who);
+        probe_report(
+            probe, "connection", RLOCK_GRADE_WEAK,
+            "set a password on the server: without one, anybody who connects can delete locks",
+            "%s, %s", how, who);
     else
         probe_report(probe, "connection", RLOCK_GRADE_GOOD, NULL, "%s, %s", how, who);
 }
@@ -50,14 +53,17 @@ static enum rlock_status fetch_info(struct probe *probe, char **info)
     return probe_fetch_text(probe, &request, "INFO", info);
 }
 
-/* "standalone", "sentinel" or "cluster"; Valkey calls the field otherwise. */
+/* Reads the mode, "standalone", "sentinel" or "cluster". Valkey names the field server_mode. */
 static void read_mode(const char *info, char *mode, size_t room)
 {
     if (!server_info_text(info, "redis_mode", mode, room))
         server_info_text(info, "server_mode", mode, room);
 }
 
-/* In a Cluster, go to the node that serves the slot of the key: that node is examined. */
+/*
+ * In a Cluster, makes the node that serves the slot of the key the server under examination, and
+ * fetches the INFO of that node. EXISTS leads there: another node redirects the request.
+ */
 static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 {
     const struct resp_value *reply = NULL;
@@ -87,7 +93,8 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 static void report_unknown(struct probe *probe, const char *check)
 {
     probe_report(probe, check, RLOCK_GRADE_UNKNOWN,
-                 "allow the user INFO (+info), or look as another", "it is not told");
+                 "allow the user INFO (+info), or run doctor as another user",
+                 "not known, as the server doesn't tell this user");
 }
 
 static enum rlock_status check_server(struct probe *probe, const char *info)
@@ -106,10 +113,10 @@ static enum rlock_status check_server(struct probe *probe, const char *info)
     }
     read_mode(info, mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
-        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "name the server it watches",
-                     "a Sentinel %s", version);
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "name the server that it watches",
+                     "a Sentinel, version %s, which grants no locks", version);
     else if (!is_valkey && strtol(version, NULL, 10) < OLDEST_MAJOR)
-        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "Redis 5 or later is needed", "Redis %s",
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "use Redis 5 or later", "Redis %s",
                      version);
     else
         probe_report(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",
@@ -131,7 +138,7 @@ static void check_role(struct probe *probe, const char *info)
         server_info_text(info, "master_host", host, sizeof host);
         server_info_text(info, "master_port", port, sizeof port);
         probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
-                     "a replica of %s:%s, which takes no locks", host, port);
+                     "a replica of %s:%s, which grants no locks", host, port);
     } else {
         probe_report(probe, "role", RLOCK_GRADE_GOOD, NULL, "primary");
     }
@@ -148,22 +155,23 @@ static void check_eviction(struct probe *probe, const char *info)
         report_unknown(probe, "eviction");
     else if (most == 0)
         probe_report(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
-                     "none: memory has no limit (maxmemory 0)");
+                     "none, as memory has no limit (maxmemory 0)");
     else if (strcmp(policy, "noeviction") != 0)
         probe_report(probe, "eviction", RLOCK_GRADE_UNSAFE,
                      "set maxmemory-policy to noeviction, or give locks a server of their own",
-                     "maxmemory-policy is %s: locks that are held can be evicted", policy);
+                     "maxmemory-policy is %s: the server may delete locks that are held", policy);
     else if (used > most - most / 10)
-        probe_report(probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
-                     "noeviction, but memory is nearly full: soon no lock can be had");
+        probe_report(
+            probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
+            "maxmemory-policy is noeviction, but memory is nearly full: then no lock is granted");
     else
         probe_report(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
-                     "none: maxmemory-policy is noeviction");
+                     "none, as maxmemory-policy is noeviction");
 }
 
 static enum rlock_status check_persistence(struct probe *probe, const char *info)
 {
-    static const char more[] = "set appendonly to yes";
+    static const char set_aof[] = "set appendonly to yes";
     int64_t has_aof = server_info_number(info, "aof_enabled", -1);
     char state[20];
     char fsync[20];
@@ -178,31 +186,34 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
     if (has_aof < 0)
         report_unknown(probe, "persistence");
     else if (has_aof > 0 && strcmp(state, "err") == 0)
-        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, "look at its log and its disk",
-                     "the append-only file can't be written, so no lock can be had");
+        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE,
+                     "look at the server's log and its disk",
+                     "the server can't write its append-only file, so it grants no locks");
     else if (has_aof > 0 && strcmp(fsync, "always") == 0)
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
-        probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
-                     "appendonly yes: only a crash of its machine loses locks, of two seconds");
+        probe_report(
+            probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+            "appendonly yes: no restart loses a lock, a crash of the machine those of two seconds");
     else if (has_aof > 0)
-        probe_report(probe, "persistence", RLOCK_GRADE_WEAK,
-                     "set appendfsync to everysec or always",
-                     "appendfsync no: a crash of its machine loses the locks of half a minute");
+        probe_report(
+            probe, "persistence", RLOCK_GRADE_WEAK, "set appendfsync to everysec or always",
+            "appendfsync no: a crash of the machine loses the locks of the last half minute");
     else if (*fsync != '\0' && *save == '\0' && probe->one.members.member->is_one_of_several)
-        probe_report(probe, "persistence", RLOCK_GRADE_WEAK, more,
-                     "none: restarted, it loses its locks, and counts again only after a ttl");
+        probe_report(
+            probe, "persistence", RLOCK_GRADE_WEAK, set_aof,
+            "none: after a restart its locks are lost, and it counts again only after a ttl");
     else if (*fsync != '\0' && *save == '\0')
-        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, more,
-                     "none: any restart loses all locks, those that are held, too");
+        probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, set_aof,
+                     "none: any restart loses all locks, also those that are held");
     else
-        probe_report(probe, "persistence", RLOCK_GRADE_WEAK, more,
-                     "snapshots at the most: a crash loses all locks since the last one");
+        probe_report(probe, "persistence", RLOCK_GRADE_WEAK, set_aof,
+                     "snapshots at most: a crash loses all locks since the last snapshot");
     return RLOCK_OK;
 }
 
-/* How many of the connected replicas receive all writes. */
+/* Counts the connected replicas that receive all writes (state=online in INFO). */
 static int64_t count_online(const char *info, int64_t connected)
 {
     int64_t online = 0;
@@ -228,50 +239,55 @@ static void check_replicas(struct probe *probe, const char *info)
     if (connected < 0)
         report_unknown(probe, "replicas");
     else if (online < wanted)
-        probe_report(probe, "replicas", RLOCK_GRADE_UNSAFE, "start more, or want fewer",
-                     "%" PRId64 " in step, and --replicas wants %" PRId64 ": no lock can be had",
+        probe_report(probe, "replicas", RLOCK_GRADE_UNSAFE,
+                     "start more replicas, or lower --replicas",
+                     "%" PRId64 " online, but --replicas needs %" PRId64 ": no lock can be granted",
                      online, wanted);
     else if (connected == 0)
         probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
-                     "none, so nothing fails over to one that missed a lock");
+                     "none, so no failover can lose a lock");
     else if (online < connected)
         probe_report(probe, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
-                     "%" PRId64 " of %" PRId64 " are in step: a failover to another loses locks",
+                     "only %" PRId64 " of %" PRId64
+                     " are online: a failover to another loses locks",
                      online, connected);
     else if (wanted == 0)
         probe_report(probe, "replicas", RLOCK_GRADE_WEAK,
-                     "use --replicas: a lock then counts when so many have it",
-                     "%" PRId64 "%s: a failover may lose a lock that was just had", connected,
+                     "use --replicas N: a grant then counts only if N replicas have it",
+                     "%" PRId64 "%s: a failover may lose a lock that was just granted", connected,
                      least < 0 ? ", and min-replicas-to-write is 0" : "");
     else
         probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
-                     "%" PRId64 " in step, and a lock counts when %" PRId64 " have it", online,
+                     "%" PRId64 " online, and a grant counts if %" PRId64 " have it", online,
                      wanted);
 }
 
-/* A script that hangs holds up all renewals; SCRIPT KILL works only after busy-reply-threshold. */
+/*
+ * While any client's script runs, the server executes no renewal. A script that hangs can be ended
+ * by SCRIPT KILL, but only after busy-reply-threshold.
+ */
 static enum rlock_status check_scripts(struct probe *probe)
 {
-    int64_t bridged_ms = probe->timing.ttl_ms - probe->timing.renew_ms;
+    int64_t outlasted_ms = probe->timing.ttl_ms - probe->timing.renew_ms;
     char text[24];
     enum rlock_status st =
-        probe_setting(probe, "busy-reply-threshold", text, sizeof text); /* Redis 7 */
+        probe_setting(probe, "busy-reply-threshold", text, sizeof text); /* since Redis 7 */
 
     if (st == RLOCK_OK && *text == '\0')
         st = probe_setting(probe, "lua-time-limit", text, sizeof text);
     if (st != RLOCK_OK)
         return st;
     if (*text == '\0')
-        probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "they work");
-    else if (strtoll(text, NULL, 10) <= 0 || strtoll(text, NULL, 10) > bridged_ms)
+        probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "the server executes scripts");
+    else if (strtoll(text, NULL, 10) <= 0 || strtoll(text, NULL, 10) > outlasted_ms)
         probe_report(probe, "scripts", RLOCK_GRADE_WEAK,
                      "lower busy-reply-threshold (lua-time-limit), or use a longer --ttl",
-                     "they work, but one that hangs can be ended only after %s ms, and a lease "
-                     "bridges %" PRId64,
-                     text, bridged_ms);
+                     "a script that hangs can be ended only after %s ms, but a lease outlasts only "
+                     "%" PRId64 " ms without a renewal",
+                     text, outlasted_ms);
     else
         probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL,
-                     "they work; one that hangs can be ended after %s ms", text);
+                     "a script that hangs can be ended after %s ms", text);
     return RLOCK_OK;
 }
 

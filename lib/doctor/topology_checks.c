@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topology_checks: the Sentinels that watch a server, or the Cluster that it is part of.
+ * topology_checks: reports whether a server's Sentinels or its Cluster can replace it in time.
  *
- * A primary that dies is to be replaced before a lease ends whose renewal was just due. Source:
- * "High availability with Redis Sentinel"; Redis Cluster specification, CLUSTER NODES.
+ * In time means: if a primary dies just before a lease is renewed, a replica must become the new
+ * primary before that lease ends. Source: "High availability with Redis Sentinel"; Redis Cluster
+ * specification, CLUSTER NODES.
  */
 #include "doctor/topology_checks.h"
 
@@ -14,31 +15,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEWEST 3              /* Sentinels or primaries: with fewer none may fail */
-#define SENTINEL_REPLY_MS 500 /* each Sentinel that hangs costs as much */
+#define VOTERS_MIN 3          /* of two Sentinels or primaries one alone is no majority */
+#define SENTINEL_REPLY_MS 500 /* longest wait for the reply of one Sentinel */
 
-/* How long an outage may last: what is left of a lease when its renewal is due. */
-static int64_t bridged_ms(const struct probe *probe)
+/* The longest outage that a lease outlasts: what is left of the lease when a renewal is due. */
+static int64_t outlasted_ms(const struct probe *probe)
 {
     return probe->timing.ttl_ms - probe->timing.renew_ms;
 }
 
 /* ---- Sentinels ---- */
 
+/* What the Sentinels of the URL have replied. */
 struct sentinels {
-    size_t n;         /* in the URL */
-    size_t n_answers; /* of these */
-    size_t n_known;   /* the most that any of them knows of for this primary */
-    size_t n_others;  /* that name another primary */
-    int64_t down_ms;  /* down-after-milliseconds, the longest */
-    int64_t votes;    /* the quorum that declares the primary down */
-    bool is_down;     /* one of them says that the primary is down */
-    char silent[128]; /* the first that didn't answer */
-    char other[128];  /* the first other primary */
+    size_t n;         /* Sentinels in the URL */
+    size_t n_answers; /* how many of them replied */
+    size_t n_known;   /* how many Sentinels watch this primary: the largest count reported */
+    size_t n_others;  /* how many of them named another primary */
+    int64_t down_ms;  /* the longest down-after-milliseconds reported */
+    int64_t votes;    /* the quorum setting: Sentinels that must agree that the primary is down */
+    bool is_down;     /* a Sentinel reported the primary as down */
+    char silent[128]; /* the address of the first Sentinel that didn't reply */
+    char other[128];  /* the address of the first other primary that was named */
 };
 
-/* A value of {name, value, name, value, ...}; "": there is none. */
-static const char *field(const struct resp_value *reply, const char *name)
+/* Returns the value of `name` in the reply {name, value, name, value, ...}, or "". */
+static const char *field_of(const struct resp_value *reply, const char *name)
 {
     size_t i;
     size_t n;
@@ -53,26 +55,27 @@ static const char *field(const struct resp_value *reply, const char *name)
     return "";
 }
 
-static void read_answer(struct sentinels *sentinels, const struct resp_value *reply,
+static void count_reply(struct sentinels *sentinels, const struct resp_value *reply,
                         const struct url *primary)
 {
-    size_t n_known = (size_t)strtoul(field(reply, "num-other-sentinels"), NULL, 10) + 1;
-    int64_t down_ms = strtoll(field(reply, "down-after-milliseconds"), NULL, 10);
+    size_t n_known = (size_t)strtoul(field_of(reply, "num-other-sentinels"), NULL, 10) + 1;
+    int64_t down_ms = strtoll(field_of(reply, "down-after-milliseconds"), NULL, 10);
     struct url named;
 
     sentinels->n_answers++;
     sentinels->n_known = n_known > sentinels->n_known ? n_known : sentinels->n_known;
     sentinels->down_ms = down_ms > sentinels->down_ms ? down_ms : sentinels->down_ms;
-    sentinels->votes = strtoll(field(reply, "quorum"), NULL, 10);
-    sentinels->is_down = sentinels->is_down || strstr(field(reply, "flags"), "_down") != NULL;
-    if (url_at(&named, primary, field(reply, "ip"), NULL, field(reply, "port"), NULL) != RLOCK_OK)
+    sentinels->votes = strtoll(field_of(reply, "quorum"), NULL, 10);
+    sentinels->is_down = sentinels->is_down || strstr(field_of(reply, "flags"), "_down") != NULL;
+    if (url_at(&named, primary, field_of(reply, "ip"), NULL, field_of(reply, "port"), NULL) !=
+        RLOCK_OK)
         return;
     if (!url_is_same(&named, primary) && sentinels->n_others++ == 0)
         snprintf(sentinels->other, sizeof sentinels->other, "%s", named.shown);
     url_fini(&named);
 }
 
-/* Asks the nth Sentinel of the URL alone what it knows of the primary (SENTINEL MASTER). */
+/* Sends SENTINEL MASTER to the nth Sentinel of the URL, and counts its reply. */
 static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sentinels)
 {
     const struct url *primary = member_primary_url(probe->one.members.member);
@@ -89,7 +92,7 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sent
     if (st == RLOCK_OK)
         st = quorum_ask(&one, &request, probe->deadline, &reply, NULL);
     if (st == RLOCK_OK && resp_array_count(reply) > 0)
-        read_answer(sentinels, reply, primary);
+        count_reply(sentinels, reply, primary);
     else if (sentinels->silent[0] == '\0')
         snprintf(sentinels->silent, sizeof sentinels->silent, "%s",
                  probe->one.members.member->url.sentinel[nth].shown);
@@ -100,75 +103,77 @@ enum rlock_status topology_check_sentinels(struct probe *probe)
 {
     const struct url *url = &probe->one.members.member->url;
     struct sentinels sentinels = {.n = url->n_sentinels};
-    int64_t bridged = bridged_ms(probe);
+    int64_t limit_ms = outlasted_ms(probe);
     size_t i;
 
     for (i = 0; i < sentinels.n; i++)
         ask_sentinel(probe, i, &sentinels);
     if (sentinels.n_others > 0 || sentinels.is_down)
         probe_report(probe, "sentinels", RLOCK_GRADE_UNSAFE,
-                     "wait for the failover to end, or look at their logs", "%s%s",
-                     sentinels.n_others > 0 ? "they name different primaries, one " : "",
-                     sentinels.n_others > 0 ? sentinels.other : "one takes the primary to be dead");
+                     "wait for the failover to end, or look at the Sentinels' logs", "%s%s",
+                     sentinels.n_others > 0 ? "they disagree: one says that the primary is " : "",
+                     sentinels.n_others > 0 ? sentinels.other
+                                            : "one says that the primary is down");
     else if (sentinels.n_answers < sentinels.n)
-        probe_report(probe, "sentinels", RLOCK_GRADE_WEAK, "look at it, or take it out of the URL",
-                     "%zu of %zu answer; %s doesn't", sentinels.n_answers, sentinels.n,
+        probe_report(probe, "sentinels", RLOCK_GRADE_WEAK,
+                     "repair that Sentinel, or take it out of the URL",
+                     "%zu of %zu answer, but %s doesn't", sentinels.n_answers, sentinels.n,
                      sentinels.silent);
-    else if (sentinels.n_known < FEWEST || sentinels.votes > (int64_t)sentinels.n_known)
+    else if (sentinels.n_known < VOTERS_MIN || sentinels.votes > (int64_t)sentinels.n_known)
         probe_report(probe, "sentinels", RLOCK_GRADE_WEAK, "run three, with a quorum of two",
-                     "%zu in all, with a quorum of %" PRId64 ": too few to replace a primary when "
-                     "one of them is gone, too",
+                     "%zu in all, with a quorum of %" PRId64 ": too few to replace a primary if a "
+                     "Sentinel is down, too",
                      sentinels.n_known, sentinels.votes);
-    else if (sentinels.down_ms > bridged)
+    else if (sentinels.down_ms > limit_ms)
         probe_report(probe, "sentinels", RLOCK_GRADE_WEAK,
                      "lower down-after-milliseconds, or use a longer --ttl",
-                     "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
-                     "bridges %" PRId64,
-                     sentinels.down_ms, bridged);
+                     "a primary is replaced after %" PRId64 " ms at the earliest, but a lease "
+                     "outlasts only %" PRId64 " ms without a renewal",
+                     sentinels.down_ms, limit_ms);
     else
         probe_report(probe, "sentinels", RLOCK_GRADE_GOOD, NULL,
-                     "%zu, which agree; a primary is dead after %" PRId64 " ms", sentinels.n_known,
-                     sentinels.down_ms);
+                     "%zu, which agree and replace a primary that is down for %" PRId64 " ms",
+                     sentinels.n_known, sentinels.down_ms);
     return RLOCK_OK;
 }
 
-/* ---- a Cluster ---- */
+/* ---- the nodes of a Cluster ---- */
 
 static void report_nodes(struct probe *probe, const struct cluster_health *health,
-                         int64_t silence_ms)
+                         int64_t node_timeout_ms)
 {
-    int64_t bridged = bridged_ms(probe);
+    int64_t limit_ms = outlasted_ms(probe);
 
     if (health->n_slots < SLOT_COUNT)
-        probe_report(
-            probe, "cluster", RLOCK_GRADE_UNSAFE,
-            "bring its nodes back, or let redis-cli --cluster fix give the slots to others",
-            "%zu of %d slots are served by nobody: their locks can't be had",
-            SLOT_COUNT - health->n_slots, SLOT_COUNT);
-    else if (health->n_primaries < FEWEST)
+        probe_report(probe, "cluster", RLOCK_GRADE_UNSAFE,
+                     "start the missing nodes, or run redis-cli --cluster fix, which moves the "
+                     "slots to others",
+                     "no node serves %zu of %d slots: no lock in these slots can be granted",
+                     SLOT_COUNT - health->n_slots, SLOT_COUNT);
+    else if (health->n_primaries < VOTERS_MIN)
         probe_report(probe, "cluster", RLOCK_GRADE_WEAK, "run three primaries or more",
-                     "%zu primaries: too few to replace one of them", health->n_primaries);
+                     "%zu primaries: too few to replace one that dies", health->n_primaries);
     else if (health->n_alone > 0)
-        probe_report(probe, "cluster", RLOCK_GRADE_WEAK, "give each primary a replica",
-                     "%zu of %zu primaries have no replica: when one dies, its locks can't be had",
-                     health->n_alone, health->n_primaries);
-    else if (silence_ms > bridged)
+        probe_report(
+            probe, "cluster", RLOCK_GRADE_WEAK, "give each primary a replica",
+            "%zu of %zu primaries have no replica: when one of these dies, nobody grants its locks",
+            health->n_alone, health->n_primaries);
+    else if (node_timeout_ms > limit_ms)
         probe_report(probe, "cluster", RLOCK_GRADE_WEAK,
                      "lower cluster-node-timeout, or use a longer --ttl",
-                     "a primary is replaced after %" PRId64 " ms at the earliest, and a lease "
-                     "bridges %" PRId64,
-                     silence_ms, bridged);
+                     "a primary is replaced after %" PRId64 " ms at the earliest, but a lease "
+                     "outlasts only %" PRId64 " ms without a renewal",
+                     node_timeout_ms, limit_ms);
     else
         probe_report(probe, "cluster", RLOCK_GRADE_GOOD, NULL,
-                     "%zu primaries, each with a replica; all slots are served",
-                     health->n_primaries);
+                     "%zu primaries, each with a replica, serve all slots", health->n_primaries);
 }
 
 enum rlock_status topology_check_cluster(struct probe *probe)
 {
     struct cluster_health health;
     struct request request;
-    char silence[24] = "";
+    char node_timeout[24] = "";
     char *nodes = NULL;
     enum rlock_status st;
 
@@ -176,16 +181,16 @@ enum rlock_status topology_check_cluster(struct probe *probe)
     request_add(&request, "NODES");
     st = probe_fetch_text(probe, &request, "CLUSTER NODES", &nodes);
     if (st == RLOCK_OK)
-        st = probe_setting(probe, "cluster-node-timeout", silence, sizeof silence);
+        st = probe_setting(probe, "cluster-node-timeout", node_timeout, sizeof node_timeout);
     if (st == RLOCK_OK && nodes == NULL)
         probe_report(
             probe, "cluster", RLOCK_GRADE_UNKNOWN,
-            "allow the user CLUSTER NODES (+cluster|nodes): it is needed, too, to find the "
-            "Cluster again",
-            "it is not told");
+            "allow the user CLUSTER NODES (+cluster|nodes), by which rlock also finds other nodes "
+            "when one dies",
+            "not known, as the server denies this user CLUSTER NODES");
     else if (st == RLOCK_OK) {
         cluster_examine(nodes, &health);
-        report_nodes(probe, &health, strtoll(silence, NULL, 10));
+        report_nodes(probe, &health, strtoll(node_timeout, NULL, 10));
     }
     free(nodes);
     return st;

@@ -131,11 +131,11 @@ key_at() {
     from "$OTHER"
     run rlock doctor -k "$KEY"
     assert_status 0
-    assert_match "$output" "good +rights: all that rlock uses, for $KEY"
+    assert_match "$output" "good +rights: all that rlock needs for $KEY"
     assert_match "$output" 'weak +cluster: 3 of 3 primaries have no replica: .*; give each'
     on "$OWNER" acl setuser rlock -asking >/dev/null
     run -78 rlock doctor -k "$KEY"
-    assert_match "$output" 'unsafe +rights: not all: ASKING .*NOPERM'
+    assert_match "$output" 'unsafe +rights: denied: ASKING .*NOPERM'
     on "$OWNER" acl setuser rlock +asking -cluster >/dev/null
     run rlock doctor -k "$KEY"
     assert_match "$output" 'unknown +cluster: .*\+cluster.nodes'

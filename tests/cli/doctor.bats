@@ -40,7 +40,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     assert_eq "$stderr" ''
     refute_match "$output" '(^|'$'\n'')(weak|unsafe|unknown)'
     found 0 good server '(Redis|Valkey) [0-9.]+, standalone, database 0 of 16$'
-    found 0 good rights 'all that rlock uses, for rlock-doctor$'
+    found 0 good rights 'all that rlock needs for rlock-doctor$'
     doctor --json -k "$KEY"
     assert_status 0
     assert_eq "$(checks_told | tr '\n' ' ')" "$(tr -s ' \n' ' ' <<<"$CHECKS")"
@@ -59,7 +59,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     before=$(value "$KEY")
     doctor -k "$KEY"
     found 0 good rights "for $KEY$"
-    found 0 good locks '1, each ends in time'
+    found 0 good locks '1, each expires in time'
     assert_eq "$(value "$KEY")" "$before"
     assert_between "$(ttl_ms "$KEY")" 30000 60000 PTTL
     assert_eq "$(redis_cli zcard "{$KEY}:rlock:queue")" 1
@@ -98,7 +98,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe persistence 'any restart loses all locks.*; set appendonly to yes$'
     set_to save '3600 1'
     doctor
-    found 0 weak persistence 'a crash loses all locks since the last one; set appendonly to yes$'
+    found 0 weak persistence 'all locks since the last snapshot; set appendonly to yes$'
     set_to appendonly yes
     set_to appendfsync no
     doctor
@@ -120,19 +120,19 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     here
     eventually 10 eval 'redis_cli info replication | grep -q state=online'
     doctor
-    found 0 weak replicas '1, .* may lose a lock that was just had; use --replicas'
+    found 0 weak replicas '1, .* may lose a lock that was just granted; use --replicas'
     doctor --replicas 1
-    found 0 good replicas '1 in step, and a lock counts when 1 have it$'
+    found 0 good replicas '1 online, and a grant counts if 1 have it$'
     doctor --replicas 2
-    found 78 unsafe replicas '1 in step, and --replicas wants 2'
+    found 78 unsafe replicas '1 online, but --replicas needs 2'
 }
 
 @test "doctor: the manual's ACL rule is enough, and doctor names each command that is taken away" {
     local command n=0
     redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
-    found 0 weak rights 'enough for locks, not to look at them: .*TYPE.*SCAN'
-    found 0 unknown eviction 'not told'
+    found 0 weak rights 'enough for locks, but not for status, list and break: .*TYPE.*SCAN'
+    found 0 unknown eviction 'not known'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
         zscore hset hget hvals hdel rpush blpop; do
         redis_user "$command"
@@ -143,17 +143,17 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     for command in "$DIR"/pids/*; do
         command=${command##*/}
         finish "$command" 60
-        found 78 unsafe rights "not all: ([A-Z ]* )?${command^^} .*; let the user do what rlock.1."
+        found 78 unsafe rights "denied: ([A-Z ]* )?${command^^} .*; give the user .* rlock.1."
         n=$((n + 1))
     done
     assert_eq "$n" 20
     assert_eq "$(redis_cli --scan)" ''
     for command in zscore zrangebyscore hvals; do
         finish_again "$command"
-        found 78 unsafe rights "not all: ${command^^} for -s and --slots "
+        found 78 unsafe rights "denied: ${command^^} for -s and --slots "
     done
     finish_again blpop
-    found 78 unsafe rights 'not all: BLPOP for waiting '
+    found 78 unsafe rights 'denied: BLPOP for waiting '
 }
 
 # finish_again NAME: takes the output of a process that has ended once more.
@@ -169,7 +169,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
         redis_cli acl setuser some $taken >/dev/null
         RLOCK_URL=redis://some:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
         assert_eq "$(redis_cli --scan)" '' "left without $taken"
-        found 78 unsafe rights "not all: .*$(sed 's/.*-//' <<<"${taken^^}")"
+        found 78 unsafe rights "denied: .*$(sed 's/.*-//' <<<"${taken^^}")"
     done
 }
 
@@ -177,31 +177,32 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     redis_start other --min-replicas-to-write 1
     here
     doctor
-    found 78 unsafe rights 'the server writes nothing now: NOREPLICAS .*; mend that first: '
+    found 78 unsafe rights 'executes no writes now: NOREPLICAS .*; repair that first: '
     redis_cli config set min-replicas-to-write 0
     doctor
-    found 78 good rights 'all that rlock uses' # the status is 78 because of the persistence
+    found 78 good rights 'all that rlock needs' # the status is 78 because of the persistence
 }
 
 @test "doctor: it names missing rights to the lock's keys, to WAIT for --replicas, to scripts" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a
-    found 78 unsafe rights 'not to the keys of other:a .*; allow the user ~other:\* ~\{other:\*$'
+    found 78 unsafe rights 'denied: the keys of other:a .*; allow the user ~other:\* ~\{other:\*$'
     redis_cli acl setuser some resetkeys '~job:*' '%R~{job:*' '~{job:a}:rlock:wake:*' \
         >/dev/null 2>&1 ||
         redis_cli acl setuser some resetkeys '~job:*' '~{job:a}:rlock:wake:*' >/dev/null
     RLOCK_URL=redis://some:$at doctor -k job:a
-    found 78 unsafe rights 'not to .*job:a.*; allow the user ~job:\* ~\{job:\*$'
+    found 78 unsafe rights 'denied: the keys of .*job:a.*; allow the user ~job:\* ~\{job:\*$'
     # Without -k doctor can't know which keys this user may use.
     RLOCK_URL=redis://some:$at doctor
-    found 0 unknown rights 'not to the keys of rlock-doctor .*; name a lock of this user by -k KEY$'
+    found 0 unknown rights \
+        'denied: the keys of rlock-doctor .*; name a lock that this user takes, by -k KEY$'
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k job:a --replicas 1
     found 78 unsafe rights 'WAIT .*NOPERM'
     redis_cli acl setuser some -time >/dev/null
     RLOCK_URL=redis://some:$at doctor
-    found 78 unsafe rights 'not even scripts: '
+    found 78 unsafe rights 'denied: scripts, '
     assert_eq "$(redis_cli --scan)" ''
 }
 
@@ -220,26 +221,26 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
 @test "doctor: locks that outlast their TTL are unsafe, those that never end are weak" {
     redis_cli set "$KEY" "$TOKEN v1 try=1 ttl=30000 host=h" >/dev/null
     doctor
-    found 0 weak locks "1 of 1 never expire; one is $KEY; .*rlock break"
+    found 0 weak locks "1 of 1 never expire, one of them $KEY; .*rlock break"
     redis_cli pexpire "$KEY" 40000 >/dev/null
     doctor
-    found 78 unsafe locks "1 of 1 last longer than their ttl, .*; one is $KEY; .*rlock break"
+    found 78 unsafe locks "1 of 1 last longer than their ttl, .*, one of them $KEY; .*rlock break"
     redis_cli pexpire "$KEY" 30500 >/dev/null
     redis_cli set $'k\e[2J' "$TOKEN v1 try=1 ttl=1000 host=h" px 90000 >/dev/null
     doctor
-    found 78 unsafe locks '1 of 2 .*; one is k\?\[2J; '
+    found 78 unsafe locks '1 of 2 .*, one of them k\?\[2J; '
 }
 
 @test "doctor: a round trip too long for the TTL is unsafe, a shorter one is weak or good" {
     line_start "$REDIS_PORT"
     line delay 60
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
-    found 78 unsafe 'round trip' 'with a ttl of 1000 ms it may take 100 ms; use a longer --ttl'
+    found 78 unsafe 'round trip' 'where a ttl of 1000 ms allows 100 ms; use a longer --ttl'
     line delay 20
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
-    found 0 weak 'round trip' 'it may take 100 ms; use a longer --ttl'
+    found 0 weak 'round trip' 'allows 100 ms; use a longer --ttl'
     doctor -u "redis://127.0.0.1:$LINE_PORT"
-    found 0 good 'round trip' 'it may take 2000 ms$'
+    found 0 good 'round trip' 'allows 2000 ms$'
 }
 
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 1e6' -- "$1" 1<>"$DIR/clock"; }
@@ -256,8 +257,8 @@ has_been_asked() {
     here
     set_clock -10
     doctor
-    found 0 weak clock 'the server.s is (9|10)\.[0-9]+ s behind .*NTP'
-    found 0 good 'clock rate' ' ms of this machine'
+    found 0 weak clock 'the server.s clock is (9|10)\.[0-9]+ s behind .*NTP'
+    found 0 good 'clock rate' ' ms while this machine'
     set_clock 3600
     redis_cli config resetstat >/dev/null
     line_start "$REDIS_PORT"
@@ -267,7 +268,7 @@ has_been_asked() {
     set_clock 3602
     finish late
     found 78 unsafe clock '360[12]\.[0-9]+ s ahead of'
-    found 78 unsafe 'clock rate' 'went [0-9]+ ms in [0-9]+ ms'
+    found 78 unsafe 'clock rate' 'advanced [0-9]+ ms while .* [0-9]+ ms'
 }
 
 @test "doctor: the private server of local: is good, although it keeps nothing on disk" {

@@ -58,7 +58,7 @@ use_all() {
     run -0 rlock list "$1*"
     assert_match "$output" "$1held"
     rlock doctor -k "$1held" >"$DIR/doctor" || :
-    assert_match "$(<"$DIR/doctor")" "good +rights: +all that rlock uses, for $1held"
+    assert_match "$(<"$DIR/doctor")" "good +rights: +all that rlock needs for $1held"
     eventually 10 renewed "$1held"
     let_go "${1%:}-held"
     assert_status 0

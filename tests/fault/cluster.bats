@@ -67,7 +67,7 @@ is_replicated() {
     assert_match "$output" 'good +cluster: 3 primaries, each with a replica'
     assert_match "$output" 'good +role: primary'
     run rlock doctor -t 1400ms
-    assert_match "$output" 'weak +cluster: .* replaced after 1000 ms .* bridges 934; lower'
+    assert_match "$output" 'weak +cluster: .* after 1000 ms .* outlasts only 934 ms .*; lower'
 }
 
 @test "the primary dies, which was the one in the URL: it is held on, and all are served in order" {
