@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* api: the calls of rlock.h and rlock_admin.h over the layers below. */
+/* api: implements the calls of rlock.h and rlock_admin.h by the layers below. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "doctor/doctor.h"
@@ -30,7 +30,7 @@ const char *rlock_status_text(enum rlock_status status)
     static const char *const texts[] = {
         [RLOCK_OK] = "done",
         [RLOCK_BUSY] = "somebody else holds the lock",
-        [RLOCK_TIMEOUT] = "the lock was not had in time",
+        [RLOCK_TIMEOUT] = "the lock was not granted in time",
         [RLOCK_STOPPED] = "the call was stopped",
         [RLOCK_LOST] = "the lease has ended, and another owner has the lock",
         [RLOCK_GONE] = "the lease is not on the server",
@@ -38,11 +38,11 @@ const char *rlock_status_text(enum rlock_status status)
         [RLOCK_SUPERSEDED] = "a newer waiter came",
         [RLOCK_DONE] = "the work was done already",
         [RLOCK_E_USAGE] = "a value is outside its range",
-        [RLOCK_E_CONFIG] = "an address, a file or a certificate can't be right",
+        [RLOCK_E_CONFIG] = "an address, a file or a certificate is wrong",
         [RLOCK_E_UNREACHABLE] = "the server doesn't answer",
-        [RLOCK_E_PROTOCOL] = "the answer is not one of Redis",
-        [RLOCK_E_SERVER] = "the server can't serve now",
-        [RLOCK_E_UNSUPPORTED] = "the server can't do what was asked",
+        [RLOCK_E_PROTOCOL] = "the reply is not Redis' protocol",
+        [RLOCK_E_SERVER] = "the server can't execute the request now",
+        [RLOCK_E_UNSUPPORTED] = "the server can't execute the request",
         [RLOCK_E_REFUSED] = "the server refused",
         [RLOCK_E_NO_QUORUM] = "too few servers granted the lock",
         [RLOCK_E_REPLICAS] = "too few replicas had the grant in time",
@@ -54,14 +54,15 @@ const char *rlock_status_text(enum rlock_status status)
     return text != NULL ? text : "unknown status";
 }
 
+/* Overwrites a password in memory; NULL: does nothing. */
 static void clear(char *password)
 {
     if (password != NULL)
         explicit_bzero(password, strlen(password));
 }
 
-/* The members borrow the passwords for as long as the handle lives. */
-static enum rlock_status keep_passwords(struct rlock *l, struct rlock_config *config,
+/* Copies the passwords into the handle: its members borrow them until rlock_close(). */
+static enum rlock_status copy_passwords(struct rlock *l, struct rlock_config *config,
                                         struct rlock_error *err)
 {
     if (config->password != NULL && (l->password = strdup(config->password)) == NULL)
@@ -77,18 +78,18 @@ static enum rlock_status keep_passwords(struct rlock *l, struct rlock_config *co
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
                              struct rlock_error *err)
 {
-    struct rlock_config mine = *config;
+    struct rlock_config own_config = *config;
     enum rlock_status st = RLOCK_OK;
     struct rlock *l = calloc(1, sizeof *l);
 
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     l->observer = config->observer;
-    st = keep_passwords(l, &mine, err);
+    st = copy_passwords(l, &own_config, err);
     if (st == RLOCK_OK && config->n_keys > 0)
         st = owner_open(&l->owner, config, err);
     if (st == RLOCK_OK)
-        st = quorum_open(&l->quorum, &mine, err);
+        st = quorum_open(&l->quorum, &own_config, err);
     if (st == RLOCK_OK && config->n_keys > 0)
         owner_join_quorum(&l->owner, l->quorum.members.hash);
     if (st == RLOCK_OK)
@@ -138,7 +139,7 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
 {
     if (ending != RLOCK_ENDS_FREE && (stay_ms < 1 || stay_ms > RLOCK_TTL_MAX_MS))
-        return err_set(err, RLOCK_E_USAGE, 0, "a lock stays for 1ms to 30d");
+        return err_set(err, RLOCK_E_USAGE, 0, "stay_ms must be from 1ms to 30d");
     if (!owner_has_own_lock(&lock->owner))
         return RLOCK_OK;
     owner_set_ending(&lock->owner, ending, stay_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_api: the calls of rlock.h against a scripted server: every way they can end. */
+/* test_api: each call of rlock.h against a scripted server, with each of its results. */
 #include "server.h"
 #include "tap.h"
 
@@ -46,7 +46,8 @@ static struct rlock *open_at(struct server *server)
     struct rlock_config config = config_for(&url);
     struct rlock *lock = NULL;
 
-    if (!ok(server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK, "a handle"))
+    if (!ok(server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
+            "a handle is opened"))
         return NULL;
     return lock;
 }
@@ -70,33 +71,35 @@ static void test_arguments(void)
 
     memset(long_key, 'k', sizeof long_key - 1);
     config.keys = (const char *const[]){""};
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "no key");
-    is_int(rlock_open(&lock, &config, NULL), RLOCK_E_USAGE, "the same without a text");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "an empty key is refused");
+    is_int(rlock_open(&lock, &config, NULL), RLOCK_E_USAGE,
+           "an empty key is refused without a struct rlock_error, too");
     config.keys = (const char *const[]){long_key};
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "a key of more than 64 KiB");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "a key of more than 64 KiB is refused");
     config = config_for(good);
     config.n_urls = 0;
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "no server");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "an empty list of servers is refused");
     config.n_urls = 2;
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "more servers than are possible");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "a quorum of two members is refused");
     config = config_for(bad);
     config.password = "pw";
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "an address that can't be meant");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG,
+           "a URL with a malformed port is refused");
     ok(err.status == RLOCK_E_CONFIG && err.text[0] != '\0' && strstr(err.text, "s3cret") == NULL,
-       "is explained, without its password");
-    ok(lock == none, "nothing is given out on failure");
+       "the error text of a malformed URL hides its password");
+    ok(lock == none, "no handle is returned on failure");
     config = config_for(good);
-    if (is_int(rlock_open(&lock, &config, &err), RLOCK_OK, "opening sends nothing")) {
+    if (is_int(rlock_open(&lock, &config, &err), RLOCK_OK, "opening a handle needs no server")) {
         is_int(rlock_acquire(lock, once, &(struct rlock_grant){.fence = 0}, NULL, &err),
-               RLOCK_E_UNREACHABLE,
-               "so that nobody needs to be there before the lock is asked for");
-        ok(strstr(err.text, "127.0.0.1:1: connect: ") == err.text, "then it is told who isn't");
+               RLOCK_E_UNREACHABLE, "an acquire fails if no server listens");
+        ok(strstr(err.text, "127.0.0.1:1: connect: ") == err.text,
+           "the error text names the server and the system call");
         rlock_unkeep(lock);
     }
     rlock_close(lock);
     rlock_close(NULL);
-    is_int(open_descriptors(), before, "no descriptor stays behind");
-    ok(strstr(rlock_built_with(), "hiredis ") != NULL, "it says with what it was built");
+    is_int(open_descriptors(), before, "no descriptor stays open after rlock_close()");
+    ok(strstr(rlock_built_with(), "hiredis ") != NULL, "rlock_built_with() names hiredis");
 }
 
 static void test_whole(void)
@@ -115,27 +118,28 @@ static void test_whole(void)
     if (lock == NULL)
         return;
     is_int(rlock_acquire(lock, in(10000), &grant, &obstacle, NULL), RLOCK_OK,
-           "who waits has the lock when it is free");
+           "a waiter is granted the lock when the lock is free");
     ok(strlen(grant.token) == 32 && grant.fence == 1700000000000000 &&
            grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000,
-       "with token, fence and end");
-    is_str(obstacle.holder, "", "nothing is in the way");
+       "the grant has a token, a fence and expires_ms");
+    is_str(obstacle.holder, "", "a grant leaves the obstacle empty");
     if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts")) {
         ok(read(events, &event, 0) == 0 &&
                poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
                read(events, &event, sizeof event) == (ssize_t)sizeof event &&
                event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > grant.expires_ms,
-           "and renews");
+           "the renewer renews the lease");
         rlock_unkeep(lock);
         rlock_unkeep(lock);
     }
     is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
-           "the lock is given back");
-    is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK, "and taken again");
-    is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "and kept");
+           "the lock is released");
+    is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK,
+           "the lock is acquired again by the same handle");
+    is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts again");
     close_at(&server, lock);
-    ok(server_count(&server, ASKED_RELEASE) == 1, "closing a handle gives no lock back");
-    is_int(open_descriptors(), before, "but all descriptors");
+    ok(server_count(&server, ASKED_RELEASE) == 1, "closing a handle releases no lock");
+    is_int(open_descriptors(), before, "closing a handle closes all descriptors");
 }
 
 static void test_not_had(void)
@@ -151,33 +155,36 @@ static void test_not_had(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY, "asked once: busy");
-    is_int(server_count(&server, ASKED_ACQUIRE), 1, "asked once and not more");
-    is_int(atomic_load(&server.n_log), 1, "without a place in line to leave");
-    is_int(obstacle.left_ms, 60000, "for so long");
-    ok(strstr(obstacle.holder, "foreign") != NULL, "by somebody");
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY,
+           "a deadline that has passed: busy after one request");
+    is_int(server_count(&server, ASKED_ACQUIRE), 1,
+           "a deadline that has passed: one acquire is sent");
+    is_int(atomic_load(&server.n_log), 1, "a deadline that has passed: nothing else is sent");
+    is_int(obstacle.left_ms, 60000, "the obstacle has the time left");
+    ok(strstr(obstacle.holder, "foreign") != NULL, "the obstacle names the holder");
     is_int(rlock_acquire(lock, in(400), &grant, &obstacle, NULL), RLOCK_TIMEOUT,
-           "in time: a time-out");
-    ok(rlock_clock_ms() >= before + 400, "when the time is over and not before");
-    ok(server_count(&server, ASKED_ACQUIRE) > 2, "until then it was asked again");
-    is_int(server_count(&server, ASKED_RELEASE), 0, "what was never had isn't given back");
-    is_int(server_count(&server, ASKED_LEAVE), 1, "but the place in line is");
+           "a deadline in the future: timeout");
+    ok(rlock_clock_ms() >= before + 400, "the timeout comes no sooner than the deadline");
+    ok(server_count(&server, ASKED_ACQUIRE) > 2,
+       "a waiter sends further attempts until the deadline");
+    is_int(server_count(&server, ASKED_RELEASE), 0,
+           "a waiter that was granted nothing releases nothing");
+    is_int(server_count(&server, ASKED_LEAVE), 1, "a waiter that gives up leaves the queue");
     if (pipe(stop) == 0) {
         ok(write(stop[1], "", 1) == 1 &&
                rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &grant, NULL,
                              NULL) == RLOCK_STOPPED,
-           "for ever: until a descriptor says stop");
+           "a wait without a time limit ends when the stop descriptor is readable");
         close(stop[0]);
         close(stop[1]);
     }
-    is_int((int64_t)grant.fence, 77, "nothing is given out but a grant");
+    is_int((int64_t)grant.fence, 77, "`grant` stays unchanged without a grant");
     close_at(&server, lock);
 }
 
-/* An attempt whose reply was lost is asked for again with the same token. */
 static void test_lost_reply(void)
 {
-    static const struct rlock_deadline *const untils[] = {&once, NULL};
+    static const struct rlock_deadline *const deadlines[] = {&once, NULL}; /* NULL: in 10 s */
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -188,19 +195,19 @@ static void test_lost_reply(void)
 
         if (lock == NULL)
             continue;
-        okf(rlock_acquire(lock, untils[i] != NULL ? *untils[i] : in(10000), &grant, NULL, NULL) ==
-                RLOCK_OK,
-            "replies that were lost are asked for again (%zu)", i);
+        okf(rlock_acquire(lock, deadlines[i] != NULL ? *deadlines[i] : in(10000), &grant, NULL,
+                          NULL) == RLOCK_OK,
+            "after a lost reply the acquire is sent again (deadline %zu)", i);
         is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
-               "a release whose reply was lost is done when the lock is gone");
+               "a release whose reply was lost succeeds if the lock is gone then");
         close_at(&server, lock);
-        is_str(server.log[0].first, grant.token, "the token was the same");
-        is_str(server.log[1].first, grant.token, "in each");
-        is_str(server.log[1].second, "2", "each attempt has its number");
+        is_str(server.log[0].first, grant.token, "the first attempt has the token of the grant");
+        is_str(server.log[1].first, grant.token, "the second attempt has the same token");
+        is_str(server.log[1].second, "2", "the second attempt has the number 2");
     }
 }
 
-/* A lock that may be taken is given back before anybody hears that it wasn't had. */
+/* If no reply comes, the server may have granted the lock: rlock_acquire() undoes the request. */
 static void test_doubt(void)
 {
     struct server server = {
@@ -211,11 +218,15 @@ static void test_doubt(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE, "no answer at all");
-    is_int(server_count(&server, ASKED_LEAVE), 1, "so what it may have done is taken back");
-    ok(strstr(err.text, "may stay taken") == NULL, "which is the end of it");
-    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE, "once more");
-    ok(strstr(err.text, "may stay taken") != NULL, "where that has no answer either it is told");
+    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE,
+           "an acquire without a reply fails");
+    is_int(server_count(&server, ASKED_LEAVE), 1, "an acquire without a reply is undone");
+    ok(strstr(err.text, "may stay taken") == NULL,
+       "the error says nothing about the lock if the undo was confirmed");
+    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE,
+           "a second acquire without a reply fails");
+    ok(strstr(err.text, "may stay taken") != NULL,
+       "the error says that the lock may stay taken if the undo has no reply either");
     close_at(&server, lock);
 }
 
@@ -241,19 +252,19 @@ static void test_release(void)
             continue;
         okf(rlock_acquire(lock, in(5000), &grant, NULL, NULL) == RLOCK_OK &&
                 rlock_release(lock, in(300), RLOCK_ENDS_FREE, 0, NULL) == rows[i].st,
-            "a release answered %s", rows[i].answer);
+            "rlock_release() returns the right status for the reply %s", rows[i].answer);
         close_at(&server, lock);
-        is_str(server.log[1].second, "1700000000000000", "it tells the fence of the grant");
+        is_str(server.log[1].second, "1700000000000000", "a release sends the fence of the grant");
     }
 }
 
-/* The lease of a token that came from elsewhere. */
+/* Renewals of a lease that another process acquired: the handle has only its token. */
 static void test_renew(void)
 {
     static const struct {
         const char *answer;
         enum rlock_status st;
-        int64_t left_ms; /* at the most */
+        int64_t left_ms; /* the lease may have this much left; 0: there is no lease */
     } rows[] = {{RENEWED, RLOCK_OK, 988},
                 {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
                 {GONE, RLOCK_GONE, 0},
@@ -271,14 +282,17 @@ static void test_renew(void)
         int64_t expires_ms = 0;
 
         config.token = "0123456789abcdef0123456789abcdef";
-        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK, "by token"))
+        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
+                "a handle with a token is opened"))
             continue;
-        is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE, "half a second");
-        okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st, "renewal %zu", i);
+        is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE,
+               "a ttl of half a second is refused");
+        okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st,
+            "rlock_renew() returns the right status for reply %zu", i);
         okf(expires_ms == 0 ? rows[i].left_ms == 0
                             : expires_ms - rlock_clock_ms() <= rows[i].left_ms &&
                                   expires_ms - rlock_clock_ms() > rows[i].left_ms - 5000,
-            "for as long as the server says, less what is not certain");
+            "expires_ms is what the server says, less the drift");
         close_at(&server, lock);
     }
 }
@@ -298,11 +312,10 @@ static void test_tokens(void)
         config.token = bad[i];
         okf(rlock_open(&lock, &config, &err) == RLOCK_E_USAGE && lock == NULL &&
                 err.reason == RLOCK_REASON_TOKEN,
-            "no token: \"%s\"", bad[i]);
+            "a malformed token is refused: \"%s\"", bad[i]);
     }
 }
 
-/* Each status has words of its own, also the last one, and no other number has any. */
 static void test_status_texts(void)
 {
     const char *unknown = rlock_status_text((enum rlock_status)(RLOCK_E_SYSTEM + 1));
@@ -313,12 +326,13 @@ static void test_status_texts(void)
         for (j = RLOCK_BUSY; j < i; j++)
             okf(strcmp(rlock_status_text((enum rlock_status)i),
                        rlock_status_text((enum rlock_status)j)) != 0,
-                "statuses %d and %d differ in words", i, j);
-    is_str(rlock_status_text((enum rlock_status)1), unknown, "that of the library inside has none");
-    is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock", "busy");
+                "statuses %d and %d have different texts", i, j);
+    is_str(rlock_status_text((enum rlock_status)1), unknown, "the internal status 1 has no text");
+    is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock",
+           "RLOCK_BUSY has its text");
 }
 
-/* What looks like a grant and isn't: the number that nobody else has is missing. */
+/* Replies that look like a grant, but have no fence. */
 static void test_malformed_grants(void)
 {
     static const char *const rows[] = {RENEWED, RESTORED, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"};
@@ -333,9 +347,10 @@ static void test_malformed_grants(void)
         if (lock == NULL)
             continue;
         okf(rlock_acquire(lock, once, &grant, NULL, NULL) == RLOCK_E_PROTOCOL && grant.fence == 77,
-            "an answer without a fence is no grant: %s", rows[i]);
+            "a reply without a fence is no grant: %s", rows[i]);
         close_at(&server, lock);
-        is_int(server_count(&server, ASKED_LEAVE), 1, "what it may have been is taken back");
+        is_int(server_count(&server, ASKED_LEAVE), 1,
+               "an acquire with a malformed reply is undone");
     }
 }
 
@@ -345,7 +360,7 @@ static void test_malformed_grants(void)
     "*8\r\n:0\r\n:" NOW "\r\n:" LEFT "\r\n$1\r\nx\r\n:" BLOCK "\r\n$" TICKET "\r\n:" PLACE \
     "\r\n:1\r\n"
 
-/* The last of this file: under UBSan an overflow ends the program. */
+/* Replies with the largest and smallest numbers: UBSan ends the program at an overflow. */
 static void test_absurd_answers(void)
 {
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(
@@ -360,7 +375,7 @@ static void test_absurd_answers(void)
     if (lock == NULL)
         return;
     is_int(rlock_acquire(lock, in(600), &grant, NULL, NULL), RLOCK_TIMEOUT,
-           "a server may say any time, for any time");
+           "replies with extreme times and places overflow nothing");
     close_at(&server, lock);
 }
 
