@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard_client: the process above the command, as the program sees it.
+ * guard_client: starts the guard, exchanges messages with it, and replaces it when it fails.
  *
- * The program is the subreaper above the guard: when the guard dies its
- * children become the program's, which ends them. So no single process of
- * rlock's can die or be stopped and leave the tree running.
+ * The main process is a subreaper: if the guard dies, the kernel makes the main process the parent
+ * of the command, and the main process kills the command. If the main process dies, the guard kills
+ * the command. So the command can't run on if one process of rlock dies or is stopped.
  */
 #include "supervise/guard_client.h"
 
@@ -20,16 +20,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILL_AT_ONCE_MS 20
-#define KILL_AGAIN_MS 5
-#define HEAR_AGAIN_MS 5
-#define FATE_TRIES 20
-#define AGAIN_REFUSED_MS 100 /* while a process refuses KILL: it may still start others */
-#define KILL_FAST_MS 2000    /* without a pause; what survives for longer takes its time */
+#define KILL_ROUND_MS 20
+#define RETRY_MS 5
+#define END_TRIES 20              /* of RETRY_MS each, to see the exit status of a guard */
+#define KILL_FAST_MS 2000         /* kill without pauses for so long, then with these pauses: */
+#define KILL_RETRY_MS 5           /* while processes take long to end */
+#define KILL_REFUSED_RETRY_MS 100 /* while a process may not be killed, but may start others */
 
 /*
- * The program that called exec on rlock may have left children, which are none of the command's:
- * they are spared, and not reaped, so that no other process gets their pids.
+ * A process that started children, and then became rlock by exec, leaves those children to us. They
+ * don't belong to the command, so they get no signal. We don't reap them either: another process
+ * could get the pid of one, and would then get no signal.
  */
 static int note_inherited_children(struct guard_client *guard)
 {
@@ -76,7 +77,7 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
     return failed;
 }
 
-/* How the guard ended; it is not reaped. False: it has not ended. */
+/* Ask the kernel how the guard ended, without reaping it. False: the guard has not ended. */
 static bool has_ended(const struct guard_client *guard, siginfo_t *how)
 {
     how->si_pid = 0;
@@ -84,14 +85,18 @@ static bool has_ended(const struct guard_client *guard, siginfo_t *how)
            how->si_pid != 0;
 }
 
-/* One error of the socket is no sign that the guard is dead: its end is asked of the kernel. */
-static int hear(const struct guard_client *guard, struct guard_news *news)
+/*
+ * Receive the guard's next message. After an unexpected error of the socket the guard may still
+ * live, so the kernel is asked whether the guard has ended.
+ */
+static int receive(const struct guard_client *guard, struct guard_news *news)
 {
     ssize_t n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
     siginfo_t how;
 
     /*
-     * A guard that ended before it read all of ours: ECONNRESET comes once, before its last news.
+     * If the guard has ended with unread requests in its socket, the first recv(2) fails with
+     * ECONNRESET, and the next one returns the guard's last message.
      */
     if (n < 0 && errno == ECONNRESET)
         n = recv(guard->fd, news, sizeof *news, MSG_DONTWAIT);
@@ -101,13 +106,13 @@ static int hear(const struct guard_client *guard, struct guard_news *news)
         return -1;
     if (errno == EAGAIN || errno == EINTR)
         return 0;
-    poll(NULL, 0, HEAR_AGAIN_MS);
+    poll(NULL, 0, RETRY_MS);
     return has_ended(guard, &how) ? -1 : 0;
 }
 
 int guard_client_hear(struct guard_client *guard, struct guard_news *news)
 {
-    int heard = hear(guard, news);
+    int heard = receive(guard, news);
 
     guard->is_gone = heard < 0;
     return heard;
@@ -125,9 +130,9 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
     siginfo_t how;
     int tries = 0;
 
-    /* the kernel closes a dying process's descriptors a moment before it can be waited for */
-    while (!has_ended(guard, &how) && guard->is_gone && tries++ < FATE_TRIES)
-        poll(NULL, 0, HEAR_AGAIN_MS);
+    /* when a process ends, the kernel closes its descriptors before waitid(2) can see the end */
+    while (!has_ended(guard, &how) && guard->is_gone && tries++ < END_TRIES)
+        poll(NULL, 0, RETRY_MS);
     if (how.si_pid == 0)
         snprintf(text, room, "%s",
                  guard->is_gone           ? "closed its socket, but has not ended"
@@ -141,14 +146,15 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
 }
 
 /*
- * False: the socket is full, as the guard doesn't read. Then it doesn't agree to anything, either.
+ * False: the socket is full, as the guard hangs. The request may then be dropped: supervise_state.c
+ * notices that the guard doesn't answer.
  */
 static bool send_request(const struct guard_client *guard, struct guard_request request)
 {
     return send(guard->fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
-/* A guard that was killed while it waited for the start is replaced. */
+/* A guard that was killed before the start is replaced by a new one. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_request *start)
 {
@@ -194,7 +200,7 @@ void guard_client_reap(struct guard_client *guard)
     if (guard->pid == 0)
         return;
     guard_client_dismiss(guard);
-    kill(guard->pid, SIGKILL); /* its pid is its own: only we and note_end() reap it */
+    kill(guard->pid, SIGKILL); /* the guard isn't reaped yet, so no other process has its pid */
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     guard->pid = 0;
@@ -206,33 +212,33 @@ static void note_end(pid_t pid, int status, void *context)
 
     (void)status;
     if (pid == guard->pid)
-        guard->pid = 0; /* from now on the pid may be another process's */
+        guard->pid = 0; /* reaped: another process may get the pid */
 }
 
-static int64_t at_once_ms(int64_t fast_ms)
+static int64_t round_deadline_ms(int64_t fast_ms)
 {
-    int64_t at_ms = rlock_clock_ms() + KILL_AT_ONCE_MS;
+    int64_t at_ms = rlock_clock_ms() + KILL_ROUND_MS;
 
     return at_ms < fast_ms ? at_ms : fast_ms;
 }
 
-void guard_client_replace(struct guard_client *guard, guard_client_survives *survives,
+void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *on_survivor,
                           void *context)
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
-    kill(guard->pid, SIGKILL); /* its pid: it was not reaped; without /proc the tree is unknown */
+    kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        /* now, before the processes that end leave us their children */
+        /* before KILL: when a parent ends, its children become ours, as the spared ones are */
         proctree_spare_children(&guard->tree, false);
-    while (proctree_kill(&guard->tree, at_once_ms(fast_ms), note_end, guard)) {
+    while (proctree_kill(&guard->tree, round_deadline_ms(fast_ms), note_end, guard)) {
         bool is_slow = rlock_clock_ms() >= fast_ms;
 
         if (guard->tree.refused != 0 || is_slow)
-            survives(context, guard->tree.refused);
+            on_survivor(context, guard->tree.refused);
         if (is_slow)
-            poll(NULL, 0, guard->tree.refused != 0 ? AGAIN_REFUSED_MS : KILL_AGAIN_MS);
+            poll(NULL, 0, guard->tree.refused != 0 ? KILL_REFUSED_RETRY_MS : KILL_RETRY_MS);
     }
     guard_client_reap(guard);
 }

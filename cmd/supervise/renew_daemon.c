@@ -2,17 +2,22 @@
 /*
  * renew_daemon: a process that stays behind, and renews a lease until another process ends.
  *
- * `rlock acquire --bind-pid` leaves its lease to it in these steps:
+ * `rlock acquire --bind-pid PID` prints a token and exits, and the daemon renews the lease as long
+ * as the process PID, the bound process, runs:
  *
- * 1. The program is granted the lease, and forks the daemon.
- * 2. The daemon detaches itself, starts its deadline killer, and says that it is ready.
- * 3. The program prints the token.
- * 4. The program tells the daemon to begin. If the program ends without that word, nobody may have
- *    read the token: the daemon gives the lease back.
+ * 1. The server grants the lease to `rlock acquire`, which forks the daemon.
+ * 2. The daemon leaves the session and the terminal, starts its deadline killer, and reports that
+ *    it is ready.
+ * 3. `rlock acquire` prints the token.
+ * 4. `rlock acquire` sends RENEW_DAEMON_BEGIN, and the daemon begins to renew. If `rlock acquire`
+ *    ends without having sent that, the daemon releases the lease, as the token may not have been
+ *    printed.
  *
- * The deadline killer ends the bound process in time where the daemon is killed or stopped. A lease
- * that somebody released by its token is not lost: the release left a note on the server, and the
- * next renewal finds that.
+ * When the lease is lost, the daemon ends the bound process. If the daemon itself is killed or
+ * stopped, the deadline killer, a process of its own, ends the bound process before the lease ends.
+ *
+ * If another rlock releases the lease by its token, the lock is not lost. That release leaves a
+ * note on the server, and the reply to the next renewal says so.
  */
 #include "supervise/renew_daemon.h"
 
@@ -32,21 +37,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_AGAIN_MS 20
-#define RELEASE_MS 10000 /* a release is tried for so long: nobody waits for it */
+#define RETRY_MS 20
+#define RELEASE_MS 10000 /* how long the daemon tries to release the lease */
 
 /*
- * From the program to the daemon. The other way goes one int: 0, or why the daemon failed to start.
+ * What `rlock acquire` sends to the daemon. The daemon sends one int to `rlock acquire`: 0 when it
+ * is ready, or the errno for which it could not start.
  */
 enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
-/* Where the lease is, as the daemon knows it. */
+/* What has become of the lease. */
 enum lease_state {
-    LEASE_RENEWED,    /* and the bound process runs */
+    LEASE_RENEWED,    /* the daemon renews it, and the bound process runs */
     LEASE_NOT_NEEDED, /* the bound process has ended */
-    LEASE_RELEASED,   /* by its token, from elsewhere */
-    LEASE_LOST,       /* or can't be shown to be ours any more */
-    LEASE_SERVER_GONE /* lost with the private server: there is nothing to give it back to */
+    LEASE_RELEASED,   /* another rlock released it by its token */
+    LEASE_LOST,       /* another owner has the lock, or may have it */
+    LEASE_SERVER_GONE /* the private server has ended with the lock: nothing can be released */
 };
 
 struct renewing {
@@ -59,9 +65,9 @@ struct renewing {
     struct deadline_killer killer;
     struct renewer_client renewer;
     int timer;
-    int64_t expires_ms;      /* the lease's end, as the last confirmed renewal has it */
-    int64_t killer_again_ms; /* when to start the next deadline killer, if there is none */
-    bool ends_bound;         /* when the lease is lost; not with --on-lost ignore */
+    int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
+    int64_t killer_retry_ms; /* when to start a deadline killer, if none runs */
+    bool ends_bound; /* the bound process ends when the lease is lost; false: --on-lost ignore */
     enum lease_state lease;
 };
 
@@ -78,7 +84,7 @@ static bool is_due(const struct renewing *r)
 
 /* ---- the end of the lease ---- */
 
-/* TERM now, and KILL after the grace period, but not later than the lease wants it. */
+/* TERM now, and KILL after the grace period, but not after the lease's own deadline for KILL. */
 static struct deadlines deadlines_from_now(const struct renewing *r)
 {
     struct deadlines deadlines = deadlines_of(r);
@@ -107,7 +113,9 @@ static void say_lost(const struct renewing *r, const char *why)
 }
 
 /*
- * If the killer is killed meanwhile, the descendants of a process that it has ended are known here.
+ * Wait until the deadline killer has ended the bound process. In case that the killer is killed,
+ * note the descendants again and again: when a process has ended, /proc no longer tells which its
+ * descendants are.
  */
 static void wait_for_killer(struct renewing *r, int64_t deadline_ms)
 {
@@ -115,12 +123,12 @@ static void wait_for_killer(struct renewing *r, int64_t deadline_ms)
 
     do
         bound_process_note(&r->bound, 0);
-    while (rlock_clock_ms() < deadline_ms && poll(&ended, 1, LOOK_AGAIN_MS) == 0);
+    while (rlock_clock_ms() < deadline_ms && poll(&ended, 1, RETRY_MS) == 0);
 }
 
 /*
- * The deadline killer ends the bound process; if the killer is gone, or doesn't, this process does.
- * The end begins before anything is said: a message may have to wait for whoever reads the log.
+ * The lease is lost: the deadline killer ends the bound process, or the daemon does if the killer
+ * is gone or fails. TERM is sent before the message is written, as writing may block for 200 ms.
  */
 static void lose(struct renewing *r, const char *why)
 {
@@ -140,7 +148,7 @@ static void lose(struct renewing *r, const char *why)
         refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
     if (r->ends_bound && !is_ending)
         say_lost(r, why);
-    if (refused != 0 && !is_ending) /* else the deadline killer tells it */
+    if (refused != 0 && !is_ending) /* else the deadline killer reports it */
         guard_say_refused(&r->report, refused, "it runs on without the lock");
 }
 
@@ -152,7 +160,8 @@ static void lose_by_time(struct renewing *r)
     lose(r, why);
 }
 
-static void give_back(struct renewing *r)
+/* Release the lease. Of a lost lease only a reply that comes at once is of use. */
+static void release(struct renewing *r)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
 
@@ -181,12 +190,12 @@ static bool needs_killer(const struct renewing *r)
 }
 
 /*
- * The killer was killed, or the last attempt to start one failed. The renewer is stopped meanwhile,
- * as no process may be forked beside its thread.
+ * Start a deadline killer, as the last one was killed or could not be started. The renewer's thread
+ * is stopped first, as the daemon must not fork while it runs; renew_until_end() starts it again.
  */
 static void replace_killer(struct renewing *r)
 {
-    r->killer_again_ms = rlock_clock_ms() + r->grant->timing.reply_ms;
+    r->killer_retry_ms = rlock_clock_ms() + r->grant->timing.reply_ms;
     deadline_killer_stop(&r->killer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
@@ -226,7 +235,8 @@ static void take_events(struct renewing *r)
 }
 
 /*
- * Whoever wants to end the daemon means the work that it renews for, so that work gets the signal.
+ * A signal that would end the daemon is passed on to the bound process: who ends the daemon wants
+ * to end the work under the lease.
  */
 static void take_signals(const struct renewing *r)
 {
@@ -238,8 +248,8 @@ static void take_signals(const struct renewing *r)
 }
 
 /*
- * Did it end by itself? Or did the deadline killer end it, as time was over before we came to see
- * it?
+ * The bound process has ended. If that is after the deadline for TERM, the deadline killer has
+ * ended it, and the lease counts as lost; else the process has ended by itself.
  */
 static void note_bound_ended(struct renewing *r)
 {
@@ -258,9 +268,9 @@ static int64_t next_deadline_ms(const struct renewing *r)
 {
     int64_t term_ms = r->ends_bound ? deadlines_of(r).term_ms : RLOCK_NEVER;
 
-    if (r->renewer.events < 0) /* the renewer could not be started: try again */
+    if (r->renewer.events < 0) /* the renewer could not be started: when to try again */
         return rlock_clock_ms() + r->grant->timing.reply_ms;
-    return needs_killer(r) && r->killer_again_ms < term_ms ? r->killer_again_ms : term_ms;
+    return needs_killer(r) && r->killer_retry_ms < term_ms ? r->killer_retry_ms : term_ms;
 }
 
 static void renew_until_end(struct renewing *r)
@@ -298,7 +308,7 @@ static void renew_until_end(struct renewing *r)
             lose_by_time(r);
         if (r->lease == LEASE_RENEWED &&
             (watch[KILLER].revents != 0 ||
-             (needs_killer(r) && rlock_clock_ms() >= r->killer_again_ms)))
+             (needs_killer(r) && rlock_clock_ms() >= r->killer_retry_ms)))
             replace_killer(r);
     }
 }
@@ -306,8 +316,9 @@ static void renew_until_end(struct renewing *r)
 /* ---- the process ---- */
 
 /*
- * Leave the session and the directory, and close what the program was started with: whoever waits
- * for the end of the program, or of its output, must not wait for the daemon.
+ * Become a daemon: leave the session and the working directory, and close the descriptors that
+ * `rlock acquire` was started with. A process that reads the output of `rlock acquire` would
+ * otherwise wait for the daemon's end.
  */
 static int detach(const struct renew_daemon_log *log)
 {
@@ -346,7 +357,7 @@ static _Noreturn void be_daemon(struct renewing *r, int program_fd)
     }
     deadline_killer_stop(&r->killer);
     if (failed == 0 && (n <= 0 || order == RENEW_DAEMON_BEGIN))
-        give_back(r);
+        release(r);
     _exit(0);
 }
 

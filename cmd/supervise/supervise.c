@@ -2,13 +2,14 @@
 /*
  * supervise: runs the command under a grant, releases the lock, and returns the reason to exit.
  *
- * supervise_state.c decides; this file listens and acts. While the command runs, one poll(2) waits
- * for signals, the renewer's events, the end of the private server, the guard's news, and a timer
- * for the next deadline.
+ * The table in supervise_state.c decides what to do; this file receives the events and carries out
+ * the actions. While the command runs, one poll(2) waits for signals, the renewer's events, the end
+ * of the private server, messages of the guard, and a timer for the next deadline.
  *
- * We fork the guard before we start the renewer's thread, as a fork copies only one thread. That
- * thread starts when the command takes long enough to need renewals. We release the lock when the
- * guard has said that nothing of the command runs, or we have ended the command ourselves.
+ * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
+ * thread, which we start only when the command runs for long enough to need a renewal. We release
+ * the lock when the guard has reported that no process of the command runs any more, or when we
+ * have killed the command ourselves.
  */
 #include "supervise/supervise.h"
 
@@ -29,8 +30,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000        /* rlock ends after trying to release for so long */
-#define RELEASE_LATER_MS 10000 /* a process of its own tries on for so long */
+#define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
+#define RELEASE_LATER_MS 10000 /* how long a forked process tries after that */
 
 struct supervisor {
     const struct supervise_plan *plan;
@@ -40,15 +41,15 @@ struct supervisor {
     struct supervision run;
     struct renewer_client renewer;
     int timer;                     /* -1: not open */
-    struct signal_seen signal;     /* that SUPERVISE_ACTION_PASS_SIGNAL is about */
-    unsigned unsaid;               /* of enum supervise_action: what is still to be said */
-    struct guard_news last;        /* the guard's last word, once it was said */
-    struct rlock_error no_renewer; /* why it could not be started */
-    char lost_why[256];            /* what the renewer says of a lost lock */
-    char guard_fate[100];          /* how the guard failed */
+    struct signal_seen signal;     /* the signal that SUPERVISE_ACTION_PASS_SIGNAL passes on */
+    unsigned unsaid;               /* enum supervise_action: messages that are not written yet */
+    struct guard_news last;        /* the guard's last message; all zero: not received yet */
+    struct rlock_error no_renewer; /* why the renewer could not be started */
+    char lost_why[256];            /* how the lock was lost, as the renewer's event says it */
+    char guard_fate[100];          /* how the guard failed, as text */
 };
 
-/* ---- what is said ---- */
+/* ---- messages to the user ---- */
 
 static void say(const struct supervisor *s, enum report_level level, const char *what,
                 const char *why)
@@ -56,8 +57,8 @@ static void say(const struct supervisor *s, enum report_level level, const char 
     report_say(&s->session->report, level, (struct message){.what = what, .why = why});
 }
 
-/* The guard ended the command by its lease although it should have frozen the command. */
-static void put_not_frozen(const struct supervisor *s, char *why, size_t room)
+/* Why the lock was lost when no renewal came; with --on-lost pause also why freezing failed. */
+static void put_overdue(const struct supervisor *s, char *why, size_t room)
 {
     char more[100] = "";
 
@@ -74,7 +75,8 @@ static void say_lost(const struct supervisor *s)
         [SUPERVISE_LOSS_GUARD_SILENT] = "the guard of the command doesn't answer",
         [SUPERVISE_LOSS_SERVER_GONE] = "the private server has ended, and with it the lock",
         [SUPERVISE_LOSS_GUARD_ALONE] = "the guard took rlock for dead, and ended the command",
-        [SUPERVISE_LOSS_MISSING] = "at the end the lock was gone from the server, or another's"};
+        [SUPERVISE_LOSS_MISSING] =
+            "when the command had ended, the server no longer had the lock, or another owner did"};
     const char *hint = s->run.on_lost != ON_LOST_IGNORE ? "the command is being ended"
                                                         : "the command runs on (--on-lost ignore)";
     struct message message = {.what = "lost", .hint = hint};
@@ -83,7 +85,7 @@ static void say_lost(const struct supervisor *s)
     if (s->run.state >= SUPERVISE_STATE_RELEASING)
         message.hint = NULL; /* the command has ended already */
     if (s->run.loss == SUPERVISE_LOSS_NOT_RENEWED) {
-        put_not_frozen(s, why, sizeof why);
+        put_overdue(s, why, sizeof why);
         message.why = why;
     } else {
         message.why = s->run.loss == SUPERVISE_LOSS_TOLD ? s->lost_why : causes[s->run.loss];
@@ -180,7 +182,7 @@ static void say_all(struct supervisor *s)
     s->unsaid = 0;
 }
 
-/* ---- what is done ---- */
+/* ---- actions ---- */
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
@@ -193,9 +195,13 @@ static void start_renewer(struct supervisor *s)
 }
 
 /*
- * If we had to wait for the lock, others may wait behind us: the release comes first, as the
- * guard's exit takes time. A guard that ended the command by its lease is dismissed at once: it
- * waits to see whether we are there to say so, and else says so itself.
+ * The guard exits when we close its socket, and its exit takes processor time. If we had to wait
+ * for the lock, other processes may wait behind us: then we release the lock first, and close the
+ * socket afterwards (guard_client_reap()).
+ *
+ * A guard that ended the command because of the lease is dismissed at once in any case: it waits
+ * for the end of the socket as a sign that rlock lives and reports the loss. Without that sign the
+ * guard reports the loss itself.
  */
 static void dismiss_guard(struct supervisor *s)
 {
@@ -204,7 +210,8 @@ static void dismiss_guard(struct supervisor *s)
 }
 
 /*
- * In the order of enum supervise_action. A guard that failed is replaced before anything is said.
+ * Carry out the actions, in the order of enum supervise_action. If the guard has failed, the
+ * messages wait until replace_guard() has begun to kill the command.
  */
 static void act(struct supervisor *s, unsigned actions)
 {
@@ -228,9 +235,9 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
     act(s, supervise_state_handle(&s->run, event, rlock_clock_ms(), input));
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
-static bool is_command_there(const struct supervisor *s)
+static bool is_watching(const struct supervisor *s)
 {
     return s->run.state < SUPERVISE_STATE_REPLACING;
 }
@@ -269,7 +276,7 @@ static enum exit_reason reason_not_started(const struct guard_news *news)
     return news->error == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE;
 }
 
-static void take_one(struct supervisor *s, const struct guard_news *news)
+static void take_message(struct supervisor *s, const struct guard_news *news)
 {
     struct supervise_input input = {.news = news, .pid = news->pid};
 
@@ -301,14 +308,14 @@ static void take_news(struct supervisor *s)
     struct guard_news news;
     int heard;
 
-    while (is_command_there(s) && (heard = guard_client_hear(s->guard, &news)) != 0)
+    while (is_watching(s) && (heard = guard_client_hear(s->guard, &news)) != 0)
         if (heard < 0)
             handle(s, SUPERVISE_EVENT_GUARD_GONE, (struct supervise_input){0});
         else
-            take_one(s, &news);
+            take_message(s, &news);
 }
 
-/* A shell that stops a job expects rlock to stop as well as the command. */
+/* A signal of job control stops the command, by the guard, and then rlock, as a shell expects. */
 static void stop_with_the_job(struct supervisor *s, const struct signal_seen *seen)
 {
     if (!seen->from_terminal)
@@ -330,8 +337,11 @@ static void take_signals(struct supervisor *s)
     }
 }
 
-/* The terminal's signal may have ended the command before we read that signal. */
-static void note_last_signals(struct supervisor *s)
+/*
+ * A key such as ^C sends its signal to rlock and to the command. The command may have ended before
+ * we read ours: note the signal now, as rlock then exits by the same signal.
+ */
+static void note_pending_signals(struct supervisor *s)
 {
     struct signal_seen seen;
 
@@ -341,9 +351,11 @@ static void note_last_signals(struct supervisor *s)
 }
 
 /*
- * What the guard said before a deadline counts, even if we come late to hear it:
- * 1. The guard says that the command has ended.
- * 2. We are stopped, or don't get to run, until the deadline is over.
+ * Handle the deadlines that are due. The guard's messages are read first, as a message that was
+ * sent before the deadline counts even if we read it afterwards:
+ *
+ * 1. The guard sends the message that the command has ended.
+ * 2. This process is stopped, or gets no processor, until the deadline is over.
  */
 static void take_deadlines(struct supervisor *s)
 {
@@ -358,32 +370,34 @@ static void take_deadlines(struct supervisor *s)
 
 static void watch_command(struct supervisor *s)
 {
-    struct pollfd watch[] = {{.fd = s->session->signals.fd, .events = POLLIN},
-                             {.fd = s->renewer.events, .events = POLLIN},
-                             {.fd = s->guard->fd, .events = POLLIN},
-                             {.fd = s->timer, .events = POLLIN},
-                             {.fd = s->session->private_server.alive_fd, .events = POLLIN}};
+    enum { SIGNALS, RENEWER, GUARD, TIMER, SERVER, WATCHED };
+    struct pollfd watch[WATCHED] = {
+        [SIGNALS] = {.fd = s->session->signals.fd, .events = POLLIN},
+        [RENEWER] = {.fd = s->renewer.events, .events = POLLIN},
+        [GUARD] = {.fd = s->guard->fd, .events = POLLIN},
+        [TIMER] = {.fd = s->timer, .events = POLLIN},
+        [SERVER] = {.fd = s->session->private_server.alive_fd, .events = POLLIN}};
 
     timer_set(s->timer, supervise_state_next_ms(&s->run));
-    poll(watch, sizeof watch / sizeof watch[0], -1);
-    if (watch[1].revents != 0)
+    poll(watch, WATCHED, -1);
+    if (watch[RENEWER].revents != 0)
         take_events(s);
-    if (watch[4].revents != 0 && private_server_has_ended(&s->session->private_server))
+    if (watch[SERVER].revents != 0 && private_server_has_ended(&s->session->private_server))
         handle(s, SUPERVISE_EVENT_SERVER_GONE, (struct supervise_input){0});
-    if (watch[2].revents != 0)
+    if (watch[GUARD].revents != 0)
         take_news(s);
-    if (is_command_there(s) && watch[0].revents != 0)
+    if (is_watching(s) && watch[SIGNALS].revents != 0)
         take_signals(s);
     take_deadlines(s);
-    if (!is_command_there(s))
-        note_last_signals(s);
+    if (!is_watching(s))
+        note_pending_signals(s);
 }
 
-/* ---- a guard that is dead or silent ---- */
+/* ---- replacing a guard that is dead or silent ---- */
 
 /*
- * Something was sent KILL and has not ended: we have no right to `refused`, or, for 0, it takes
- * long.
+ * Called while a process of the command has not ended after KILL. `refused` is a process to which
+ * the kernel refuses our KILL; 0: the processes only take long to end.
  */
 static void note_survivor(void *context, pid_t refused)
 {
@@ -392,7 +406,7 @@ static void note_survivor(void *context, pid_t refused)
 
     if (refused != 0) {
         handle(s, SUPERVISE_EVENT_KILL_REFUSED, (struct supervise_input){.pid = refused});
-        if (supervise_state_due(&s->run, rlock_clock_ms(), &event)) /* the lock is to be kept */
+        if (supervise_state_due(&s->run, rlock_clock_ms(), &event)) /* start the renewer, if due */
             handle(s, event, (struct supervise_input){0});
     }
     say_all(s);
@@ -400,23 +414,23 @@ static void note_survivor(void *context, pid_t refused)
 
 static void replace_guard(struct supervisor *s)
 {
-    guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate); /* before we end the guard */
+    guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate); /* before we kill the guard */
     guard_client_replace(s->guard, note_survivor, s);
     handle(s, SUPERVISE_EVENT_TREE_ENDED, (struct supervise_input){0});
 }
 
-/* ---- before the command ---- */
+/* ---- the start of the command ---- */
 
 static void start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
-    /* with --on-lost ignore, too, a command is never started after the lease's end */
-    struct guard_request word = {.kind = GUARD_REQUEST_START,
-                                 .grant = *plan->grant,
-                                 .lease = s->run.agreed,
-                                 .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
-                                                     ? s->run.agreed.term_ms
-                                                     : s->run.expires_ms};
+    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
+    struct guard_request request = {.kind = GUARD_REQUEST_START,
+                                    .grant = *plan->grant,
+                                    .lease = s->run.agreed,
+                                    .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
+                                                        ? s->run.agreed.term_ms
+                                                        : s->run.expires_ms};
     int failed;
 
     say(s, REPORT_STEP, "granted", NULL);
@@ -426,7 +440,7 @@ static void start(struct supervisor *s)
         return;
     }
     s->timer = timer_open();
-    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &word);
+    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
     if (failed == 0) {
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         return;
@@ -436,9 +450,12 @@ static void start(struct supervisor *s)
     handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
 }
 
-/* ---- after the command ---- */
+/* ---- the release ---- */
 
-/* --min-hold lets the lock rest, and --once marks what it is for as done. */
+/*
+ * How to release the lock: free it, keep it for the rest of --min-hold, or leave the mark of --once
+ * that the work is done. `stay_ms` is for how long the key stays on the server.
+ */
 static enum rlock_ending ending_of(const struct supervisor *s, int64_t *stay_ms)
 {
     const struct options *options = s->session->options;
@@ -455,12 +472,13 @@ static enum rlock_ending ending_of(const struct supervisor *s, int64_t *stay_ms)
 }
 
 /*
- * A server that is busy, say with a slow script, takes the release later. A process of its own
- * tries on until `expires_ms`, so that nobody waits for that: it keeps none of the job's
- * descriptors open, as whoever reads the job's output would wait for their end.
+ * The server didn't reply to the release in time, for example because it runs a slow script. Fork a
+ * process that tries to release the lock until `expires_ms`, while rlock exits. That process closes
+ * the descriptors that rlock was started with: a reader of the job's output would otherwise wait
+ * until the process ends.
  *
- * The renewer's thread was stopped before this fork. A thread that resolves a name isn't in the
- * child: the child gives that name up and starts anew.
+ * The renewer's thread was stopped before this fork. A thread that looks up a host name is not
+ * copied to the child, so the child starts that look-up again.
  */
 static bool release_later(const struct supervisor *s, enum rlock_ending ending, int64_t stay_ms,
                           int64_t expires_ms)
@@ -477,7 +495,7 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
     sigprocmask(SIG_SETMASK, &s->session->signals.inherited, NULL);
     fds_drop_inherited();
     if (s->guard->pid > 0)
-        close(s->guard->fd); /* the guard waits for rlock's end, not for this process's */
+        close(s->guard->fd); /* else the guard would wait until this process has ended */
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int each = 0; each <= 2 && fd >= 0; each++)
         dup2(fd, each);
@@ -500,7 +518,7 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
                               release_later(s, ending, stay_ms, deadline);
     if (s->result->is_releasing)
         snprintf(hint, sizeof hint,
-                 "the lock is free when its ttl ends, or sooner: rlock tries on for %d s",
+                 "the lock is free when its ttl ends, or sooner: rlock tries for another %d s",
                  (int)((deadline - now + 999) / 1000));
     report_say(&s->session->report, REPORT_NOTICE,
                (struct message){.what = "not-released", .why = err->text, .hint = hint});
@@ -526,7 +544,7 @@ static void release(struct supervisor *s)
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, "released", NULL);
     else if (!private_server_has_ended(
-                 &s->session->private_server)) /* else the lock has ended with its server */
+                 &s->session->private_server)) /* else its end has freed the lock */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }
@@ -547,7 +565,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
                          (enum on_lost)plan->session->options->on_lost,
                          plan->session->options->max_hold_ms);
     start(&s);
-    while (is_command_there(&s) && s.run.state != SUPERVISE_STATE_WAITING)
+    while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);
     if (s.run.state == SUPERVISE_STATE_REPLACING)
         replace_guard(&s);
@@ -556,7 +574,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewer_client_stop(&s.renewer);
-    guard_client_reap(s.guard); /* after the release: its end is in nobody's way */
+    guard_client_reap(s.guard); /* after the release, which other processes may wait for */
     if (s.timer >= 0)
         close(s.timer);
     return s.run.reason;

@@ -2,20 +2,26 @@
 /*
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
- * Two processes hold the lease's end as a deadline of their own: the guard, which ends the command,
- * and this one, which renews. They agree on a new end in these steps:
+ * Two processes know when the lease ends, and each has a timer for that: the guard, which ends the
+ * command, and this process, which renews the lease. After a renewal they agree on the new end:
  *
- * 1. The renewer reports a new expires_ms.
- * 2. We tell the guard the deadlines that follow from expires_ms.
- * 3. The guard answers that it acts by them from now on: they are `agreed`.
+ * 1. The renewer reports a new `expires_ms`.
+ * 2. This process sends the guard the deadlines that follow from `expires_ms`.
+ * 3. The guard answers that it has taken over the deadlines. From now on they are `agreed`.
  *
- * A guard that doesn't answer still acts by the old deadlines. So `agreed`, not `expires_ms`, says
- * until when the command can run at most, and a guard that is silent after that time is replaced.
+ * A guard that doesn't answer may still act by the old deadlines. So the guard should have ended
+ * the command by `agreed.kill_ms`. If the guard has not reported that soon after, this process
+ * kills the guard and the command.
  */
 #include "supervise/supervise_state.h"
 
-#define RENEWER_PART 2 /* the renewer starts within this part of the time to the first renewal */
-/* soon: the renewer learns the other nodes of a Cluster before the first one can fail */
+/* The renewer has to run after a half of the time to the first renewal. */
+#define RENEWER_PART 2
+/*
+ * The renewer starts so long after the grant. A shorter command needs no thread. A longer one needs
+ * the thread early, as the renewer also asks a Cluster for its other nodes, which it has to know
+ * before the first node fails.
+ */
 #define RENEWER_AFTER_MS 100
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -30,7 +36,7 @@ static int64_t later(int64_t a, int64_t b)
 
 /* ---- deadlines ---- */
 
-/* Grace period between TERM, or freezing, and KILL. */
+/* How long the command has from TERM, or from the begin of freezing, to KILL. */
 static int64_t grace_ms(const struct supervision *run)
 {
     const struct rlock_timing *timing = &run->timing;
@@ -46,13 +52,17 @@ struct deadlines supervise_state_deadlines(const struct supervision *run)
     return deadlines_of_lease(run->expires_ms, run->timing.kill_margin_ms, grace_ms(run));
 }
 
-/* While the command is frozen no deadline ends it, but the guard must answer what it is asked. */
+/*
+ * A frozen command has no deadline, so a guard that hangs would not be noticed by one. But the
+ * guard has to answer each request: note until when.
+ */
 static void expect_answer(struct supervision *run, int64_t from_ms)
 {
     if (run->frozen_since_ms != 0 && run->answer_by_ms == RLOCK_NEVER)
         run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
 }
 
+/* When a guard that is still silent is taken for dead; RLOCK_NEVER: nothing is expected of it. */
 static int64_t guard_late_ms(const struct supervision *run)
 {
     if (run->frozen_since_ms != 0)
@@ -63,7 +73,8 @@ static int64_t guard_late_ms(const struct supervision *run)
 }
 
 /*
- * With --on-lost pause the guard freezes the command, and the lock may still turn out to be ours.
+ * When to report the lock as lost and to end the command, if no renewal comes. Never with --on-lost
+ * pause: the guard freezes the command, and a late renewal may still prove that the lock is ours.
  */
 static int64_t lease_due_ms(const struct supervision *run)
 {
@@ -105,7 +116,7 @@ bool supervise_state_due(const struct supervision *run, int64_t now_ms, enum sup
 
 /* ---- what several cells do ---- */
 
-/* A lost lock outweighs a guard that failed, and that outweighs --max-hold. */
+/* Of several reasons to exit the gravest counts: lost lock, then failed guard, then --max-hold. */
 static void end_with(struct supervision *run, enum exit_reason reason)
 {
     static const int weight[EXIT_REASONS] = {
@@ -115,7 +126,7 @@ static void end_with(struct supervision *run, enum exit_reason reason)
         run->reason = reason;
 }
 
-/* False: it was lost before. */
+/* Note that the lock was lost, for the message to the user. False: it was lost before. */
 static bool note_loss(struct supervision *run, enum supervise_loss loss)
 {
     end_with(run, REASON_LOST);
@@ -150,7 +161,7 @@ static enum supervise_state lose(struct supervision *run, enum supervise_loss lo
     return end_command(run, earlier(now_ms + run->timing.grace_ms, run->agreed.kill_ms), now_ms);
 }
 
-/* The command goes on, or has ended. */
+/* The command runs again after a pause, or has ended: add up how long the pause was. */
 static void end_pause(struct supervision *run, int64_t now_ms)
 {
     if (run->frozen_since_ms == 0)
@@ -185,14 +196,15 @@ static enum supervise_state start(struct supervision *run, const struct supervis
     return SUPERVISE_STATE_RUNNING;
 }
 
-static enum supervise_state do_without(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state fail_without_guard(struct supervision *run,
+                                               const struct supervise_input *input)
 {
     (void)input;
     run->reason = REASON_SYSTEM;
     return SUPERVISE_STATE_RELEASING;
 }
 
-/* Nothing ran, which is told also where the lock was told as lost before. */
+/* The reason `input->reason` outweighs even a lost lock: the command has not run at all. */
 static enum supervise_state not_started(struct supervision *run,
                                         const struct supervise_input *input)
 {
@@ -204,10 +216,13 @@ static enum supervise_state not_started(struct supervision *run,
 /* ---- cells: the lease ---- */
 
 /*
- * The guard is told of a renewal that comes late, too: it decides whether that still serves. With
- * --on-lost ignore the guard knows no deadline, so a gap is noted here:
- * 1. this process is stopped until after the lease's end;
- * 2. it goes on, and the renewer puts the lock back before this thread looks at the clock.
+ * Send the new deadlines to the guard, even if the renewal came late: the guard decides whether the
+ * command may run on. With --on-lost ignore the guard has no deadline. There this function finds
+ * out that the lock was free for a time:
+ *
+ * 1. This process is stopped until after the lease's end.
+ * 2. It continues, and the renewer puts the key back on the server, before this thread looks at the
+ *    clock and finds that the lease has ended.
  */
 static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
 {
@@ -219,13 +234,14 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
     return run->state;
 }
 
+/* The server has said that the lock isn't ours. */
 static enum supervise_state lose_as_told(struct supervision *run,
                                          const struct supervise_input *input)
 {
     return lose(run, SUPERVISE_LOSS_TOLD, input->now_ms);
 }
 
-/* The private server is this user's alone: its end is the end of all of its locks. */
+/* The private server keeps its locks in memory only, so they have ended with it. */
 static enum supervise_state lose_with_server(struct supervision *run,
                                              const struct supervise_input *input)
 {
@@ -307,7 +323,7 @@ static void note_frozen(struct supervision *run, const struct supervise_input *i
     run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
 }
 
-/* Also the answer to a renewal that came too late for a frozen command. */
+/* The guard has frozen the command, or answers that a renewal came too late to thaw it. */
 static enum supervise_state pause_command(struct supervision *run,
                                           const struct supervise_input *input)
 {
@@ -317,9 +333,13 @@ static enum supervise_state pause_command(struct supervision *run,
 }
 
 /*
- * 1. The guard freezes the command and says so.
- * 2. We ask it to end the command before we read that.
- * So this is no answer to what we asked for, and one is still expected.
+ * The guard reports that it has frozen the command, after we have asked it to end the command:
+ *
+ * 1. The guard freezes the command and sends that report.
+ * 2. We ask the guard to end the command.
+ * 3. We read the report.
+ *
+ * So the report is no answer to step 2, and we still expect one.
  */
 static enum supervise_state pause_while_ending(struct supervision *run,
                                                const struct supervise_input *input)
@@ -337,8 +357,9 @@ static enum supervise_state tell_refused(struct supervision *run,
 }
 
 /*
- * The kernel refuses our KILL to a process of the command. So the command runs until it ends by
- * itself. Until then we keep renewing the lock, if we still hold it, so that nobody else gets it.
+ * The kernel refuses KILL to a process of the command, for example to one that sudo runs as root.
+ * So the command runs until it ends by itself. Until then the renewer renews the lock, if we still
+ * hold it, so that no other process gets the lock.
  */
 static enum supervise_state wait_for_end(struct supervision *run,
                                          const struct supervise_input *input)
@@ -349,7 +370,10 @@ static enum supervise_state wait_for_end(struct supervision *run,
                                                    : SUPERVISE_STATE_UNKILLABLE;
 }
 
-/* Was the lease proven until the command had ended? Else the command's status is worth nothing. */
+/*
+ * The command has ended. If the lease ended first, the command may have run beside another holder
+ * of the lock, so rlock reports the loss instead of the command's exit status.
+ */
 static enum supervise_state finish(struct supervision *run, const struct supervise_input *input)
 {
     run->has_run = true;
@@ -372,7 +396,10 @@ static enum supervise_state replace_dead_guard(struct supervision *run,
     return SUPERVISE_STATE_REPLACING;
 }
 
-/* A command that isn't frozen may have run until now, which no agreed deadline allows. */
+/*
+ * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
+ * than the lease allows, so the lock counts as lost.
+ */
 static enum supervise_state replace_silent_guard(struct supervision *run,
                                                  const struct supervise_input *input)
 {
@@ -390,7 +417,7 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
 
 /* ---- cells: the release ---- */
 
-/* A lock that is gone after its end is as it should be: by then the command had ended. */
+/* The server no longer has our lock. That is a loss only before the lease's end. */
 static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
 {
     if (run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
@@ -407,7 +434,7 @@ static enum supervise_state released(struct supervision *run, const struct super
 
 /* ---- the table ---- */
 
-/* An empty cell: the event can't happen in that state. */
+/* An event whose cell is NULL can't happen in that state. */
 static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(
     struct supervision *, const struct supervise_input *) =
     {
@@ -415,7 +442,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
             {
                 [SUPERVISE_EVENT_SIGNAL] = interrupt,
                 [SUPERVISE_EVENT_STARTED] = start,
-                [SUPERVISE_EVENT_NO_GUARD] = do_without,
+                [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
             },
         [SUPERVISE_STATE_RUNNING] =
             {
@@ -535,7 +562,7 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
         .on_lost = on_lost,
         .timing = grant->timing,
         .expires_ms = grant->expires_ms,
-        /* the grant may have come late, so what is needed counts from before it was asked for */
+        /* counted from `sent_ms`, as the lease is: the reply may have taken long */
         .renewer_needed_ms = grant->sent_ms + grant->timing.renew_ms / RENEWER_PART,
         .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
         .answer_by_ms = RLOCK_NEVER};
