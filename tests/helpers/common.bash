@@ -39,6 +39,7 @@ common_setup() {
 }
 
 common_teardown() {
+    show_why_it_failed
     end_all
     show_sanitizer_reports
 }
@@ -132,6 +133,14 @@ eventually() {
         ((from < end)) || fail "not within $seconds s: $*" || return 1
         sleep 0.02
     done
+}
+
+# lease SECONDS: a TTL for a lease that rlock is to keep in a test. The TTL is three times as long
+# in a sanitized build, and on a machine with more than four runnable processes for each processor:
+# rlock and the server get their processor late there, and rlock ends a command rather than run it
+# without a proven lease. All times of such a test are computed from the TTL.
+lease() {
+    if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
 
 # busy_s SECONDS: the same for patience; at most six times as long.
@@ -249,6 +258,18 @@ end_all() {
     done
     fail "still there after $round rounds of KILL: $(started) $(marked)"
 }
+
+# show_why_it_failed: after a failed test, prints how busy the machine is, and the last lines that
+# each program which `run` or `start` started has written to standard error.
+show_why_it_failed() {
+    local file
+    [[ -z ${BATS_TEST_COMPLETED:-} && -z ${BATS_TEST_SKIPPED:-} ]] || return 0
+    echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $PROCESSORS processors"
+    [[ -z ${stderr:-} ]] || printf '%s\n' '--- stderr of the last run' "$stderr"
+    for file in "$DIR"/*.err; do
+        [[ ! -s $file ]] || { echo "--- ${file##*/}" && tail -n 20 "$file"; }
+    done
+} >&2
 
 # A report of any process of rlock's is a failure, also if nobody looks at its status.
 show_sanitizer_reports() {
