@@ -1,16 +1,17 @@
 #!/usr/bin/env bats
-# clocks: the clock of the server is set forward or back, and nobody waits much longer for it.
+# clocks: the server's clock is set forward or back, and no waiter waits much longer than without.
 #
-# A key expires by that clock: set forward, it ends leases at once; set back, it prolongs each by
-# as much until the next renewal.
+# Redis expires keys by this clock. Set forward, the clock ends leases at once. Set back, it
+# prolongs each lease by the same time, until the next renewal sets the TTL again.
 
 load ../helpers/common
 load ../helpers/queue
 
 setup() {
     common_setup
-    SLACK=$(busy_ms 1000) # ms that a busy machine may add
+    SLACK=$(busy_ms 1000) # ms by which a busy machine may exceed a limit
     ! is_sanitized || SLACK=8000
+    ttl=$(lease 2)
     set_clock 0
     printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
         "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
@@ -20,17 +21,18 @@ setup() {
     queue_setup
 }
 
-# set_clock HOURS: by how much the server's is wrong. The file is mapped there: no truncation.
+# set_clock HOURS: the server's clock is wrong by so much from now on. The server has mapped the
+# file into memory, so the shell writes into the file without truncating it.
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 3600e6' -- "$1" 1<>"$DIR/clock"; }
 
-# is_off SECONDS: by how much the server's clock differs from ours, give or take a few.
+# is_off SECONDS: does the server's clock differ from this machine's by so much, to within 3 s?
 is_off() {
     local server
     server=$(redis_cli time | head -n 1)
     ((server - EPOCHSECONDS >= $1 - 3 && server - EPOCHSECONDS <= $1 + 3))
 }
 
-@test "clockshim: the server's clock goes as it is told, forward and back" {
+@test "clockshim: the server's clock is wrong by as many hours as the file says" {
     is_off 0
     set_clock 1
     eventually 5 is_off 3600
@@ -38,40 +40,48 @@ is_off() {
     eventually 5 is_off -3600
 }
 
-# set_back: 10 wait for a holder that renews, and the clock is set back.
+# set_back: starts a holder that renews and 10 waiters, and sets the clock back by 1 h.
 set_back() {
-    hold holder -k "$KEY" -t 2
+    hold holder -k "$KEY" -t "$ttl"
     queue_up 10
     set_clock -1
     eventually 5 is_off -3600
 }
 
-# assert_last_after FROM MS: nobody had to wait for longer than that.
+# assert_last_after FROM MS: the last waiter started at most MS after FROM.
 assert_last_after() {
     local last
     last=$(awk 'END { printf "%d\n", $2 * 1000 }' "$DIR/served")
     echo "# the last waited $((last - $1)) ms" >&3
-    assert_between $((last - $1)) -20 $(($2 + SLACK)) 'ms to the last'
+    assert_between $((last - $1)) -20 $(($2 + SLACK)) 'ms until the last waiter started'
 }
 
-# assert_all_in_order N: each once. One who had just asked, and did not sleep yet, may be late, as
-# all that the server knew of the line has expired.
+# assert_all_in_order N: waiters 1 to N were served once each, and at most one out of order. When
+# the clock goes forward, the queue expires. Each waiter that blocks joins again with its old
+# ticket; one that had just asked, and didn't block yet, may join after those behind it.
 assert_all_in_order() {
-    assert_eq "$(sort -n "$DIR/served" | cut -d ' ' -f 1 | xargs)" "$(seq -s ' ' "$1")"
+    assert_eq "$(sort -n "$DIR/served" | cut -d ' ' -f 1 | xargs)" "$(seq -s ' ' "$1")" \
+        'waiters that were served'
     assert_between "$(awk '$1 < last { n++ } { last = $1 } END { print n + 0 }' "$DIR/served")" \
-        0 1 "who came late in: $(served)"
+        0 1 "number of waiters out of order in: $(served)"
 }
 
-was_renewed() { (($(ttl_ms "$KEY") > 5900)); }
+# was_renewed: has the PTTL grown since the last call? Only a renewal makes it grow.
+was_renewed() {
+    local before=$LEFT
+    LEFT=$(ttl_ms "$KEY")
+    ((LEFT > before))
+}
 
-is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
+has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
 
-# Were it the holder that came first, it would put its lease back; so it has just been there.
-@test "forward 1 h: who holds has lost the lock, which is said; the line goes on in its order" {
-    local from
-    hold holder -k "$KEY" -t 6
+# If a renewal arrived before a waiter asks, it would put the holder's lease back. So the clock is
+# set just after a renewal.
+@test "forward 1 h: the holder loses the lock and says so; the waiters get it in their order" {
+    local from LEFT=999999
+    hold holder -k "$KEY" -t "$(lease 6)"
     queue_up 10
-    eventually 5 was_renewed
+    eventually 10 was_renewed
     from=$(now_ms)
     set_clock 1
     finish holder
@@ -82,7 +92,7 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "forward 1 h after the holder was killed: the line goes on, in its order" {
+@test "forward 1 h after the holder was killed: the waiters get the lock in their order" {
     local from
     hold holder -k "$KEY" -t 60
     queue_up 10
@@ -96,11 +106,11 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "back 1 h: who holds goes on and is waited for; its next renewal puts the TTL right" {
+@test "back 1 h: the holder keeps the lock, and its next renewal sets the normal TTL again" {
     local from
     set_back
-    assert_between "$(ttl_ms "$KEY")" 1 3700000
-    eventually 5 is_sane
+    assert_between "$(ttl_ms "$KEY")" 1 3700000 'PTTL'
+    eventually 5 has_normal_ttl
     from=$(now_ms)
     let_go holder
     assert_status 0
@@ -110,10 +120,10 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "back 1 h, and the holder is killed after its next renewal: the line goes on at its TTL" {
+@test "back 1 h, and the holder is killed after its next renewal: its lease ends with its TTL" {
     local from
     set_back
-    eventually 5 is_sane
+    eventually 5 has_normal_ttl
     kill -KILL "$(<"$DIR/pids/holder")"
     from=$(($(now_ms) + $(ttl_ms "$KEY")))
     all_end 0 {1..10}
@@ -122,10 +132,10 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-# Redis can't know that the key of the dead is an hour too old; an operator can.
-@test "back 1 h after the holder was killed: waited for, and once the key is deleted all go on" {
+# Redis can't know that nobody will renew the key for the hour that the clock was set back.
+@test "back 1 h after the holder was killed: all wait until an operator deletes the key" {
     local from
-    hold holder -k "$KEY" -t 2
+    hold holder -k "$KEY" -t "$ttl"
     queue_up 10
     kill -KILL "$(<"$DIR/pids/holder")"
     set_clock -1
@@ -139,10 +149,10 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "back 1 h while the lock is reserved for one who doesn't come: the next is served" {
+@test "back 1 h while the lock is reserved for a stopped waiter: the next one gets it" {
     local from
-    hold holder -k "$KEY" -t 2
-    queue_up 10 -t 2
+    hold holder -k "$KEY" -t "$ttl"
+    queue_up 10 -t "$ttl"
     kill -STOP "$(pid_of 1)"
     from=$(now_ms)
     let_go holder
@@ -155,7 +165,7 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "back 1 h while the line moves: nobody is lost or waits for long" {
+@test "back 1 h while 40 waiters get the lock in turn: all get it, in order and without delay" {
     local from
     hold holder -k "$KEY"
     queue_up 40
@@ -169,7 +179,7 @@ is_sane() { (($(ttl_ms "$KEY") <= 2000)); } # the lease of the holder
     assert_clean
 }
 
-@test "forward 1 h while the line moves: one may lose the lock, nobody is lost or waits for long" {
+@test "forward 1 h while 40 waiters get the lock in turn: all get it, and at most one loses it" {
     local from each lost=0
     hold holder -k "$KEY"
     queue_up 40

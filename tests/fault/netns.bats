@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# netns: cuts between us and servers in network namespaces of their own, each way. Unlike a server
-# that was killed or stopped, what is behind a cut goes on: it does what it was asked before or
-# hears still, and nobody is told.
+# netns: the network between rlock and servers in network namespaces is cut, in one direction or
+# both. Unlike a server that is killed or stopped, a server behind a cut goes on: it executes what
+# it received before, or still receives, and its replies are lost.
 
 load ../helpers/common
 load ../helpers/quorum
@@ -12,14 +12,16 @@ setup() {
     common_setup
     netns_setup
     export KEY TOOLS
+    ttl=$(lease 2)
 }
 teardown_file() { netns_teardown_file; }
 
 # ---- one server ----
 
-# each_kind CASE KIND...: runs CASE with a server for each, all at once. In CASE
-#   N, kind    the server, and how it is to be cut off
-#   URL        where it is
+# each_kind CASE KIND...: runs the function CASE once for each kind of cut, all at the same time.
+# For CASE these variables are set:
+#   N, kind    the number of its server, and the kind of cut, for netns_cut
+#   URL        the address of the server
 each_kind() {
     local case=$1 kind N=0 URL failed=''
     shift
@@ -36,13 +38,14 @@ each_kind() {
     [[ -z $failed ]] || fail "$failed"
 }
 
-client() { # NAME OPTION...: rlock, in the background
+# client NAME OPTION...: starts rlock in the background, as $kind-NAME.
+client() {
     start "$kind-$1" "$RLOCK" -u "$URL" --connect-timeout 500ms "${@:2}"
 }
 
 only_fences_here() { [[ -z $(redis_cli --scan | grep -v ':rlock:fence$') ]]; }
 
-cut_before_it_comes() {
+cut_before_acquire() {
     local began
     netns_cut "$N" "$kind"
     began=$(now_ms)
@@ -50,7 +53,7 @@ cut_before_it_comes() {
     client hasty -k "$KEY" -w 1.5 -- touch "$DIR/$kind.ran"
     finish "$kind-hasty"
     assert_status 69
-    assert_between $(($(now_ms) - began)) 1500 4000 'ms until it gave up'
+    assert_between $(($(now_ms) - began)) 1500 $((3000 + $(busy_ms 1000))) 'ms until rlock ended'
     [[ ! -e $DIR/$kind.ran ]]
     only_fences_here
     netns_heal "$N"
@@ -58,18 +61,18 @@ cut_before_it_comes() {
     assert_status 7
     eventually 5 only_fences_here
 }
-@test "cut off before it comes: 69 at the end of the wait; healed, who still waits has it" {
-    each_kind cut_before_it_comes in out both down route
+@test "a cut before the acquire: 69 when --wait is over; a longer wait gets the lock at last" {
+    each_kind cut_before_acquire in out both down route
 }
 
-# What they sent waits at the server, which is stopped.
+# n_asked NUMBER: do so many connections have requests that the stopped server hasn't read yet?
 n_asked() {
     local n
     n=$(ss -N "$(netns_name "$N")" -Htn state established | awk '$1 > 0' | wc -l)
     ((n >= $1))
 }
 
-granted_and_not_told() {
+cut_after_grant() {
     local token began
     redis_pause
     client patient -k "$KEY:2" -t 20 -w 30 -- sh -c 'echo "$RLOCK_TOKEN"; exit 7'
@@ -85,25 +88,26 @@ granted_and_not_told() {
     assert_status 69
     [[ ! -e $DIR/$kind.ran ]]
     if [[ $kind == out ]]; then
-        # the server still hears
+        # only replies are cut off: the server receives the undo
         eventually 5 gone "$KEY"
         is_sanitized ||
-            assert_between $(($(now_ms) - began)) 0 $((3500 + $(busy_ms 1000))) 'ms until then'
+            assert_between $(($(now_ms) - began)) 0 $((3500 + $(busy_ms 1000))) 'ms until the undo'
     fi
     netns_heal "$N"
     finish "$kind-patient"
     assert_status 7
-    assert_eq "$output" "$token" 'the token'
-    is_sanitized || assert_between $(($(now_ms) - began)) 0 10000 'ms until it was told'
+    assert_eq "$output" "$token" 'token of the command'
+    is_sanitized ||
+        assert_between $(($(now_ms) - began)) 0 $((9000 + $(busy_ms 1000))) 'ms until it ended'
     eventually 6 only_fences_here
 }
-@test "cut off when the server has granted it: taken back, or had by the same token when healed" {
-    each_kind granted_and_not_told out both down
+@test "a cut before the reply to an acquire: rlock undoes the grant, or has it after the cut" {
+    each_kind cut_after_grant out both down
 }
 
 is_blocked() { [[ $(redis_cli client list) == *' cmd=blpop '* ]]; }
 
-request_under_way() {
+cut_in_queue() {
     local each began
     redis_cli set "$KEY" foreign PX 60000 >/dev/null
     client waiter -k "$KEY" -t 3 -w 2.5 -- touch "$DIR/$kind.ran"
@@ -113,10 +117,10 @@ request_under_way() {
     finish "$kind-waiter"
     [[ $status == 69 || $status == 75 ]] || assert_status '69 or 75'
     netns_heal "$N"
-    # what TCP would have sent once more
+    # TCP must not send the request once more: rlock has reset the connection
     never 2 exists "$KEY"
     [[ ! -e $DIR/$kind.ran ]]
-    # its place in line can't be given up by then, and delays the next by the time to claim a turn
+    # The waiter couldn't leave the queue. Its place expires, and delays the next waiter a little.
     for each in $(redis_cli --scan); do
         assert_between "$(redis_cli pttl "$each")" 1 604800000 "PTTL of $each"
     done
@@ -124,27 +128,29 @@ request_under_way() {
     client next -k "$KEY" -w 10 -- sh -c 'exit 7'
     finish "$kind-next"
     assert_status 7
-    is_sanitized || assert_between $(($(now_ms) - began)) 0 2500 'ms until the next had it'
+    is_sanitized ||
+        assert_between $(($(now_ms) - began)) 0 $((1500 + $(busy_ms 1000))) 'ms until the next lock'
     eventually 5 only_fences_here
 }
-@test "cut off in line: what was sent into the cut is not done when it is healed" {
-    each_kind request_under_way in out both down route
+@test "a cut while rlock waits in the queue: the server executes none of its requests after it" {
+    each_kind cut_in_queue in out both down route
 }
 
-# Says each moment at which it still runs, and can be ended by KILL only.
+# A shell command that ignores TERM, and writes the time into the file $0 every few ms.
 beat='trap "" TERM
 while "$TOOLS/hold_clock" >"$0.new"; do mv "$0.new" "$0"; sleep 0.01; done'
 
-lease_end_ms() { # KEY: as the server will do it
+# lease_end_ms KEY: prints when the server will let the key expire, on rlock's clock.
+lease_end_ms() {
     local now left
     now=$(now_ms)
     left=$(ttl_ms "$1")
     echo $((now + (left > 0 ? left : 0)))
 }
 
-longer_than_the_lease() {
+cut_longer_than_lease() {
     local began end
-    client holder -k "$KEY" -t 1 -- sh -c "$beat" "$DIR/$kind.beat"
+    client holder -k "$KEY" -t "$ttl" -- sh -c "$beat" "$DIR/$kind.beat"
     eventually 10 test -e "$DIR/$kind.beat"
     netns_cut "$N" "$kind"
     began=$(now_ms)
@@ -152,9 +158,11 @@ longer_than_the_lease() {
     finish "$kind-holder"
     assert_status 76
     assert_match "$stderr" 'lost: '
-    # With `out` the server has renewed it since; but nobody was told.
-    assert_between $(($(<"$DIR/$kind.beat") - began)) 100 1000 'ms that the command went on'
-    assert_between $((end - $(<"$DIR/$kind.beat"))) 1 2000 'ms from its end to that of the lease'
+    assert_between $(($(<"$DIR/$kind.beat") - began)) 100 $((ttl * 1000)) \
+        'ms that the command ran on'
+    # with `out`, the server has renewed the lease after the cut, but rlock doesn't know
+    assert_between $((end - $(<"$DIR/$kind.beat"))) 1 $((ttl * 2000)) \
+        'ms from the end of the command to the end of the lease'
     eventually 5 gone "$KEY"
     netns_heal "$N"
     client next -k "$KEY" -- sh -c 'exit 7'
@@ -162,32 +170,32 @@ longer_than_the_lease() {
     assert_status 7
     eventually 5 only_fences_here
 }
-@test "cut off for longer than the lease: the command has ended before it, 76" {
-    each_kind longer_than_the_lease in out both down route
+@test "a cut for longer than the lease: the command has ended before the lease, 76" {
+    each_kind cut_longer_than_lease in out both down route
 }
 
 ttl_below() { (($(ttl_ms "$KEY") < $1)); } # MS
-# renewed_since END: and still there.
+# renewed_since END: is the key there, with an end more than 0.5 s after END?
 renewed_since() {
     local left
     left=$(ttl_ms "$KEY")
     ((left > 0 && $(now_ms) + left > $1 + 500))
 }
 
-shorter_than_the_lease() {
-    local end i
-    hold "$kind" -u "$URL" -k "$KEY" -t 6 --connect-timeout 300ms
+cut_shorter_than_lease() {
+    local end i long=$((3 * ttl))
+    hold "$kind" -u "$URL" -k "$KEY" -t "$long" --connect-timeout 300ms
     end=$(lease_end_ms "$KEY")
     eventually 5 renewed_since "$end"
     netns_cut "$N" "$kind"
-    # The next is due after 2 s; where it is heard, the server has done it.
+    # The next renewal is sent after a third of the TTL. With `out`, the server receives it.
     end=$(lease_end_ms "$KEY")
     if [[ $kind == out ]]; then
         eventually 5 renewed_since "$end"
     else
-        eventually 5 ttl_below 3700
+        eventually 5 ttl_below $((long * 620))
     fi
-    # By then a SYN may have been lost, and TCP sends the next after 1 s: that must fit in, too.
+    # If a SYN was lost in the cut, TCP sends it again after 1 s; the lease must last until then.
     netns_heal "$N"
     for i in 1 2; do
         end=$(lease_end_ms "$KEY")
@@ -199,8 +207,8 @@ shorter_than_the_lease() {
     refute_match "$stderr" 'lost'
     eventually 5 only_fences_here
 }
-@test "cut off for less than the lease: the command goes on, and renewals do" {
-    each_kind shorter_than_the_lease in out both down route
+@test "a cut for less than the lease: rlock renews after it, and the command isn't ended" {
+    each_kind cut_shorter_than_lease in out both down route
 }
 
 cut_at_release() {
@@ -217,38 +225,38 @@ cut_at_release() {
     if [[ $kind == out ]]; then
         gone "$KEY"
     elif exists "$KEY"; then
-        # a renewal would have added a second or two
-        assert_between "$(lease_end_ms "$KEY")" 0 $((end + 500)) 'the moment at which it is free'
+        # a renewal would have moved the end by a second or two
+        assert_between "$(lease_end_ms "$KEY")" 0 $((end + 500)) 'moment at which the lease ends'
     fi
     eventually 10 only_fences_here
     netns_heal "$N"
-    # nor does anything come later
+    # no late request of the first rlock takes the lock after the cut
     client next -k "$KEY" -n -- sh -c 'exit 7'
     finish "$kind-next"
     assert_status 7
 }
-@test "cut off at release: it ends in time, and the lock is free by its ttl at most" {
+@test "a cut before the release: rlock ends in time, and the lock is free when its lease ends" {
     each_kind cut_at_release in out both down route
 }
 
 # ---- a quorum ----
 
-@test "two of five behind a cut, before, in the middle, at release: nothing is noticed" {
+@test "two of five members behind a cut: rlock acquires, renews and releases as usual" {
     local pair healthy began slack
-    export RLOCK_TTL=2s # a member has a tenth of it to answer
-    quorum_is_old 3
+    export RLOCK_TTL=${ttl}s # a member has a tenth of it to reply
+    quorum_is_old $((ttl + 1))
     run_ms rlock -k "$KEY" -- sh -c 'exit 7'
     assert_status 7
     healthy=$took
     for pair in 'in in' 'out out' 'both route' 'down down'; do
-        # in the middle: over more than one renewal, and a lease
+        # the cut begins while rlock holds the lock, and lasts for a TTL and the release
         hold middle -k "$KEY"
         netns_cut 2 "${pair% *}"
         netns_cut 4 "${pair#* }"
-        never 2 file_has "$DIR/middle.err" 'lost'
+        never "$ttl" file_has "$DIR/middle.err" 'lost'
         let_go middle 7
         assert_status 7
-        # before
+        # the cut is there before rlock starts
         run_ms rlock -k "$KEY" --connect-timeout 1s -- sh -c 'exit 7'
         assert_status 7
         assert_eq "$stderr" ''
@@ -257,7 +265,7 @@ cut_at_release() {
         run_ms rlock -k "$KEY:n" -n --connect-timeout 1s -- true
         assert_status 0
         netns_heal_all 2 4
-        # at release
+        # the cut begins just before the release
         hold last -k "$KEY"
         netns_cut 1 "${pair% *}"
         netns_cut 5 "${pair#* }"
@@ -271,10 +279,10 @@ cut_at_release() {
     done
 }
 
-@test "three of five behind a cut: 69 at first, then 76, and no command beyond its lease" {
+@test "three of five members behind a cut: a holder ends with 76 in time, an acquire with 69" {
     local kinds began ended
-    export RLOCK_TTL=2s # a member has a tenth of it to answer
-    quorum_is_old 3
+    export RLOCK_TTL=${ttl}s # a member has a tenth of it to reply
+    quorum_is_old $((ttl + 1))
     for kinds in 'in out down' 'out both route'; do
         read -ra kinds <<<"$kinds"
         rm -f "$DIR/beat"
@@ -288,12 +296,12 @@ cut_at_release() {
         ended=$(<"$DIR/beat")
         assert_status 76
         assert_match "$stderr" 'lost: '
-        assert_between $((ended - began)) 100 2000 'ms that the command went on'
+        assert_between $((ended - began)) 100 $((ttl * 1000)) 'ms that the command ran on'
         run_ms rlock -k "$KEY:2" -n --connect-timeout 500ms -- touch "$DIR/ran"
         assert_status 69
         assert_match "$stderr" '2 of 5 members answered, 3 are needed; 10\.[0-9.]+:[0-9]+: '
-        is_sanitized || assert_between "$took" 0 $((1500 + $(busy_ms 1000))) 'ms until it was'
-        # healed while it waits
+        is_sanitized || assert_between "$took" 0 $((1500 + $(busy_ms 1000))) 'ms until rlock ended'
+        # the cut ends while rlock waits
         start waiter "$RLOCK" -k "$KEY:2" -w 20 --connect-timeout 500ms -- sh -c 'exit 7'
         never 1 dead "$pid"
         netns_heal_all 1 3 5
@@ -308,26 +316,26 @@ cut_at_release() {
 
 cut_when_asked() { eventually 5 n_asked 1 && netns_cut "$N" out; }
 
-@test "what three of five have granted behind a cut is taken back, unheard or not" {
+@test "three of five members grant the lock behind a cut of their replies: rlock takes it back" {
     local each cuts=()
-    ! is_sanitized || skip 'it would give up before it is cut off'
+    ! is_sanitized || skip 'a sanitized rlock would give up before the cut'
     quorum_is_old 21
-    run -0 rlock -k "$KEY:0" -t 20 -- true # or they would have to ask for the script's text
+    run -0 rlock -k "$KEY:0" -t 20 -- true # so that the servers know the script by its SHA1
     each_of '1 2 3' redis_pause
     start ghost "$RLOCK" -k "$KEY" -t 20 -n --connect-timeout 500ms -- touch "$DIR/ran"
-    # at once, as what was asked is worth nothing after 2 s
+    # all cuts at the same time: the servers refuse requests that are older than 2 s
     for each in 1 2 3; do
         N=$each cut_when_asked 3>&- &
         cuts+=("$!")
     done
     wait "${cuts[@]}"
-    kill -STOP "$pid" # or it might give up, and take the lock back, before we have seen it
+    kill -STOP "$pid" # else rlock might undo the grant before the test has seen it
     each_of '1 2 3' redis_continue
     eventually 5 held_by "$KEY" 5
     kill -CONT "$pid"
     finish ghost
     assert_status 69
-    # all five still hear, and it is long until they would forget
+    # all five members receive the undo; the TTL of 20 s ends much later
     eventually 4 held_by "$KEY" 0
     netns_heal_all 1 2 3
     assert_no_locks

@@ -1,18 +1,20 @@
 #!/usr/bin/env bats
-# replies: whatever a server answers, or does not: the right status in time, in little memory.
+# replies: whatever a server replies, also nothing, rlock ends with the right status, in time, and
+# needs little memory.
 #
-# The cases of a table run at the same time, each with a fakeredis of its own, since most of them
-# consist of waiting. With a TTL of 3 s an acquire waits 1 s for its answer, a renewal 300 ms.
+# The cases of a table run at the same time, as most of them only wait. Each has a fakeredis of its
+# own. With a TTL of 3 s rlock waits 1 s for the reply to an acquire, 300 ms for that to a renewal.
 
 load ../helpers/common
 load ../helpers/fake
 
-MEMORY_KIB=16384 # of address space, so of all kinds of memory
+MEMORY_KIB=16384 # limit of rlock's address space, which has all kinds of memory in it
 
 NOW=1700000000000 FENCE=1700000000000000
 GRANT="*3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n$FENCE\\r\\n"
 
-# fake NAME: as fake_start, but for several at a time; steps are separated by ; or by lines.
+# fake NAME: starts a fakeredis with the script on stdin, in which `;` and newlines separate steps.
+# Unlike fake_start, it can be called several times in a test. Sets FAKE_PORT.
 fake() {
     tr ';' '\n' >"$DIR/$1.script"
     start "$1.fake" "$TOOLS/fakeredis" "$DIR/$1.script"
@@ -24,7 +26,7 @@ bounded() {
     exec "$@"
 }
 
-# ask NAME OPTION... -- COMMAND...: rlock, of the fake that was started last
+# ask NAME OPTION... -- COMMAND...: starts rlock with the fakeredis that was started last.
 ask() {
     local name=$1
     shift
@@ -32,7 +34,8 @@ ask() {
         -k "$KEY:$name" "$@"
 }
 
-# assert_ended NAME STATUS_PATTERN [REGEX]: in time, and with a line that says why.
+# assert_ended NAME STATUS_PATTERN [REGEX]: this rlock ends within 6 s, with such a status, and with
+# a message that matches.
 assert_ended() {
     # shellcheck disable=SC2053
     finish "$1" 6 && [[ $status == $2 ]] &&
@@ -40,7 +43,7 @@ assert_ended() {
         fail "case $1: status is ${status:-not known}, wanted $2" "stderr: ${stderr:-}"
 }
 
-# assert_all_ended REGEX NAME:STATUS...: all are looked at, also after one that failed.
+# assert_all_ended REGEX NAME:STATUS...: the same for several. Failed cases are all printed.
 assert_all_ended() {
     local regex=$1 case n_failed=0
     shift
@@ -50,8 +53,8 @@ assert_all_ended() {
     assert_eq "$n_failed" 0 'number of failed cases'
 }
 
-# assert_each OPTIONS <<'END' NAME|STATUS|STEPS: each server does its steps again and again for
-# each connection, each run of rlock ends with its status, and no command is run.
+# assert_each OPTIONS <<'END' NAME|STATUS|STEPS: starts a fakeredis for each line, which does these
+# steps for each connection, and an rlock. Each rlock ends with its status and runs no command.
 assert_each() {
     local name wanted steps cases=''
     while IFS='|' read -r name wanted steps; do
@@ -67,9 +70,9 @@ assert_each() {
 
 once='-n -t 3 --connect-timeout 1'
 
-# ---- answers to an acquire ----
+# ---- replies to an acquire ----
 
-@test "hostile replies: 69 within the deadline and in under 16 MB" {
+@test "acquire: replies that are huge, endless, malformed or missing: 69 in time, under 16 MB" {
     assert_each "$once" <<'END'
 bulk|69|READ;BULK 1073741824;STALL
 bulk_that_comes|69|READ;BULK 1073741824;STREAM
@@ -100,7 +103,7 @@ resp3|69|READ;SEND >2\r\n+invalidate\r\n*0\r\n;STALL
 END
 }
 
-@test "replies of the wrong type or out of range are no grant: 69" {
+@test "acquire: a reply of the wrong type or out of range is no grant, 69" {
     assert_each "$once" <<'END'
 integer|69|READ;SEND :1\r\n
 text|69|READ;SEND $5\r\nhello\r\n
@@ -134,12 +137,12 @@ granted_twice|69|READ;SEND *3\r\n:1\r\n:1\r\n$1\r\n5\r\n*3\r\n:1\r\n:1\r\n$1\r\n
 END
 }
 
-# Whether such an answer is believed (75) or not (69) is not what this is about.
-@test "times out of range are no crash" {
+# rlock may believe such a reply, and end with 75, or refuse it, and end with 69. It must not crash.
+@test "acquire: a reply that the lock is held, with times out of range, crashes nothing" {
     local held='*7\r\n:0\r\n:%s\r\n:%s\r\n$1\r\nx\r\n:%s\r\n$1\r\n%s\r\n:%s\r\n'
     local least=-9223372036854775808 most=9223372036854775807
     held=${held//'\'/'\\'}
-    # What comes next is the BLPOP, whose answer is that nobody woke it.
+    # The second READ is for the BLPOP of the waiter, and *-1 says that it was not woken.
     # shellcheck disable=SC2059
     assert_each "-w 1 -t 3 --connect-timeout 1" <<END
 least|[67][59]|READ;SEND $(printf "$held" $least $least 0 0 $least);READ;STALL 20;SEND *-1\r\n
@@ -149,8 +152,8 @@ wait_too_long|[67][59]|READ;SEND $(printf "$held" $most $most $most 9 1)
 END
 }
 
-# Each is an answer, so it takes no second request, and none of these takes time.
-@test "each error reply to an acquire has its status" {
+# None of these errors makes rlock ask again, so no case takes long.
+@test "acquire: each error reply of a server leads to its exit status" {
     local in_script='ERR Error running script (call to f_0123456789abcdef): @user_script:9: -'
     assert_each "$once" <<END
 loading|69|READ;SEND -LOADING Redis is loading the dataset in memory\r\n;STALL
@@ -183,7 +186,7 @@ script_key|77|READ;SEND -ERR The user can't access at least one of the keys\r\n;
 END
 }
 
-@test "each error reply to the greeting has its status, and nothing is sent after it" {
+@test "AUTH: each error reply leads to its exit status, and rlock sends nothing after it" {
     PASSWORD=secret assert_each "$once" <<'END'
 wrongpass|77|EXPECT AUTH;SEND -WRONGPASS invalid username-password pair\r\n;READ
 invalid|77|EXPECT AUTH;SEND -ERR invalid password\r\n;READ
@@ -197,7 +200,7 @@ END
     refute_match "$(cat "$DIR"/*.err)" secret
 }
 
-@test "a server that can't serve yet is waited for, within the wait" {
+@test "acquire: LOADING and BUSY with --wait: rlock asks again until the server grants the lock" {
     fake later <<<"ACCEPT;READ;SEND -LOADING Redis is loading\\r\\n;READ;SEND -BUSY\\r\\n;READ;
 SEND $GRANT;READ;SEND :1\\r\\n"
     ask later -t 3 -w 10 -- sh -c 'exit 7'
@@ -206,10 +209,11 @@ SEND $GRANT;READ;SEND :1\\r\\n"
     assert_eq "$stderr" ''
 }
 
-# ---- answers while the lock is held ----
+# ---- replies while rlock holds the lock ----
 
-# Answers a hundred times, on whatever connection; the first answer is the grant.
-answers() { # STEPS
+# answers STEPS: prints a script that replies to the first request with a grant, and does STEPS for
+# each of a hundred more requests, each on a connection of its own.
+answers() {
     local i
     echo "ACCEPT;READ;SEND $GRANT"
     for i in {1..100}; do
@@ -217,7 +221,9 @@ answers() { # STEPS
     done
 }
 
-# assert_each_held TTL STATUS REGEX COMMAND... <<'END' NAME|STEPS
+# assert_each_held TTL STATUS REGEX COMMAND... <<'END' NAME|STEPS: starts a fakeredis and an rlock
+# for each line. The fakeredis grants the lock, and does STEPS for all later requests. Each rlock
+# runs COMMAND, and ends with STATUS and a message that matches.
 assert_each_held() {
     local ttl=$1 wanted=$2 regex=$3 name steps cases=''
     shift 3
@@ -230,7 +236,7 @@ assert_each_held() {
     assert_all_ended "$regex" $cases
 }
 
-@test "each bad answer to renewals ends the command with 76" {
+@test "renewal: with each bad reply rlock ends the command, 76" {
     assert_each_held 1 76 'lost: ' sleep 20 <<'END'
 loading|SEND -LOADING Redis is loading the dataset in memory\r\n
 readonly|SEND -READONLY You can't write against a read only replica.\r\n
@@ -257,8 +263,8 @@ close|CLOSE
 END
 }
 
-@test "each bad answer to the release leaves the command its status" {
-    # A refusal is final; what may pass is tried again, but not for longer than 2 s.
+@test "release: with each bad reply rlock says not-released, and its status is the command's" {
+    # rlock takes a refusal as final, and tries other errors again for at most 2 s
     assert_each_held 30 7 'not-released: .*; the lock is free when its ttl ends' \
         sh -c 'exit 7' <<'END'
 loading|SEND -LOADING Redis is loading the dataset in memory\r\n
@@ -276,16 +282,15 @@ close|CLOSE
 END
 }
 
-@test "a reply that nobody asked for is not taken for the answer to the next request" {
-    # The reply comes before the renewer asks for a Cluster's nodes, 100 ms after the grant. The
-    # fake server answers that question by itself.
+@test "a reply that rlock didn't ask for: the next request goes by a new connection" {
+    # It arrives 20 ms after the grant. rlock sends the next request, CLUSTER NODES, 100 ms after
+    # the grant; fakeredis replies to that one without a step in the script.
     fake twice <<<"ACCEPT;READ;SEND $GRANT;STALL 20;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;STALL;ACCEPT;
 READ;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;READ;SEND :1\\r\\n"
     ask twice -t 3 --kill-after 100ms -- sh -c 'sleep 1.2; exit 7'
     finish twice
     assert_status 7
     assert_eq "$stderr" ''
-    # What was asked next was asked by a new connection.
     assert_match "$(tr '\n' ' ' <"$DIR/twice.fake.out")" 'CLOSED ACCEPT GOT EVAL .*GOT EVAL '
 }
 
@@ -296,7 +301,7 @@ try() {
     finish try 15
 }
 
-@test "a key of another type is 77 at once, also if waiting was wanted" {
+@test "a lock's key of another type: 77 at once, also with --wait" {
     local wait
     redis_start
     redis_cli rpush "$KEY" a
@@ -309,7 +314,7 @@ try() {
     assert_eq "$(redis_cli lrange "$KEY" 0 -1)" a
 }
 
-@test "a user who may not do what the scripts do is refused with 77" {
+@test "a user without the rights for the commands of the scripts: 77" {
     local rights
     redis_start
     for rights in '~* +eval +get +time' '~* +set' '~other* +@all'; do
@@ -323,7 +328,7 @@ try() {
     assert_eq "$(redis_cli dbsize)" 0
 }
 
-@test "a user who may not name scripts by their SHA1 sends their text" {
+@test "a user without the right to EVALSHA: rlock sends the text of the scripts by EVAL" {
     redis_start
     redis_cli acl setuser somebody on '>secret' '~*' +@all -evalsha
     redis_cli set "$KEY" foreign px 500
@@ -334,7 +339,7 @@ try() {
     assert_eq "$(redis_cli exists "$KEY")" 0
 }
 
-@test "a server that has no room for another client is 69, and waited for" {
+@test "a server at its maxclients: 69 with -n; with --wait rlock asks until there is room" {
     redis_start redis --maxclients 1
     start client true
     eventually 5 takes_the_room
@@ -347,7 +352,8 @@ try() {
     assert_status 7
 }
 
-# The one client is refused itself while the server still counts whoever asked it before.
+# takes_the_room: a client blocks in BLPOP, and is the only one that the server has room for. The
+# server refuses the client while it still counts a redis_cli that has just ended: then start again.
 takes_the_room() {
     alive "$(<"$DIR/pids/client")" || start client redis_cli blpop "$KEY:none" 0
     alive_and_served
@@ -355,7 +361,7 @@ takes_the_room() {
 alive_and_served() { alive "$(<"$DIR/pids/client")" && has_no_room; }
 has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
 
-@test "a server that is still loading is 69 at the end of the first contact, or waited for" {
+@test "a server that is loading its data: 69 after --connect-timeout; --wait waits for it" {
     redis_start redis --key-load-delay 1000 --loading-process-events-interval-bytes 1024
     redis_cli eval 'for i = 1, 2000 do redis.call("SET", "filler" .. i, i) end' 0
     redis_cli save
@@ -367,29 +373,39 @@ has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
     assert_match "$stderr" "^rlock: $KEY: unreachable: .*LOADING"
     try -w 10 -- sh -c 'exit 7'
     assert_status 7
-    redis_use redis # its parent was the fork that restarted it, so nobody else would end it
+    redis_use redis # `start` restarted the server in a fork, whose end doesn't end the server
     redis_stop
 }
 
 is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
 
-@test "a server that is busy with a script: 69 for who comes, nothing for who holds" {
+# start_holder PORT KEY OPTION...: rlock with a command that runs until end_holder.
+start_holder() {
+    mkfifo "$DIR/go"
+    start holder "$RLOCK" -u "redis://127.0.0.1:$1" -k "$2" "${@:3}" -- \
+        sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
+    eventually 5 has_key "$2"
+}
+end_holder() { # STATUS
+    timeout 10 tee "$DIR/go" <<<"$1" >/dev/null
+    finish holder
+}
+
+@test "a server that runs a script for too long: 69 for an acquire; a holder keeps its lock" {
     redis_start redis --lua-time-limit 50
-    start holder "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY:held" -t 3 \
-        --kill-after 100ms -- sh -c 'sleep 2.8; exit 7'
-    eventually 5 has_key "$KEY:held"
+    start_holder "$REDIS_PORT" "$KEY:held" -t "$(lease 6)" --kill-after 100ms
     start script redis_cli eval 'while true do end' 0
     eventually 5 file_has "$DIR/holder.err" ': renewal-failed: .*BUSY'
     try -n --connect-timeout 1 -- true
     assert_status 69
     assert_match "$stderr" "^rlock: $KEY: unreachable: .*BUSY"
     redis_cli script kill
-    finish holder
+    eventually 5 file_has "$DIR/holder.err" ': renewed'
+    end_holder 7
     assert_status 7
-    assert_match "$stderr" ': renewed'
 }
 
-@test "a server that is busy when the command ends: rlock ends, and the lock is released later" {
+@test "a server that runs a script when the command ends: rlock ends, and the release comes later" {
     local before
     redis_start redis --lua-time-limit 50
     mkfifo "$DIR/go"
@@ -401,9 +417,10 @@ is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
     eventually 5 is_busy
     before=$(now_ms)
     echo >"$DIR/go"
-    finish job 8 # also who reads what it says has heard its end
+    finish job 8 # `cat` ends when no process has rlock's stderr open any more
     assert_status 0
-    is_sanitized || assert_between $(($(now_ms) - before)) 0 5000 'time'
+    is_sanitized ||
+        assert_between $(($(now_ms) - before)) 0 $((4000 + $(busy_ms 1000))) 'ms until rlock ended'
     assert_match "$output" 'not-released: .*; the lock is free when its ttl ends, or sooner'
     redis_cli script kill
     eventually 10 hasnt_key "$KEY"
@@ -413,7 +430,7 @@ hasnt_key() { ! has_key "$1"; }
 
 has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
 
-@test "a server that accepts and never answers is 69 within the deadline, whatever the wait" {
+@test "a server that accepts connections and never replies: 69 in time, with -n, -w and neither" {
     local name options
     redis_start
     redis_pause
@@ -426,12 +443,10 @@ has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
     [[ ! -e $DIR/ran ]] || fail 'a command was run'
 }
 
-@test "a line that is half closed or dead is noticed, and given up for a new one" {
+@test "a connection that is half closed, or passes nothing on: the renewer makes a new one" {
     redis_start
     line_start "$REDIS_PORT"
-    start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -v -t 3 \
-        --kill-after 100ms -- sh -c 'sleep 3; exit 7'
-    eventually 5 has_key "$KEY"
+    start_holder "$LINE_PORT" "$KEY" -v -t "$(lease 3)" --kill-after 100ms
     line half-close
     eventually 5 file_has "$DIR/holder.err" ': renewed'
     refute_match "$(<"$DIR/holder.err")" ': renewal-failed'
@@ -440,12 +455,14 @@ has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
     eventually 5 file_has "$DIR/holder.err" ': renewal-failed: .*no answer in time'
     line drop up off
     line drop down off
-    finish holder
+    eventually 5 file_has_after "$DIR/holder.err" ': renewal-failed' ': renewed'
+    end_holder 7
     assert_status 7
     assert_match "$stderr" ': renewal-failed.*: renewed.*: released'
 }
+file_has_after() { sed -n "/$2/,\$p" "$1" | grep -q "$3"; } # FILE REGEX REGEX
 
-@test "what can't be reached is 69, and the line says what and why" {
+@test "a server that can't be reached: 69, and the message says which server and why" {
     local url why
     redis_start
     redis_crash
@@ -462,7 +479,7 @@ redis://no-such-host.invalid|no-such-host.invalid.*: resolve:
 END
 }
 
-@test "localhost by name is found, with whichever of its addresses answers" {
+@test "localhost: rlock tries its addresses until a server replies" {
     redis_start
     URL=redis://localhost:$REDIS_PORT try -n -- sh -c 'exit 7'
     assert_status 7

@@ -1,21 +1,24 @@
 #!/usr/bin/env bats
-# rights: a command that has other rights than rlock, as by sudo, can't be ended; that is said.
+# rights: rlock can't end a command that has become another user, for example by sudo. rlock says
+# so, and where it can, keeps the lock as long as the command runs.
 
 load ../helpers/common
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 
-# Somebody who isn't root, in a directory of its own, with a copy of what it needs there.
+# The tests run rlock as user 65534, in a directory which that user can read. The command,
+# `untouchable`, is set-user-ID root, so that rlock has no right to signal it.
 setup() {
     common_setup
-    [[ $(id -u) == 0 ]] || skip 'only root can make a program that becomes root'
+    [[ $(id -u) == 0 ]] || skip 'only root can make a set-user-ID root program'
+    ttl=$(lease 2)
     need setpriv
     PLACE=$(mktemp -d /tmp/rlock-rights.XXXXXX)
     chmod 755 "$PLACE"
     cp "$RLOCK" "$TOOLS/untouchable" "$PLACE"
     chmod 4755 "$PLACE/untouchable"
-    ! findmnt -no OPTIONS -T "$PLACE" | grep -qw nosuid || skip 'nosuid'
+    ! findmnt -no OPTIONS -T "$PLACE" | grep -qw nosuid || skip '/tmp is mounted nosuid'
     export HOME=$PLACE RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
 teardown() {
@@ -24,7 +27,7 @@ teardown() {
     [[ -z ${PLACE:-} ]] || rm -rf "$PLACE"
 }
 
-# start_command OPTION...: sets pid and guard.
+# start_command OPTION...: starts rlock with the command; sets pid and guard.
 start_command() {
     start command setpriv --reuid 65534 --regid 65534 --clear-groups \
         "$PLACE/rlock" -k "$KEY" "$@" -- "$PLACE/untouchable" "$PLACE/end"
@@ -41,16 +44,17 @@ let_end() {
     refute_match "$stderr" 'guard-lost'
 }
 
-is_kept_beyond() { # MS: the lock is, for longer than its TTL
-    local end=$(($(now_ms) + $1))
+# is_kept_beyond_ttl: the lock is held all the time for one and a quarter TTLs, so it was renewed.
+is_kept_beyond_ttl() {
+    local end=$(($(now_ms) + ttl * 1250))
     while (($(now_ms) < end)); do
         exists "$KEY" || fail 'the lock is free while the command runs' || return 1
         sleep 0.05
     done
 }
 
-@test "another has the lock: that it runs on is said, and 76" {
-    start_command -t 2
+@test "the lock is another's: rlock says that the command runs on, and ends with it, 76" {
+    start_command -t "$ttl"
     redis_cli set "$KEY" other XX
     eventually 5 said 'it runs on without the lock'
     alive "$pid"
@@ -59,21 +63,21 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     assert_eq "$(value "$KEY")" other
 }
 
-@test "--max-hold is over: said, the lock is kept until it has ended, and 76" {
-    start_command -t 1 --max-hold 1
+@test "--max-hold is over: rlock says so, keeps the lock until the command has ended, 76" {
+    start_command -t "$ttl" --max-hold 1
     eventually 5 said 'the lock is kept as long as it runs'
-    is_kept_beyond 2500
+    is_kept_beyond_ttl
     alive "$pid"
     let_end
     assert_status 76
     gone "$KEY"
 }
 
-@test "the guard is killed: said, the lock is kept until it has ended, and 76" {
-    start_command -t 1
+@test "the guard is killed: rlock says so, keeps the lock until the command has ended, 76" {
+    start_command -t "$ttl"
     kill -KILL "$guard"
     eventually 5 said 'the lock is kept as long as it runs'
-    is_kept_beyond 2500
+    is_kept_beyond_ttl
     alive "$pid"
     touch "$PLACE/end"
     finish command
@@ -81,18 +85,18 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     gone "$KEY"
 }
 
-@test "rlock is told to end: said, the lock is kept, and the status is the command's" {
-    start_command -t 1
+@test "TERM to rlock: rlock says so, keeps the lock until the command has ended, same status" {
+    start_command -t "$ttl"
     kill -TERM "$pid"
     eventually 5 said 'the lock is kept as long as it runs'
-    is_kept_beyond 2500
+    is_kept_beyond_ttl
     let_end
     assert_status 7
     gone "$KEY"
 }
 
-@test "rlock is killed: the guard says it, and when the lock is free" {
-    start_command -t 1
+@test "rlock is killed: the guard says that the command runs on, and when the lock is free" {
+    start_command -t "$ttl"
     kill -KILL "$pid"
     eventually 5 said 'the lock is free when its ttl ends'
     touch "$PLACE/end"
@@ -100,12 +104,12 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     refute_match "$(<"$DIR/command.err")" 'the command was ended'
 }
 
-@test "--bind-pid: which process can't be ended is said, and not that all were" {
+@test "--bind-pid: rlock says which process it can't end, and doesn't say that all have ended" {
     mkdir "$PLACE/log"
     chmod 777 "$PLACE/log"
     start command setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '
-        "$0/rlock" acquire -k "$1" -t 2 --bind-pid $$ --log "$0/log/why" >/dev/null || exit
-        "$0/untouchable" "$0/end" & wait' "$PLACE" "$KEY"
+        "$0/rlock" acquire -k "$1" -t "$2" --bind-pid $$ --log "$0/log/why" >/dev/null || exit
+        "$0/untouchable" "$0/end" & wait' "$PLACE" "$KEY" "$ttl"
     eventually 10 file_has "$DIR/command.out" running
     redis_cli set "$KEY" other XX
     eventually 10 file_has "$PLACE/log/why" "rlock: $KEY: $why; it runs on without the lock"
@@ -114,12 +118,12 @@ is_kept_beyond() { # MS: the lock is, for longer than its TTL
     assert_status 143
 }
 
-@test "what /proc hides isn't taken for frozen: no pause is said, and 76" {
+@test "--on-lost pause, and /proc mounted hidepid=2: rlock doesn't say paused, 76" {
     local own_proc='mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     unshare -m sh -c "$own_proc" - true 2>/dev/null || skip 'no mounts of /proc here'
     start command unshare -m sh -c "$own_proc" - \
         setpriv --reuid 65534 --regid 65534 --clear-groups \
-        "$PLACE/rlock" -k "$KEY" -t 2 --on-lost pause -- "$PLACE/untouchable" "$PLACE/end"
+        "$PLACE/rlock" -k "$KEY" -t "$ttl" --on-lost pause -- "$PLACE/untouchable" "$PLACE/end"
     eventually 10 file_has "$DIR/command.out" running
     redis_pause
     eventually 10 file_has "$DIR/command.err" "can't be ended: pid "
