@@ -77,10 +77,10 @@ void bound_process_signal(const struct bound_process *bound, int number)
 }
 
 /* The descendants get the signal before the process, which could end and leave them behind. */
-static void signal_descendants(struct bound_process *bound, int number)
+static void signal_descendants(struct bound_process *bound, int number, int64_t kill_ms)
 {
     if (number == SIGTERM)
-        proctree_term(&bound->tree);
+        proctree_term(&bound->tree, kill_ms);
     else
         proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
 }
@@ -110,7 +110,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     if (!bound->is_noted)
         return 0;
     if (rlock_clock_ms() < kill_ms) { /* else whoever was to end it before us has sent TERM */
-        signal_descendants(bound, SIGTERM);
+        signal_descendants(bound, SIGTERM, kill_ms);
         signal_process(bound->fd, SIGTERM);
     }
     while (proctree_look(&bound->tree) > 0 || !bound_process_has_ended(bound)) {
@@ -122,7 +122,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
         } else {
             poll(NULL, 0, LOOK_AGAIN_MS);
         }
-        signal_descendants(bound, number);
+        signal_descendants(bound, number, kill_ms);
     }
     return 0;
 }

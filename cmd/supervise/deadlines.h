@@ -3,6 +3,7 @@
 #ifndef DEADLINES_H
 #define DEADLINES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Times on rlock_clock_ms(); RLOCK_NEVER: the lease's end ends no process. */
@@ -16,5 +17,18 @@ struct deadlines {
  * before that, and TERM `grace_ms` before KILL.
  */
 struct deadlines deadlines_of_lease(int64_t expires_ms, int64_t kill_margin_ms, int64_t grace_ms);
+
+/*
+ * deadlines_for_tree: move both deadlines forward by the time that `n` processes take, so that the
+ * last of them has ended before the lease. Up to 500 processes nothing moves. TERM doesn't move to
+ * before `not_before_ms`, nor KILL to before TERM.
+ */
+struct deadlines deadlines_for_tree(struct deadlines lease, size_t n, int64_t not_before_ms);
+
+/*
+ * deadlines_count_ms: when to count the tree for deadlines_for_tree(), if no renewal has been
+ * confirmed by then. `taken_ms` is when the lease's deadlines became known.
+ */
+int64_t deadlines_count_ms(struct deadlines lease, int64_t taken_ms);
 
 #endif

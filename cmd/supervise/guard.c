@@ -76,6 +76,18 @@ static void tell(const struct guard *guard, struct guard_news news)
     (void)!send(guard->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/*
+ * The program takes the guard for hung when the guard is silent for some time after KILL. That time
+ * counts from the lease's own KILL: an earlier KILL is sent because the end takes that much longer.
+ */
+static void tell_deadlines(const struct guard *guard)
+{
+    const struct guard_machine *machine = &guard->machine;
+
+    tell(guard, (struct guard_news){.kind = GUARD_NEWS_AGREES,
+                                    .lease = {machine->due.term_ms, machine->lease.kill_ms}});
+}
+
 static void tell_paused(const struct guard *guard)
 {
     tell(guard, (struct guard_news){.kind = GUARD_NEWS_PAUSED,
@@ -121,12 +133,23 @@ static void handle(struct guard *guard, enum guard_event event)
                                       (struct guard_input){.now_ms = rlock_clock_ms()}));
 }
 
+static void note_count(struct guard *guard, size_t n_processes)
+{
+    struct guard_input in = {.now_ms = rlock_clock_ms(), .n_processes = n_processes};
+
+    perform(guard, guard_state_handle(&guard->machine, GUARD_EVENT_TREE_COUNTED, in));
+}
+
 /* Without /proc the command is the only process of the tree that is known. */
 static void send_term(struct guard *guard)
 {
-    if (proctree_term(guard->tree) == 0 && guard->command != 0)
+    int64_t kill_ms = guard_state_next_ms(&guard->machine, rlock_clock_ms());
+    size_t n_processes = proctree_term(guard->tree, kill_ms);
+
+    if (n_processes == 0 && guard->command != 0)
         kill(guard->command, SIGTERM);
     tell_refused(guard, false);
+    note_count(guard, n_processes);
 }
 
 static void note_end(pid_t pid, int status, void *context)
@@ -160,10 +183,12 @@ static void freeze(struct guard *guard)
 /* In the order of enum guard_action, without GUARD_ACTION_PASS_SIGNAL, which needs the signal. */
 static void perform(struct guard *guard, unsigned actions)
 {
-    if (actions & GUARD_ACTION_ANSWER_AGREED)
-        tell(guard, (struct guard_news){.kind = GUARD_NEWS_AGREES, .lease = guard->machine.lease});
-    if (actions & GUARD_ACTION_ANSWER_PAUSED)
+    if (actions & GUARD_ACTION_TELL_DEADLINES)
+        tell_deadlines(guard);
+    if (actions & GUARD_ACTION_TELL_PAUSED)
         tell_paused(guard);
+    if (actions & GUARD_ACTION_COUNT)
+        note_count(guard, proctree_look(guard->tree));
     if (actions & GUARD_ACTION_THAW)
         freeze_release(guard->tree, guard->machine.lease.term_ms);
     if (actions & GUARD_ACTION_LET_GO)
@@ -410,7 +435,7 @@ static void start(struct guard *guard, const struct guard_request *request)
                       (struct guard_rules){.pauses = plan->pauses,
                                            .wait_all = plan->wait_all,
                                            .grace_ms = request->grant.timing.grace_ms},
-                      request->lease);
+                      request->lease, guard->started_ms);
     if (guard->command == 0) {
         tell(guard, news);
         _exit(0);

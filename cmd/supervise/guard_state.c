@@ -2,29 +2,40 @@
 /*
  * guard_state: decides when the command's tree gets TERM, is frozen, gets KILL, and is done.
  *
- * A table of transitions: what becomes of an event depends on the state alone, and each cell is a
- * function of a few lines. Nothing here signals, waits or reads a clock: guard.c does what is
- * decided here, and the unit test walks the table without processes and without real time.
+ * A table has a cell for each state and event: a function of a few lines, which returns the next
+ * state. This file sends no signal, waits for nothing and reads no clock: guard.c carries out the
+ * actions that this file returns. So the unit test can try every cell without processes and without
+ * real time.
  *
  * The rules:
- * - The tree gets TERM at the lease's TERM, and KILL at the lease's KILL. With --on-lost pause the
- *   tree is frozen at the lease's TERM instead, and gets KILL if it is not proven to stand still
- *   by the lease's KILL.
- * - A new lease is refused once TERM was sent because of the old one: TERM can't be taken back.
- * - A frozen tree runs again only after a new lease. Whoever else wants it to end can't send TERM,
- *   as the tree could not react to TERM without running, so the tree gets KILL.
- * - An end that was asked for stays asked for: of several times for KILL the earliest counts.
- * - Without the program nobody renews the lease, and the tree gets KILL.
- * - A signal that ended the command did not leave the rest of the tree behind on purpose: the rest
- *   gets TERM, then KILL. What a command leaves behind that exits by itself runs on, unless
- *   --wait-all is given or the tree is ending.
+ * - The guard sends TERM to the tree at the lease's `term_ms`, and KILL at its `kill_ms`. With
+ *   --on-lost pause the guard begins to freeze the tree at `term_ms`, and sends KILL at `kill_ms`
+ *   if it has not found every thread stopped by then.
+ * - If no renewal comes for a long time, the guard counts the tree. A tree of many processes gets
+ *   TERM and KILL earlier (deadlines.c), so that its last process has ended before the lease.
+ * - When TERM was sent because of the lease, a renewal that comes later is refused, because TERM
+ *   can't be taken back.
+ * - A frozen tree runs again only after a renewal. If the program asks for the end of a frozen
+ *   tree, or passes on a signal that ends programs, the tree gets KILL: a frozen process can't
+ *   react to TERM.
+ * - The program may ask several times for the end. The earliest of the times for KILL counts.
+ * - If the program dies, the tree gets KILL, because nobody renews the lease any more.
+ * - If the command exits, its descendants run on (a daemon, for example), except with --wait-all or
+ *   after TERM. If a signal ends the command, its descendants get TERM and then KILL, because the
+ *   command did not leave them behind on purpose.
  */
 #include "supervise/guard_state.h"
 
 #include <rlock.h>
 
-#define RETRY_MS 5 /* for processes that were forked while the others were frozen or killed */
-#define KILL_FAST_MS 2000 /* what lives after so long of KILL can't be ended, or not yet */
+/* Between two rounds of freezing or KILL, which reach the processes that were forked meanwhile. */
+#define RETRY_MS 5
+/*
+ * For so long KILL is repeated without a pause, then every RETRY_MS. A process that lives longer is
+ * in uninterruptible sleep, or the guard may not signal it, and KILL without a pause would only use
+ * up the processor.
+ */
+#define KILL_FAST_MS 2000
 
 typedef enum guard_state transition(struct guard_machine *machine);
 
@@ -34,7 +45,7 @@ bool guard_state_is_held(const struct guard_machine *machine)
            machine->state == GUARD_STATE_REFREEZING || machine->state == GUARD_STATE_KILLING_FROZEN;
 }
 
-/* ---- cells ---- */
+/* ---- the cells of the table: each returns the next state ---- */
 
 static enum guard_state stay(struct guard_machine *machine)
 {
@@ -47,10 +58,14 @@ static enum guard_state pass_signal(struct guard_machine *machine)
     return machine->state;
 }
 
-/* KILL itself is the work of the state, at this turn of the guard and until nothing is left. */
+/*
+ * The action is no part of this cell: guard_state_work() repeats KILL as long as the state lasts.
+ */
 static enum guard_state begin_kill(struct guard_machine *machine)
 {
     machine->killing_since_ms = machine->in.now_ms;
+    machine->n_processes = 0; /* from now on only the lease's own end is of interest */
+    machine->due = machine->lease;
     return guard_state_is_held(machine) ? GUARD_STATE_KILLING_FROZEN : GUARD_STATE_KILLING;
 }
 
@@ -72,15 +87,53 @@ static enum guard_state terminate(struct guard_machine *machine)
     return GUARD_STATE_TERMINATING;
 }
 
+/* If KILL is due as well, TERM is left out: sending TERM to a large tree would delay KILL. */
 static enum guard_state end_by_lease(struct guard_machine *machine)
 {
     if (machine->rules.pauses)
         return GUARD_STATE_FREEZING;
+    if (machine->in.now_ms >= machine->due.kill_ms)
+        return kill_by_lease(machine);
     machine->lease_ended_first = true;
     return terminate(machine);
 }
 
-/* The earliest time for KILL that anybody asked for counts. */
+static enum guard_state count(struct guard_machine *machine)
+{
+    machine->count_ms = RLOCK_NEVER;
+    machine->actions |= GUARD_ACTION_COUNT;
+    return machine->state;
+}
+
+/*
+ * The guard tells the program the earlier time of TERM, because the program reports the lock as
+ * lost at that time.
+ */
+static enum guard_state move_deadlines(struct guard_machine *machine)
+{
+    machine->n_processes = machine->in.n_processes;
+    machine->due = deadlines_for_tree(machine->lease, machine->n_processes, machine->in.now_ms);
+    if (machine->due.term_ms != machine->lease.term_ms)
+        machine->actions |= GUARD_ACTION_TELL_DEADLINES;
+    return machine->state;
+}
+
+static void move_kill(struct guard_machine *machine)
+{
+    machine->due = (struct deadlines){
+        machine->lease.term_ms,
+        deadlines_for_tree(machine->lease, machine->n_processes, machine->in.now_ms).kill_ms};
+}
+
+/* The tree has got TERM, so only KILL can still come earlier. */
+static enum guard_state move_kill_for_count(struct guard_machine *machine)
+{
+    machine->n_processes = machine->in.n_processes;
+    move_kill(machine);
+    return machine->state;
+}
+
+/* Of several END_ASKED the one with the earliest KILL counts. */
 static enum guard_state hasten(struct guard_machine *machine)
 {
     if (machine->in.kill_ms < machine->asked_kill_ms)
@@ -113,7 +166,10 @@ static enum guard_state drain_or_finish(struct guard_machine *machine)
     return machine->rules.wait_all ? GUARD_STATE_DRAINING : GUARD_STATE_DONE;
 }
 
-/* What the command left behind on purpose runs on, though it was being frozen. */
+/*
+ * The command exited while the guard was freezing the tree. Without --wait-all the guard lets the
+ * descendants run, as after any exit of the command.
+ */
 static enum guard_state let_go_or_stay(struct guard_machine *machine)
 {
     machine->command_has_ended = true;
@@ -126,17 +182,30 @@ static enum guard_state let_go_or_stay(struct guard_machine *machine)
 static enum guard_state take_lease(struct guard_machine *machine)
 {
     machine->lease = machine->in.lease;
-    machine->actions |= GUARD_ACTION_ANSWER_AGREED;
+    machine->due = machine->lease;
+    machine->count_ms = deadlines_count_ms(machine->lease, machine->in.now_ms);
+    machine->actions |= GUARD_ACTION_TELL_DEADLINES;
     return machine->state;
 }
 
-/* TERM that was sent because of the lease can't be taken back. The program gets no answer. */
-static enum guard_state take_lease_if_in_time(struct guard_machine *machine)
+/* After TERM, or while the tree is being frozen, the last count holds for the renewed lease too. */
+static enum guard_state take_lease_while_ending(struct guard_machine *machine)
 {
-    return machine->lease_ended_first ? machine->state : take_lease(machine);
+    take_lease(machine);
+    move_kill(machine);
+    return machine->state;
 }
 
-/* When the program reads this answer it ends the pause, and expects the tree to run again. */
+/*
+ * If TERM was sent because of the lease, the guard does not agree to the renewal: it sends no
+ * answer, and the program goes on by the old deadlines.
+ */
+static enum guard_state take_lease_if_in_time(struct guard_machine *machine)
+{
+    return machine->lease_ended_first ? machine->state : take_lease_while_ending(machine);
+}
+
+/* TELL_DEADLINES, which take_lease() adds, tells the program that the tree runs again. */
 static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
@@ -145,40 +214,47 @@ static enum guard_state thaw(struct guard_machine *machine)
     return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
 }
 
-/* A lease that came too late to run under still moves the time for KILL. */
+/* A renewal whose TERM is over already does not let the tree run, but makes KILL later. */
 static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
 {
     if (machine->in.now_ms < machine->in.lease.term_ms)
         return thaw(machine);
-    return take_lease(machine);
+    return take_lease_while_ending(machine);
 }
 
-/* A lease that came too late to run under changes nothing for a tree that stands still. */
+/*
+ * A frozen tree has no deadline. So a renewal whose TERM is over already changes nothing, and the
+ * guard answers that the tree is still frozen.
+ */
 static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
 {
     if (machine->in.now_ms < machine->in.lease.term_ms)
         return thaw(machine);
-    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_TELL_PAUSED;
     return machine->state;
 }
 
-/* A tree that is frozen and gets KILL does not run again. */
+/* If the tree was frozen before KILL, no renewal lets it run, and the guard says so. */
 static enum guard_state answer_while_killing(struct guard_machine *machine)
 {
     if (machine->frozen_since_ms == 0)
         return take_lease_if_in_time(machine);
-    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_TELL_PAUSED;
     return machine->state;
 }
 
 static void note_frozen(struct guard_machine *machine)
 {
     machine->frozen_since_ms = machine->in.now_ms;
-    machine->actions |= GUARD_ACTION_ANSWER_PAUSED;
+    machine->actions |= GUARD_ACTION_TELL_PAUSED;
 }
 
-/* The guard may have been stopped since it looked at the threads: after KILL is due that is
- * no proof that none of them ran too long. */
+/*
+ * 1. The guard finds every thread stopped.
+ * 2. The guard itself is stopped (SIGSTOP, a suspended machine), and goes on after the lease's
+ * KILL. The guard can't tell when the last thread stopped, perhaps after the lease. So the tree
+ * gets KILL, and counts as ended by the lease.
+ */
 static enum guard_state believe_frozen(struct guard_machine *machine)
 {
     if (machine->in.now_ms >= machine->lease.kill_ms)
@@ -194,9 +270,9 @@ static enum guard_state believe_frozen_again(struct guard_machine *machine)
 }
 
 /*
- * A tree that stands still before the lease's KILL, and then dies of KILL, has not run beyond the
- * lease. The guard notes since when the tree stands still, so that no KILL_DUE follows, which would
- * count the lease as lost.
+ * The tree gets KILL for another reason than the lease, and every thread is stopped before the
+ * lease's KILL. So no process runs beyond the lease, even if the last one dies later. With
+ * `frozen_since_ms` set, KILL_DUE does not come, which would mark the run as ended by the lease.
  */
 static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
 {
@@ -213,7 +289,7 @@ static enum guard_state doubt(struct guard_machine *machine)
 
 /* ---- the table ---- */
 
-/* NULL: the event cannot happen in this state. */
+/* A cell that is NULL: the event cannot happen in this state. */
 static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
     [GUARD_STATE_RUNNING] =
         {
@@ -226,8 +302,11 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COMMAND_EXITED] = drain_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
+            [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
-            /* KILL_DUE: TERM_DUE is handled first. END_DUE: an end is asked for with TERM. */
+            /* KILL_DUE: TERM_DUE comes first, and changes the state. END_DUE: END_ASKED comes
+             * first, and changes the state. TREE_STOPPED: the tree is not being frozen. */
         },
     [GUARD_STATE_DRAINING] =
         {
@@ -238,8 +317,11 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
             [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
+            [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
-            /* COMMAND_*: the command ends once. KILL_DUE, END_DUE: as in RUNNING. */
+            /* COMMAND_EXITED, COMMAND_KILLED: the command has ended before, and ends once.
+             * KILL_DUE, END_DUE, TREE_STOPPED: as in RUNNING. */
         },
     [GUARD_STATE_TERMINATING] =
         {
@@ -252,6 +334,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_TREE_COUNTED] = move_kill_for_count,
             [GUARD_EVENT_TERM_DUE] = note_lease_end,
             [GUARD_EVENT_KILL_DUE] = kill_by_lease,
             [GUARD_EVENT_END_DUE] = begin_kill,
@@ -278,8 +361,8 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
             [GUARD_EVENT_PROCESS_ENDED] = doubt,
-            /* KILL_DUE: nothing runs, so no end of a lease is too late. COMMAND_*, TREE_EMPTY:
-             * PROCESS_ENDED is handled first. */
+            /* TERM_DUE, KILL_DUE: a frozen tree has no deadline. COMMAND_EXITED, COMMAND_KILLED,
+             * TREE_EMPTY: PROCESS_ENDED comes first, and changes the state. */
         },
     [GUARD_STATE_REFREEZING] =
         {
@@ -321,10 +404,10 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_TREE_STOPPED] = note_frozen_while_killing,
             [GUARD_EVENT_KILL_DUE] = note_lease_end,
         },
-    /* GUARD_STATE_DONE: guard_state_handle() drops each event. */
+    /* GUARD_STATE_DONE: guard_state_handle() ignores every event. */
 };
 
-/* What a state asks for at each turn of the guard, until the state is left. */
+/* The actions that the guard repeats at each turn of its loop, see guard_state_work(). */
 static const unsigned work[GUARD_STATES] = {
     [GUARD_STATE_FREEZING] = GUARD_ACTION_FREEZE,
     [GUARD_STATE_REFREEZING] = GUARD_ACTION_FREEZE,
@@ -338,10 +421,14 @@ bool guard_state_can_happen(enum guard_state state, enum guard_event event)
 }
 
 void guard_state_start(struct guard_machine *machine, struct guard_rules rules,
-                       struct deadlines lease)
+                       struct deadlines lease, int64_t now_ms)
 {
-    *machine = (struct guard_machine){
-        .state = GUARD_STATE_RUNNING, .rules = rules, .lease = lease, .asked_kill_ms = RLOCK_NEVER};
+    *machine = (struct guard_machine){.state = GUARD_STATE_RUNNING,
+                                      .rules = rules,
+                                      .lease = lease,
+                                      .due = lease,
+                                      .count_ms = deadlines_count_ms(lease, now_ms),
+                                      .asked_kill_ms = RLOCK_NEVER};
 }
 
 unsigned guard_state_handle(struct guard_machine *machine, enum guard_event event,
@@ -357,16 +444,23 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
     return machine->actions;
 }
 
+static bool is_counted_in(enum guard_state state)
+{
+    return state == GUARD_STATE_RUNNING || state == GUARD_STATE_DRAINING;
+}
+
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms)
 {
     bool is_killing = machine->killing_since_ms != 0;
 
     if (machine->state == GUARD_STATE_DONE)
         return GUARD_EVENTS;
-    if (now_ms >= machine->lease.term_ms && !guard_state_is_held(machine) &&
+    if (now_ms >= machine->due.term_ms && !guard_state_is_held(machine) &&
         !machine->lease_ended_first)
         return GUARD_EVENT_TERM_DUE;
-    if (now_ms >= machine->lease.kill_ms && machine->frozen_since_ms == 0 &&
+    if (now_ms >= machine->count_ms && is_counted_in(machine->state))
+        return GUARD_EVENT_COUNT_DUE;
+    if (now_ms >= machine->due.kill_ms && machine->frozen_since_ms == 0 &&
         !(is_killing && machine->lease_ended_first))
         return GUARD_EVENT_KILL_DUE;
     if (now_ms >= machine->asked_kill_ms && machine->state == GUARD_STATE_TERMINATING)
@@ -389,11 +483,11 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
     switch (machine->state) {
     case GUARD_STATE_RUNNING:
     case GUARD_STATE_DRAINING:
-        return earlier(machine->lease.term_ms, machine->lease.kill_ms);
+        return earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
-        return earlier(machine->lease.kill_ms, machine->asked_kill_ms);
+        return earlier(machine->due.kill_ms, machine->asked_kill_ms);
     case GUARD_STATE_FREEZING:
-        return earlier(machine->lease.kill_ms, now_ms + RETRY_MS);
+        return earlier(machine->due.kill_ms, now_ms + RETRY_MS);
     case GUARD_STATE_REFREEZING:
         return now_ms + RETRY_MS;
     case GUARD_STATE_KILLING:

@@ -7,106 +7,118 @@
 
 #include <stdbool.h>
 
-/* The tree is the command and all processes below the guard that came of it. */
+/* "The tree" is the command and all processes that descend from the command. */
 enum guard_state {
-    GUARD_STATE_RUNNING,  /* the command runs */
-    GUARD_STATE_DRAINING, /* --wait-all: the command has ended, processes that it started run on */
-    GUARD_STATE_TERMINATING, /* the tree has got TERM, and gets KILL at a known time */
-    GUARD_STATE_FREEZING,    /* --on-lost pause: threads are being stopped, some may still run */
-    GUARD_STATE_FROZEN,      /* every thread is stopped, and the program was told so */
-    GUARD_STATE_REFREEZING, /* frozen, but a process ended: what it traced or left behind may run */
-    GUARD_STATE_KILLING,    /* KILL is sent again and again, until nothing of the tree is left */
-    GUARD_STATE_KILLING_FROZEN, /* the same, while what has not died yet is kept from running */
-    GUARD_STATE_DONE,           /* what had to end has ended */
+    GUARD_STATE_RUNNING,        /* the command runs */
+    GUARD_STATE_DRAINING,       /* --wait-all: the command has ended, its descendants run on */
+    GUARD_STATE_TERMINATING,    /* the tree has got TERM, and gets KILL at a known time */
+    GUARD_STATE_FREEZING,       /* --on-lost pause: the guard stops threads, some may still run */
+    GUARD_STATE_FROZEN,         /* every thread is stopped, and the guard has told the program */
+    GUARD_STATE_REFREEZING,     /* was FROZEN, then a process ended: threads it traced may run */
+    GUARD_STATE_KILLING,        /* the guard repeats KILL until no process of the tree is left */
+    GUARD_STATE_KILLING_FROZEN, /* the same, and the guard keeps stopping what is not dead yet */
+    GUARD_STATE_DONE,           /* every process that had to end has ended */
     GUARD_STATES
 };
 
+/* "The program" is the main process of rlock, which renews the lease. */
 enum guard_event {
-    GUARD_EVENT_LEASE_EXTENDED, /* the program confirmed a renewal */
-    GUARD_EVENT_END_ASKED,      /* the program wants the tree ended */
-    GUARD_EVENT_SIGNAL,         /* the program passes on a signal, */
-    GUARD_EVENT_END_SIGNAL,     /* one by which people end a program: HUP, INT, QUIT, TERM */
-    GUARD_EVENT_PROGRAM_GONE,   /* nobody renews the lease any more */
-    GUARD_EVENT_PROCESS_ENDED,  /* a process of the tree was reaped */
-    GUARD_EVENT_COMMAND_EXITED, /* the command ended by itself; others of the tree are left */
-    GUARD_EVENT_COMMAND_KILLED, /* a signal ended the command; others of the tree are left */
-    GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and nothing of the tree is left */
-    GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE found every thread of the tree stopped */
-    GUARD_EVENT_TERM_DUE,       /* the clock has come to the lease's TERM, */
-    GUARD_EVENT_KILL_DUE,       /* to the lease's KILL, and the tree is not frozen, */
-    GUARD_EVENT_END_DUE,        /* to the KILL of an end that was asked for */
+    GUARD_EVENT_LEASE_EXTENDED, /* the program has sent the deadlines of a confirmed renewal */
+    GUARD_EVENT_END_ASKED,      /* the program has asked the guard to end the tree */
+    GUARD_EVENT_SIGNAL,         /* the program passes on a signal other than the next four */
+    GUARD_EVENT_END_SIGNAL,     /* the program passes on HUP, INT, QUIT or TERM */
+    GUARD_EVENT_PROGRAM_GONE,   /* the program is dead, so nobody renews the lease any more */
+    GUARD_EVENT_PROCESS_ENDED,  /* the guard has reaped a process of the tree */
+    GUARD_EVENT_COMMAND_EXITED, /* the command has called exit(3); descendants of it are left */
+    GUARD_EVENT_COMMAND_KILLED, /* a signal has ended the command; descendants of it are left */
+    GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and no descendant of it is left */
+    GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE has found every thread stopped */
+    GUARD_EVENT_TREE_COUNTED,   /* GUARD_ACTION_COUNT or _TERM has counted the processes */
+    GUARD_EVENT_COUNT_DUE,      /* clock: no renewal has come for so long that TERM may be near */
+    GUARD_EVENT_TERM_DUE,       /* clock: `due.term_ms` has come */
+    GUARD_EVENT_KILL_DUE,       /* clock: `due.kill_ms` has come, and the tree is not frozen */
+    GUARD_EVENT_END_DUE,        /* clock: `asked_kill_ms` has come */
     GUARD_EVENTS
 };
 
-/* What the guard has to do now, in this order. Several are joined with |. */
+/*
+ * What the guard has to do at once. Several are joined with |; the guard does them in this order.
+ */
 enum guard_action {
-    GUARD_ACTION_ANSWER_AGREED = 1 << 0, /* tell the program that the guard acts by the new lease */
-    GUARD_ACTION_ANSWER_PAUSED =
-        1 << 1, /* tell the program that the tree is frozen, and since when */
-    GUARD_ACTION_PASS_SIGNAL = 1 << 2, /* send the program's signal to the command */
-    GUARD_ACTION_THAW = 1 << 3,        /* let the tree run again, but not beyond the lease's TERM */
-    GUARD_ACTION_LET_GO = 1 << 4,      /* let what is left of the tree run on by itself, for good */
-    GUARD_ACTION_TERM = 1 << 5,        /* send TERM to the tree, once */
-    GUARD_ACTION_FREEZE = 1 << 6, /* stop each thread that runs; if all are stopped: TREE_STOPPED */
-    GUARD_ACTION_KILL = 1 << 7    /* send KILL to all that is left of the tree */
+    GUARD_ACTION_TELL_DEADLINES = 1 << 0, /* tell the program which deadlines the guard acts by */
+    GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the program since when the tree is frozen */
+    GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the program's signal to the command */
+    GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
+    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen tree run, but not beyond the lease's TERM */
+    GUARD_ACTION_LET_GO = 1 << 5, /* let the frozen tree run on for good, without a guard */
+    GUARD_ACTION_TERM = 1 << 6,   /* send TERM to each process, then handle TREE_COUNTED */
+    GUARD_ACTION_FREEZE = 1 << 7, /* stop each thread; if all are stopped, handle TREE_STOPPED */
+    GUARD_ACTION_KILL = 1 << 8    /* send KILL to each process that is left of the tree */
 };
 
-/* Which of the command's options change a decision. */
+/* What the guard's decisions depend on beside the events; it does not change during a run. */
 struct guard_rules {
-    bool pauses;      /* --on-lost pause: freeze at the lease's end, instead of TERM */
-    bool wait_all;    /* --wait-all: not done before each process of the tree has ended */
-    int64_t grace_ms; /* from TERM to KILL, where a signal has ended the command */
+    bool pauses;      /* --on-lost pause: at the lease's TERM freeze the tree, send no TERM */
+    bool wait_all;    /* --wait-all: stay until the last process of the tree has ended */
+    int64_t grace_ms; /* from TERM to KILL for what a command leaves that a signal has ended */
 };
 
-/* What comes with an event. */
+/* The fields of an event. The caller sets `now_ms` for each event. */
 struct guard_input {
-    int64_t now_ms;
-    struct deadlines lease; /* LEASE_EXTENDED: the new one */
-    int64_t kill_ms;        /* END_ASKED: when TERM has to turn into KILL */
+    int64_t now_ms;         /* the present time, on rlock_clock_ms() */
+    struct deadlines lease; /* LEASE_EXTENDED: the renewed lease's */
+    int64_t kill_ms;        /* END_ASKED: the latest time for KILL, on rlock_clock_ms() */
+    size_t n_processes;     /* TREE_COUNTED: how many processes the tree has */
 };
 
-/* Written by guard_state.c only. Times are on rlock_clock_ms(). */
+/* Only guard_state.c writes it. Times are on rlock_clock_ms(). */
 struct guard_machine {
     enum guard_state state;
     struct guard_rules rules;
-    struct deadlines lease;   /* the latest that was proven */
-    int64_t asked_kill_ms;    /* KILL of an end that was asked for; RLOCK_NEVER: none was */
-    int64_t frozen_since_ms;  /* since when the whole tree stands still; 0: it does not */
-    int64_t killing_since_ms; /* since when KILL is sent; 0: it is not */
-    bool command_has_ended;   /* known while it makes a difference: until KILL is sent */
-    bool lease_ended_first;   /* the tree had to end because of the lease; never undone */
-    struct guard_input in;    /* of the event that is being handled, */
-    unsigned actions;         /* and what to do about it: enum guard_action */
+    struct deadlines lease;   /* of the last confirmed renewal that the guard has agreed to */
+    struct deadlines due;     /* `lease`, moved forward if the tree has many processes */
+    size_t n_processes;       /* of the tree at the last count; 0: not counted yet */
+    int64_t count_ms;         /* when to count the tree; RLOCK_NEVER: not before a renewal */
+    int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */
+    int64_t frozen_since_ms;  /* since when every thread is stopped; 0: the tree isn't frozen */
+    int64_t killing_since_ms; /* when the guard began to send KILL; 0: not yet */
+    bool command_has_ended;   /* the guard has reaped the command; not set after the first KILL */
+    bool lease_ended_first;   /* the guard ends the tree because of the lease; never reset */
+    struct guard_input in;    /* the fields of the event that is being handled */
+    unsigned actions;         /* the answer to that event: enum guard_action, joined with | */
 };
 
-/* guard_state_start: the command has just been started under `lease`. */
+/* guard_state_start: at `now_ms` the guard has started the command under `lease`. */
 void guard_state_start(struct guard_machine *machine, struct guard_rules rules,
-                       struct deadlines lease);
+                       struct deadlines lease, int64_t now_ms);
 
 /*
- * guard_state_handle: change the state by an event. Returns what to do about it at once. An event
- * that cannot happen in the present state ends in KILL: whatever went wrong, nothing is to outlive
- * the lease. After GUARD_STATE_DONE events change nothing.
+ * guard_state_handle: change the state by an event. Returns the actions that the guard has to do at
+ * once. An event that cannot happen in the present state begins KILL, because after such a bug only
+ * KILL makes sure that no process outlives the lease. In GUARD_STATE_DONE events change nothing.
  */
 unsigned guard_state_handle(struct guard_machine *machine, enum guard_event event,
                             struct guard_input in);
 
-/* guard_state_due: an event that the clock has made due, to be handled now; GUARD_EVENTS: none. */
+/*
+ * guard_state_due: the event that the clock brings at `now_ms`; the caller handles it, and asks
+ * again. GUARD_EVENTS: no event is due.
+ */
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms);
 
 /*
- * guard_state_work: what the state asks for at each turn of the guard: GUARD_ACTION_FREEZE,
- * GUARD_ACTION_KILL or 0.
+ * guard_state_work: the actions that the guard repeats at each turn of its loop in this state:
+ * GUARD_ACTION_FREEZE, GUARD_ACTION_KILL, both, or 0.
  */
 unsigned guard_state_work(const struct guard_machine *machine);
 
-/* guard_state_next_ms: when the guard needs its next turn, if nothing else happens. */
+/* guard_state_next_ms: when the guard needs its next turn if no message and no SIGCHLD comes. */
 int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms);
 
-/* guard_state_is_held: the tree is frozen, or is being frozen: what stops may not go on. */
+/* guard_state_is_held: the guard has frozen the tree, or is stopping the tree's threads. */
 bool guard_state_is_held(const struct guard_machine *machine);
 
-/* guard_state_can_happen: is there a cell for this event in this state? For tests. */
+/* guard_state_can_happen: has the table a cell for this event in this state? For tests. */
 bool guard_state_can_happen(enum guard_state state, enum guard_event event);
 
 #endif

@@ -67,7 +67,9 @@
 #define TERM_WALKS 100 /* at most; it ends when a walk finds no new process */
 #define REAPED_AT_ONCE 4096
 #define MOMENT_NS 50000
-#define WALK_EVERY 32 /* rounds of KILL to our own children, then one to the whole tree */
+#define MOMENT_EACH_NS 500 /* more for each of our children, as looking at each takes as long */
+#define WALK_PAUSES 4      /* the time between two walks for KILL, in walks */
+#define WALK_EVERY 32      /* rounds of KILL to our own children, then one to the whole tree */
 #define WALK_MASK 0x07ffffffU
 #define LIST_BYTES 4096 /* read at once of a list of children */
 
@@ -562,6 +564,24 @@ static bool is_in_cgroup(const struct proctree *tree)
     return tree->cgroup != NULL && tree->cgroup->kill_fd >= 0;
 }
 
+/*
+ * A signal makes the process that gets it run. Of some thousand processes that run, this process
+ * would be given a processor only now and then, and would come to KILL after the lease. So it takes
+ * real-time priority while it sends signals, if it may, which mostly means as root.
+ * Not if it has a real-time priority already: 1 could be lower than the tree's.
+ */
+static bool raise_priority(void)
+{
+    const struct sched_param lowest = {.sched_priority = 1};
+
+    return sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+}
+
+static void lower_priority(void)
+{
+    sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){.sched_priority = 0});
+}
+
 /* False: the process has ended, or has another parent now, and the next walk may find it. */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
@@ -620,14 +640,23 @@ static bool term_all(struct proctree *tree)
     return was_any;
 }
 
-size_t proctree_term(struct proctree *tree)
+size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 {
-    int i;
+    int64_t began_ms;
+    int64_t now_ms = rlock_clock_ms();
+    bool is_raised = raise_priority();
+    int i = 0;
 
     if (tree->term_ms == 0)
-        tree->term_ms = rlock_clock_ms();
-    for (i = 0; i < TERM_WALKS && term_all(tree); i++)
-        continue;
+        tree->term_ms = now_ms;
+    do {
+        began_ms = now_ms;
+        if (!term_all(tree))
+            break;
+        now_ms = rlock_clock_ms();
+    } while (++i < TERM_WALKS && now_ms < deadline_ms - (now_ms - began_ms));
+    if (is_raised)
+        lower_priority();
     return tree->n;
 }
 
@@ -638,6 +667,7 @@ struct killing {
     void *context;
     bool is_any; /* there was a child; one that was just reaped counts: it may leave us orphans */
     bool is_new; /* one of them had got no KILL before */
+    size_t n_children; /* of ours, as this round found them, without spared ones */
 };
 
 static void note_end(struct proctree *tree, const struct killing *killing, pid_t pid, int status)
@@ -682,6 +712,7 @@ static void end_child(struct proctree *tree, pid_t pid, void *context)
     if (is_spared(tree, pid))
         return;
     killing->is_any = true;
+    killing->n_children++;
     if (place->pid != pid || !place->is_killed) {
         if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree)) {
             tree->refused = pid;
@@ -705,32 +736,60 @@ static void end_children(struct proctree *tree, struct killing *killing)
     each_child(tree, end_child, killing);
 }
 
+/*
+ * A process that got KILL needs a processor to end, and has none while we run with real-time
+ * priority. To look at our children takes the longer the more they are, so we also wait longer.
+ */
+static void give_way(size_t n_children)
+{
+    struct timespec pause = {.tv_nsec = MOMENT_NS + (long)n_children * MOMENT_EACH_NS};
+
+    ppoll(NULL, 0, &pause, NULL);
+}
+
+/*
+ * KILL to our children reaches the whole tree in the end, as orphans become our children; a walk
+ * only reaches it sooner. With some thousand processes that have got KILL already, a walk keeps the
+ * processor from them. So between two walks passes four times as much time as a walk takes.
+ * Measured on two processors with 7143 processes: the last one ended 1 to 3 s earlier for it.
+ */
+static bool kill_by_walk(struct proctree *tree)
+{
+    int64_t began_ms = rlock_clock_ms();
+    int64_t now_ms;
+
+    if (began_ms < tree->kill_walk_ms)
+        return false;
+    proctree_signal(tree, SIGKILL);
+    now_ms = rlock_clock_ms();
+    tree->kill_walk_ms = now_ms + WALK_PAUSES * (now_ms - began_ms);
+    return tree->n > 0;
+}
+
 bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
                    void *context)
 {
-    const struct timespec moment = {.tv_nsec = MOMENT_NS};
-    const struct sched_param lowest = {.sched_priority = 1};
     struct killing killing = {.reaped = reaped, .context = context};
     unsigned round = 0;
-    /* if we have a real-time priority already we keep it: 1 could be lower than the tree's */
-    bool is_real_time =
-        sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+    bool is_raised = raise_priority();
 
     tree->refused = 0; /* a process that could not be sent TERM may have ended since */
     do {
         if (tree->cgroup != NULL)
             cgroup_kill(tree->cgroup);
         killing.is_any = killing.is_new = false;
+        killing.n_children = 0;
         if (is_ours(tree))
             end_children(tree, &killing);
-        if ((!is_ours(tree) || round % WALK_EVERY == 1) && proctree_signal(tree, SIGKILL) > 0)
+        if (is_ours(tree) ? round % WALK_EVERY == 1 && kill_by_walk(tree)
+                          : proctree_signal(tree, SIGKILL) > 0)
             killing.is_any = true;
         if (killing.is_any && !killing.is_new)
-            ppoll(NULL, 0, &moment, NULL); /* a process that got KILL needs a processor to end */
+            give_way(killing.n_children);
         round++;
     } while (killing.is_any && rlock_clock_ms() < deadline_ms);
-    if (is_real_time)
-        sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){.sched_priority = 0});
+    if (is_raised)
+        lower_priority();
     return killing.is_any;
 }
 
@@ -790,6 +849,7 @@ void proctree_set_root(struct proctree *tree, pid_t root)
     tree->root = root;
     tree->has_spared = false;
     tree->term_ms = 0;
+    tree->kill_walk_ms = 0;
     tree->refused = 0;
     tree->n = 0;
     if (root != getpid())

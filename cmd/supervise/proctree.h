@@ -32,6 +32,7 @@ struct proctree {
     int children;          /* such a file of our own, kept open; -1: not needed */
     pid_t session;         /* the session that rlock was started in */
     long hertz;            /* ticks a second, in which the kernel gives start times */
+    int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */
     int64_t term_ms;       /* when TERM was sent for the first time; 0: not yet */
     const struct cgroup *cgroup; /* the cgroup that all of the tree is in; NULL: it is in none */
     pid_t refused;               /* the last process that we had no right to signal; 0: none */
@@ -74,10 +75,12 @@ bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
  * proctree_term: send TERM, once, to each process of the tree that was there at the first call.
- * What starts later, such as the helpers of a process that tidies up after its TERM, gets none.
- * Returns how many processes the tree has.
+ * A process that starts later, such as a helper of a process that tidies up after its TERM, gets no
+ * TERM. The tree is walked again until a walk finds no other process, but only if a walk that takes
+ * as long as the last one is over before `deadline_ms`. Returns how many processes the last walk
+ * found.
  */
-size_t proctree_term(struct proctree *tree);
+size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 
 /* proctree_signal: send a signal to each process of the tree. Returns how many there were. */
 size_t proctree_signal(struct proctree *tree, int number);

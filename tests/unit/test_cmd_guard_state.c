@@ -14,6 +14,7 @@
 #define STEPS 1000000
 #define TERM_MS 1000
 #define KILL_MS 2000
+#define COUNT_MS 667 /* a third of the time to TERM is left */
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
@@ -39,6 +40,8 @@ static const char *const event_names[GUARD_EVENTS] = {
     [GUARD_EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
     [GUARD_EVENT_TREE_EMPTY] = "TREE_EMPTY",
     [GUARD_EVENT_TREE_STOPPED] = "TREE_STOPPED",
+    [GUARD_EVENT_TREE_COUNTED] = "TREE_COUNTED",
+    [GUARD_EVENT_COUNT_DUE] = "COUNT_DUE",
     [GUARD_EVENT_TERM_DUE] = "TERM_DUE",
     [GUARD_EVENT_KILL_DUE] = "KILL_DUE",
     [GUARD_EVENT_END_DUE] = "END_DUE",
@@ -55,6 +58,7 @@ struct row {
     enum guard_event event;
     int64_t now_ms;
     struct deadlines lease; /* LEASE_EXTENDED; END_ASKED: kill_ms */
+    size_t n_processes;     /* TREE_COUNTED */
     enum guard_state to;
     unsigned actions;
 };
@@ -74,8 +78,9 @@ struct row {
     }
 
 enum {
-    AGREED = GUARD_ACTION_ANSWER_AGREED,
-    PAUSED = GUARD_ACTION_ANSWER_PAUSED,
+    COUNT = GUARD_ACTION_COUNT,
+    AGREED = GUARD_ACTION_TELL_DEADLINES,
+    PAUSED = GUARD_ACTION_TELL_PAUSED,
     PASS = GUARD_ACTION_PASS_SIGNAL,
     THAW = GUARD_ACTION_THAW,
     LET_GO = GUARD_ACTION_LET_GO,
@@ -84,6 +89,11 @@ enum {
     KILL = GUARD_ACTION_KILL
 };
 
+#define ROW_COUNTED(n_, from_, way_, now_, to_, actions_)                               \
+    {                                                                                   \
+        .from = GUARD_STATE_##from_, .way = way_, .event = GUARD_EVENT_TREE_COUNTED,    \
+        .now_ms = now_, .n_processes = n_, .to = GUARD_STATE_##to_, .actions = actions_ \
+    }
 #define ROW_WITH(lease_, from_, way_, event_, now_, to_, actions_)                               \
     {                                                                                            \
         .from = GUARD_STATE_##from_, .way = way_, .event = GUARD_EVENT_##event_, .now_ms = now_, \
@@ -105,7 +115,11 @@ static const struct row rows[] = {
     ROW(RUNNING, PLAIN, COMMAND_KILLED, 100, TERMINATING, TERM),
     ROW(RUNNING, WAIT_ALL, COMMAND_KILLED, 100, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TREE_EMPTY, 100, DONE, 0),
+    ROW(RUNNING, PLAIN, COUNT_DUE, 700, RUNNING, COUNT),
+    ROW_COUNTED(500, RUNNING, PLAIN, 700, RUNNING, 0),
+    ROW_COUNTED(1500, RUNNING, PLAIN, 700, RUNNING, AGREED),
     ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
+    ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
     ROW(RUNNING, PROVEN, TERM_DUE, TERM_MS, FREEZING, FREEZE),
 
     ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
@@ -115,6 +129,8 @@ static const struct row rows[] = {
     ROW(DRAINING, WAIT_ALL, PROGRAM_GONE, 100, KILLING, KILL),
     ROW(DRAINING, WAIT_ALL, PROCESS_ENDED, 100, DRAINING, 0),
     ROW(DRAINING, WAIT_ALL, TREE_EMPTY, 100, DONE, 0),
+    ROW(DRAINING, WAIT_ALL, COUNT_DUE, 700, DRAINING, COUNT),
+    ROW_COUNTED(1500, DRAINING, WAIT_ALL, 700, DRAINING, AGREED),
     ROW(DRAINING, WAIT_ALL, TERM_DUE, TERM_MS, TERMINATING, TERM),
 
     ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
@@ -127,6 +143,7 @@ static const struct row rows[] = {
     ROW(TERMINATING, PLAIN, COMMAND_EXITED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, COMMAND_KILLED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TREE_EMPTY, 200, DONE, 0),
+    ROW_COUNTED(1500, TERMINATING, PLAIN, 700, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, 0),
     ROW(TERMINATING, BY_LEASE, KILL_DUE, KILL_MS, KILLING, KILL),
     ROW(TERMINATING, PLAIN, END_DUE, 400, KILLING, KILL),
@@ -200,13 +217,18 @@ static const struct row rows[] = {
     ROW(KILLING_FROZEN, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
 };
 
+static unsigned send_input(struct guard_machine *m, enum guard_event event, struct guard_input in)
+{
+    unsigned actions = guard_state_handle(m, event, in);
+
+    return actions | guard_state_work(m);
+}
+
 static unsigned send_event(struct guard_machine *m, enum guard_event event, int64_t now_ms,
                            struct deadlines lease)
 {
-    unsigned actions = guard_state_handle(
+    return send_input(
         m, event, (struct guard_input){.now_ms = now_ms, .lease = lease, .kill_ms = lease.kill_ms});
-
-    return actions | guard_state_work(m);
 }
 
 static void reach(struct guard_machine *m, enum guard_state state, enum way way)
@@ -220,7 +242,7 @@ static void reach(struct guard_machine *m, enum guard_state state, enum way way)
                       (struct guard_rules){.pauses = is_held || way == PROVEN,
                                            .wait_all = way == WAIT_ALL,
                                            .grace_ms = GRACE_MS},
-                      lease);
+                      lease, 0);
     if (is_held || (way == BY_LEASE && state != GUARD_STATE_KILLING))
         send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
     else if (state == GUARD_STATE_TERMINATING)
@@ -260,7 +282,11 @@ static void test_cells(void)
         const struct row *row = &rows[i];
 
         reach(&m, row->from, row->way);
-        actions = send_event(&m, row->event, row->now_ms, row->lease);
+        actions = send_input(&m, row->event,
+                             (struct guard_input){.now_ms = row->now_ms,
+                                                  .lease = row->lease,
+                                                  .kill_ms = row->lease.kill_ms,
+                                                  .n_processes = row->n_processes});
         okf(m.state == row->to && actions == row->actions,
             "%s, way %d: %s at %d leads to %s, got %s, and to the actions %#x, got %#x",
             state_names[row->from], row->way, event_names[row->event], (int)row->now_ms,
@@ -304,13 +330,19 @@ static void test_times(void)
     struct guard_machine m;
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
-    is_int(guard_state_next_ms(&m, 5), TERM_MS, "RUNNING: awake for TERM");
+    is_int(guard_state_next_ms(&m, 5), COUNT_MS, "RUNNING: awake to count the tree");
+    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS, "nothing is due before the count");
+    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE, "the count is due at its time");
+    send_event(&m, GUARD_EVENT_COUNT_DUE, COUNT_MS, none);
+    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS, "after the count: awake for TERM");
     is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS, "nothing is due before TERM");
     is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "TERM is due at its time");
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE,
            "TERM comes first, however late it is");
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
-    is_int(guard_state_next_ms(&m, 500), 5000, "a new lease moves TERM");
+    is_int(guard_state_next_ms(&m, 500), 3500, "a new lease: the tree is to be counted again");
+    send_event(&m, GUARD_EVENT_COUNT_DUE, 3500, none);
+    is_int(guard_state_next_ms(&m, 3500), 5000, "a new lease moves TERM");
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 900});
     is_int(guard_state_next_ms(&m, 500), 900, "TERMINATING: awake for the KILL that was asked for");
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
@@ -352,8 +384,62 @@ static void test_times(void)
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
     is_int(m.state, GUARD_STATE_DRAINING, "thawed without its command, a tree is waited for");
     guard_state_start(&m, (struct guard_rules){.wait_all = true},
-                      (struct deadlines){RLOCK_NEVER, RLOCK_NEVER});
+                      (struct deadlines){RLOCK_NEVER, RLOCK_NEVER}, 0);
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: no deadline");
+}
+
+/* Counts the tree of a guard in RUNNING, at a time that leaves TERM and KILL room to move. */
+static void reach_counted(struct guard_machine *m, enum way way, size_t n_processes)
+{
+    reach(m, GUARD_STATE_RUNNING, way);
+    send_event(m, GUARD_EVENT_COUNT_DUE, COUNT_MS, (struct deadlines){0, 0});
+    send_input(m, GUARD_EVENT_TREE_COUNTED,
+               (struct guard_input){.now_ms = COUNT_MS, .n_processes = n_processes});
+}
+
+static void test_many_processes(void)
+{
+    const struct deadlines none = {0, 0};
+    struct guard_machine m;
+
+    reach_counted(&m, PLAIN, 500);
+    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS, "500 processes do not move TERM");
+
+    reach_counted(&m, PLAIN, 1000);
+    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS - 225, "1000 processes: TERM comes earlier");
+    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE, "TERM is due at that time");
+    send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
+    ok(m.lease_ended_first, "an early TERM is sent because of the lease");
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 75, "1000 processes: KILL comes earlier");
+    send_input(&m, GUARD_EVENT_TREE_COUNTED,
+               (struct guard_input){.now_ms = TERM_MS, .n_processes = 4500});
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 600,
+           "TERMINATING: more processes than at the count make KILL come earlier still");
+    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE, "KILL is due at that time");
+
+    reach_counted(&m, PLAIN, 20000);
+    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_TERM_DUE,
+           "more processes than the lease has time for: TERM is due with the count");
+    send_event(&m, GUARD_EVENT_TERM_DUE, COUNT_MS, none);
+    is_int(m.state, GUARD_STATE_KILLING, "and is left out, as it is time for KILL, too");
+
+    reach_counted(&m, PLAIN, 4500);
+    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, COUNT_MS + 1, (struct deadlines)NEW_LEASE);
+    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS, "a new lease: no deadline of the old one");
+
+    reach(&m, GUARD_STATE_TERMINATING, PLAIN);
+    send_event(&m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, RLOCK_NEVER});
+    send_input(&m, GUARD_EVENT_TREE_COUNTED,
+               (struct guard_input){.now_ms = 100, .n_processes = 4500});
+    is_int(guard_state_next_ms(&m, 100), 400, "an end that was asked for keeps its time of KILL");
+    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 200, (struct deadlines)NEW_LEASE);
+    is_int(m.due.kill_ms, 6000 - 600, "TERMINATING: the count holds for a new lease as well");
+
+    reach_counted(&m, PROVEN, 1000);
+    send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
+    is_int(m.state, GUARD_STATE_FREEZING, "--on-lost pause: many processes are frozen earlier");
+    is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE,
+           "FREEZING: KILL is due earlier, too");
 }
 
 /* ---- a random walk ---- */
@@ -397,11 +483,15 @@ static struct world {
     struct deadlines lease;   /* that the guard has agreed to */
     struct deadlines offered; /* in the event that is being handled */
     bool was_offered;
-    bool is_frozen;        /* the program was told that nothing runs */
-    bool is_ending;        /* the tree has got TERM or KILL */
-    int64_t asked_kill_ms; /* the earliest that was asked for */
-    bool killed;           /* KILL was sent at this turn */
-    bool froze;            /* threads were stopped at this turn */
+    bool is_frozen;         /* the program was told that nothing runs */
+    bool is_ending;         /* the tree has got TERM or KILL */
+    int64_t asked_kill_ms;  /* the earliest that was asked for */
+    enum guard_event event; /* that is being handled */
+    size_t n_counted;       /* processes at the last count; any number, so that KILL moves */
+    int64_t counted_ms;     /* when that was */
+    int64_t told_term_ms;   /* the program knows that no TERM comes before this time */
+    bool killed;            /* KILL was sent at this turn */
+    bool froze;             /* threads were stopped at this turn */
 } w;
 
 static bool was_visited[GUARD_STATES][GUARD_EVENTS];
@@ -449,11 +539,14 @@ static void dispatch(enum guard_event event, struct deadlines lease)
     was_visited[w.machine.state][event] = true;
     if (!can_happen)
         must(false, event_names[event]);
+    w.event = event;
     w.was_offered = event == GUARD_EVENT_LEASE_EXTENDED;
     w.offered = lease;
-    act(guard_state_handle(
-        &w.machine, event,
-        (struct guard_input){.now_ms = w.now_ms, .lease = lease, .kill_ms = lease.kill_ms}));
+    act(guard_state_handle(&w.machine, event,
+                           (struct guard_input){.now_ms = w.now_ms,
+                                                .lease = lease,
+                                                .kill_ms = lease.kill_ms,
+                                                .n_processes = w.n_counted}));
 }
 
 /* Some stop at once, some later, and some fork before they stop. */
@@ -495,13 +588,32 @@ static void kill_tree(void)
         end_command_of_world(COMMAND_KILLED);
 }
 
+/* The count is that of a small tree, or of one that makes TERM and KILL come earlier. */
+static void count_tree(void)
+{
+    w.n_counted = (size_t)(one_in(2) ? random_from(0, 500) : random_from(501, 3000));
+    w.counted_ms = w.now_ms;
+    dispatch(GUARD_EVENT_TREE_COUNTED, (struct deadlines){0, 0});
+}
+
+static void note_told(void)
+{
+    if (w.event == GUARD_EVENT_LEASE_EXTENDED) {
+        w.lease = w.offered;
+        w.told_term_ms = w.lease.term_ms;
+        return;
+    }
+    must(w.event == GUARD_EVENT_TREE_COUNTED && w.n_counted > 500 &&
+             w.machine.due.term_ms < w.told_term_ms,
+         "the program is told deadlines that have not changed");
+    w.told_term_ms = w.machine.due.term_ms;
+}
+
 static void act(unsigned actions)
 {
-    if (actions & GUARD_ACTION_ANSWER_AGREED) {
-        must(w.was_offered, "a new lease is agreed to only when there is one");
-        w.lease = w.offered;
-    }
-    if (actions & GUARD_ACTION_ANSWER_PAUSED && !w.is_frozen) {
+    if (actions & GUARD_ACTION_TELL_DEADLINES)
+        note_told();
+    if (actions & GUARD_ACTION_TELL_PAUSED && !w.is_frozen) {
         must(!something_runs(), "the program is told of a pause while something runs");
         must(w.now_ms < w.lease.kill_ms, "a pause counts that may have begun too late");
         w.is_frozen = true;
@@ -521,6 +633,8 @@ static void act(unsigned actions)
              "something is let go that had to end");
     if (actions & GUARD_ACTION_TERM) {
         must(!w.is_ending, "TERM is sent twice");
+        must(w.event != GUARD_EVENT_TERM_DUE || w.now_ms >= w.told_term_ms,
+             "TERM is sent earlier than the program was told");
         w.is_ending = true;
         if (w.n_running > 0 && one_in(2)) {
             w.n_running--;
@@ -528,7 +642,10 @@ static void act(unsigned actions)
         }
         if (w.command == COMMAND_RUNS && one_in(3))
             end_command_of_world(COMMAND_KILLED);
+        count_tree();
     }
+    if (actions & GUARD_ACTION_COUNT)
+        count_tree();
     if (actions & GUARD_ACTION_FREEZE)
         stop_tree();
     if (actions & GUARD_ACTION_KILL)
@@ -629,6 +746,15 @@ static void obey_clock(void)
     act(guard_state_work(&w.machine));
 }
 
+/* When the lease's KILL is due for as many processes as were counted when TERM was sent. */
+static int64_t kill_due_ms(void)
+{
+    int64_t lead_ms = w.n_counted > 500 ? (int64_t)(w.n_counted - 500) * 150 / 1000 : 0;
+    int64_t first_ms = w.counted_ms < w.lease.term_ms ? w.counted_ms : w.lease.term_ms;
+
+    return w.lease.kill_ms - lead_ms > first_ms ? w.lease.kill_ms - lead_ms : first_ms;
+}
+
 static void check_invariants(void)
 {
     enum guard_state state = w.machine.state;
@@ -651,6 +777,10 @@ static void check_invariants(void)
         must(w.turn_ms < w.lease.kill_ms || w.killed, "the lease's KILL is over, and no KILL");
         must(next_ms <= w.lease.kill_ms || w.killed, "asleep for longer than the lease");
     }
+    if (state == GUARD_STATE_TERMINATING) {
+        must(w.turn_ms < kill_due_ms(), "no KILL in time for the processes that were counted");
+        must(next_ms <= kill_due_ms(), "asleep for longer than the counted processes allow");
+    }
     if (was_asked) {
         must(w.is_ending && !is_running, "an end that was asked for is forgotten");
         must(w.turn_ms < w.asked_kill_ms || w.killed, "no KILL when it was asked for");
@@ -670,7 +800,8 @@ static void begin_life(void)
                        .asked_kill_ms = RLOCK_NEVER};
     w.lease.term_ms = w.now_ms + random_from(0, 800);
     w.lease.kill_ms = w.lease.term_ms + random_from(0, 300);
-    guard_state_start(&w.machine, w.rules, w.lease);
+    w.told_term_ms = w.lease.term_ms;
+    guard_state_start(&w.machine, w.rules, w.lease, w.now_ms);
     n_lives++;
 }
 
@@ -710,6 +841,7 @@ int main(int argc, char **argv)
     test_cells();
     test_impossible_events();
     test_times();
+    test_many_processes();
     test_random_walk(seed);
     return done_testing();
 }

@@ -316,11 +316,11 @@ static void test_term(void)
     start(counting);
     ok(await(3), "three that count their TERMs, and start one more at each");
     poll(NULL, 0, 20); /* start times are counted in ticks: what comes is of a later one */
-    proctree_term(&tree);
+    proctree_term(&tree, RLOCK_NEVER);
     ok(await_terms(3) && await(6), "each gets one");
     poll(NULL, 0, 20);
-    proctree_term(&tree);
-    proctree_term(&tree);
+    proctree_term(&tree, RLOCK_NEVER);
+    proctree_term(&tree, RLOCK_NEVER);
     poll(NULL, 0, 50);
     is_int(atomic_load(&there->terms), 3, "and no other, nor do those that came later");
     ok(kill_all(), "KILL ends them all");
