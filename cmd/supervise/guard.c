@@ -2,14 +2,14 @@
 /*
  * guard: ends the command and everything it started before its lease ends.
  *
- * Why a process of its own: the program may hang, be stopped or be killed. The guard has its own
- * copy of the lease's end and its own timer, so that none of these lets the command run on after
- * another host got the lock.
+ * Why a process of its own: the program may hang, be stopped or be killed. The guard knows the
+ * lease's deadlines and has its own timer, so it ends the command in time whatever happens to the
+ * program. Otherwise the command could run on after another host got the lock.
  *
- * The guard is the command's parent, and the subreaper of all processes that come of the command.
- * The guard has no network, allocates nothing after the start of the command, and waits in one
- * poll for its children, its timer and the program's messages. What to do is decided by
- * guard_state.c; this file does it.
+ * The guard is the command's parent, and the subreaper of the command's descendants. The guard uses
+ * no network, allocates no memory after the start of the command, and waits in one poll(2) for its
+ * children, its timer and the program's requests. guard_state.c decides what the guard does, and
+ * this file does it.
  */
 #include "supervise/guard.h"
 
@@ -33,23 +33,23 @@
 
 extern char **environ;
 
-#define REAPED_AT_ONCE 64
-#define AGAIN_MS 5           /* between two tries of a call that failed */
-#define AGAIN_REFUSED_MS 100 /* between KILLs, if one was refused: the process may leave orphans */
-#define KILL_AT_ONCE_MS 20   /* of KILL again and again, before the guard looks at its messages */
-#define HEARD_WITHIN_MS 1000 /* a program that is not stopped closes the socket in that time */
+#define REAPED_AT_ONCE 64    /* children, before the guard reads its requests again */
+#define AGAIN_MS 5           /* between two tries of a call on the socket that failed */
+#define AGAIN_REFUSED_MS 100 /* between two KILLs, if the kernel has refused one */
+#define KILL_AT_ONCE_MS 20   /* the guard repeats KILL for so long, then reads its requests again */
+#define HEARD_WITHIN_MS 1000 /* a program that isn't stopped closes the socket in that time */
 
-/* What is known of the program, at the other end of the socket. */
+/* What the last recv(2) on the socket to the program has shown. */
 enum program_link {
     PROGRAM_IS_HEARD,
-    PROGRAM_IS_UNHEARD, /* the socket failed last time, but the program lives: ask again soon */
-    PROGRAM_IS_GONE
+    PROGRAM_IS_UNHEARD, /* recv(2) failed, but the program lives: the guard tries again soon */
+    PROGRAM_IS_GONE     /* the program has closed the socket, or is dead */
 };
 
-/* A process that may not be signalled, of which the program or the user was told. */
+/* The last process that the guard has reported, because the kernel refuses our signals to it. */
 struct refused {
     pid_t pid;     /* 0: none */
-    bool was_kill; /* told when it came to KILL, and not only for TERM */
+    bool was_kill; /* the kernel refused KILL; false: only TERM so far */
 };
 
 struct guard {
@@ -60,14 +60,14 @@ struct guard {
     int fd;       /* the socket to the program */
     int children; /* signalfd: SIGCHLD */
     int timer;
-    int failed;                     /* why the guard can't start a command: an errno; 0: it can */
-    struct environment environment; /* the command's */
+    int failed;                     /* an errno of prepare(), told at the start; 0: none */
+    struct environment environment; /* of the command */
     struct proctree *tree;
-    pid_t command;      /* 0: it was not started, or it has ended and was reaped */
-    int64_t started_ms; /* when the command was */
-    int status;         /* the command's, once it was reaped */
-    bool has_unreaped;  /* reap() stopped at its limit */
-    int freeze_error;   /* the errno of a thread that can't be frozen; 0: none */
+    pid_t command;      /* 0: the guard has not started the command yet, or has reaped it */
+    int64_t started_ms; /* when the guard had started the command */
+    int status;         /* of the command, as wait(2) gives it; valid after the command's end */
+    bool has_unreaped;  /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
+    int freeze_error;   /* why a thread can't be frozen: an errno; 0: no such thread was seen */
     struct refused told_refused;
 };
 
@@ -77,8 +77,9 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * The program takes the guard for hung when the guard is silent for some time after KILL. That time
- * counts from the lease's own KILL: an earlier KILL is sent because the end takes that much longer.
+ * TERM as the guard has moved it forward for a large tree, but KILL as the lease has it. If the
+ * guard is silent for some time after KILL, the program takes it for hung and replaces it. To end a
+ * large tree takes longer, so that time must not begin earlier.
  */
 static void tell_deadlines(const struct guard *guard)
 {
@@ -94,7 +95,7 @@ static void tell_paused(const struct guard *guard)
                                     .frozen_since_ms = guard->machine.frozen_since_ms});
 }
 
-/* ---- a process that can't be ended ---- */
+/* ---- a process that the kernel does not let us signal ---- */
 
 void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 {
@@ -107,7 +108,10 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
                (struct message){.what = "can't be ended", .why = why, .hint = hint});
 }
 
-/* Once for TERM and once for KILL: after a KILL that fails the program waits for no end. */
+/*
+ * The guard reports a process once for TERM and once for KILL. After KILL was refused the program
+ * knows that only the process itself can end.
+ */
 static void tell_refused(struct guard *guard, bool was_kill)
 {
     pid_t pid = guard->tree->refused;
@@ -123,7 +127,7 @@ static void tell_refused(struct guard *guard, bool was_kill)
              (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
-/* ---- what guard_state.c decides on ---- */
+/* ---- what guard_state.c has decided ---- */
 
 static void perform(struct guard *guard, unsigned actions);
 
@@ -140,7 +144,7 @@ static void note_count(struct guard *guard, size_t n_processes)
     perform(guard, guard_state_handle(&guard->machine, GUARD_EVENT_TREE_COUNTED, in));
 }
 
-/* Without /proc the command is the only process of the tree that is known. */
+/* Without /proc no process of the tree can be found, but the guard knows the command's pid. */
 static void send_term(struct guard *guard)
 {
     int64_t kill_ms = guard_state_next_ms(&guard->machine, rlock_clock_ms());
@@ -165,7 +169,7 @@ static void note_end(pid_t pid, int status, void *context)
 static void send_kill(struct guard *guard)
 {
     if (guard->command != 0)
-        kill(guard->command, SIGKILL); /* without /proc it is all that is known */
+        kill(guard->command, SIGKILL); /* by its pid, in case /proc isn't mounted */
     proctree_kill(guard->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, guard);
     tell_refused(guard, true);
 }
@@ -180,7 +184,10 @@ static void freeze(struct guard *guard)
         guard->freeze_error = failed;
 }
 
-/* In the order of enum guard_action, without GUARD_ACTION_PASS_SIGNAL, which needs the signal. */
+/*
+ * Does the actions in the order of enum guard_action. Only GUARD_ACTION_PASS_SIGNAL is left to
+ * obey(), which has the request with the signal.
+ */
 static void perform(struct guard *guard, unsigned actions)
 {
     if (actions & GUARD_ACTION_TELL_DEADLINES)
@@ -203,7 +210,11 @@ static void perform(struct guard *guard, unsigned actions)
 
 /* ---- the children ---- */
 
-/* Asked to stop while the tree was being frozen, and stopped only after the tree was let go. */
+/*
+ * 1. The guard tells a thread to stop, to freeze the tree.
+ * 2. A renewal comes, and the guard lets the tree run.
+ * 3. The thread stops only now, and the guard has to let it run again.
+ */
 static void release_late(struct guard *guard, pid_t pid)
 {
     if (!guard_state_is_held(&guard->machine))
@@ -217,8 +228,9 @@ static void note_command_end(struct guard *guard)
 }
 
 /*
- * A few at once: with some thousand frozen children each waitpid(2) makes the kernel look at all
- * of them. If all were waited for at once, the answer that they are frozen would come too late.
+ * At most REAPED_AT_ONCE children at one turn. With some thousand frozen children the kernel looks
+ * at all of them for each waitpid(2). To reap all at one turn would take so long that the program
+ * would hear too late that the tree is frozen.
  */
 static void reap(struct guard *guard)
 {
@@ -249,7 +261,7 @@ static void reap(struct guard *guard)
         note_command_end(guard);
 }
 
-/* ---- what the program says ---- */
+/* ---- the program's requests ---- */
 
 static bool asks_for_the_end(int number)
 {
@@ -259,7 +271,7 @@ static bool asks_for_the_end(int number)
 static void pass_signal(struct guard *guard, const struct guard_request *request)
 {
     if (request->terminal_sent_ms > guard->started_ms)
-        return; /* the command was of the job by then, and got the signal from the terminal */
+        return; /* the terminal signals the whole job, and the command was part of it by then */
     if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
     else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
@@ -289,9 +301,9 @@ static void obey(struct guard *guard, const struct guard_request *request)
 }
 
 /*
- * A socket that fails once is no sign of the program's death, for which the tree would be killed:
- * as long as the program is our parent we listen again. What the program says meanwhile is heard
- * late, and if a renewal is not heard of in time the tree ends by the lease that we know.
+ * One failure of recv(2), such as ENOMEM, does not mean that the program is dead. If the guard took
+ * it for that, it would kill the tree for nothing. So it tries again as long as the program is its
+ * parent. If the guard misses a renewal for that reason, the old deadlines end the tree.
  */
 static void listen_to_program(struct guard *guard)
 {
@@ -342,21 +354,24 @@ static void wait_for_something(const struct guard *guard)
     poll(watch, sizeof watch / sizeof watch[0], at_ms <= rlock_clock_ms() ? 0 : -1);
 }
 
-/* ---- the life of a guard ---- */
+/* ---- from the start of the guard to its end ---- */
 
-/* A process that is killed closes its descriptors a moment before it stops being our parent. */
+/*
+ * The kernel closes the descriptors of a killed process a moment before it gives the children to
+ * another parent. So getppid(2) alone may still name a program that is dying.
+ */
 static bool program_lives(const struct guard *guard)
 {
     return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
 }
 
-/* Reports what happened if the program can't, as it is dead or stopped. */
+/* A program that is dead or stopped can't report what happened, so the guard does. */
 static void report_for_program(const struct guard *guard)
 {
     struct pollfd program = {.fd = guard->fd, .events = POLLIN};
 
     if (guard->link == PROGRAM_IS_GONE && program_lives(guard))
-        return; /* the program closed the socket itself, and knows why */
+        return; /* the program has closed the socket, and reports by itself */
     if (guard->link == PROGRAM_IS_GONE)
         report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
@@ -372,9 +387,9 @@ static void report_for_program(const struct guard *guard)
 }
 
 /*
- * Before the start. The guard closes its copies of what rlock has opened: a copy of the socket to
- * the server would keep that connection open when rlock exits. Descriptors that rlock was started
- * with stay open, for the command.
+ * Called before the guard waits for GUARD_REQUEST_START. The guard closes its copies of descriptors
+ * that rlock has opened: with a copy of the socket to the server, that connection would stay open
+ * after the program has exited. Descriptors that rlock was started with stay open for the command.
  */
 static void prepare(struct guard *guard)
 {
@@ -428,7 +443,7 @@ static void start(struct guard *guard, const struct guard_request *request)
     command.envp = guard->environment.all;
     if (!news.error)
         guard->command = spawn(&command, &news.is_exec_error, &news.error);
-    environment_forget(environ); /* secrets that the command has got by now */
+    environment_forget(environ); /* the guard needs no passwords after the start */
     dumpable_reset();
     guard->started_ms = rlock_clock_ms();
     guard_state_start(&guard->machine,
@@ -444,18 +459,19 @@ static void start(struct guard *guard, const struct guard_request *request)
                      plan->cgroup->parent_fd, plan->cgroup->kill_fd},
              7);
     /*
-     * The guard leaves rlock's process group, so that a KILL to the whole group leaves somebody to
-     * clean up. It leaves the session, too. Otherwise:
-     * 1. the guard, in the same session, keeps rlock's group from being orphaned, see setpgid(2);
+     * The guard leaves rlock's process group, so that a KILL to the whole group does not kill the
+     * guard, which ends the tree then. The guard also leaves the session. Otherwise:
+     * 1. the guard is the only process in the session but outside of rlock's group that is a parent
+     *    of one in the group, so the group is not orphaned, see setpgid(2);
      * 2. the guard exits, and the group becomes orphaned;
-     * 3. if a process of the group is stopped just then, the kernel sends HUP to the whole group.
+     * 3. if a process of the group is stopped at that time, the kernel sends HUP to the group.
      */
     setsid();
 }
 
 /*
- * The kernel needs some time to tear down a process. The guard exits only when the program has
- * closed the socket, so that the release of the lock does not share a processor with that.
+ * The guard exits only after the program has closed the socket. If the guard exited earlier, the
+ * kernel's work to tear it down would compete for a processor with the release of the lock.
  */
 static void wait_for_dismissal(const struct guard *guard)
 {
@@ -505,7 +521,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     tell_done(&guard);
     report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
-        cgroup_remove(plan->cgroup); /* otherwise the program removes the cgroup */
+        cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
     wait_for_dismissal(&guard);
     _exit(0);
 }
