@@ -1,9 +1,10 @@
-# rlock.bash: completion of rlock(1) for bash 4.3 and later, with or without the bash-completion package.
+# rlock.bash: completion of rlock(1) for bash 4.3 and later, with or without the bash-completion
+# package.
 #
-# What it knows of rlock is in the two tables below: one line an option, one line a verb. The keys come from the server.
-# tests/cli/docs.bats compares them with the program's own.
+# The tables below tell what rlock accepts: one line for each option, one line for each verb.
+# tests/cli/docs.bats compares them with the program's own tables. Keys come from the server.
 
-# short long argument suggestions...    "-": none
+# The columns: short name, long name, argument, suggested arguments. "-" stands for none.
 _rlock_options='-k --key                KEY
 -t --ttl                DURATION 10s 30s 1m 5m
 -n --nonblock           -
@@ -51,10 +52,10 @@ _rlock_options='-k --key                KEY
 -  --yes                -
 -V --version            -'
 
-# The options of every verb.
+# The options that every verb accepts.
 _rlock_everywhere=url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version
 
-# verb options    "-": without a verb
+# The options of each verb; "-" stands for a run without a verb.
 _rlock_verbs="-       key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,replicas,label,pass-credentials,report,report-append,$_rlock_everywhere
 acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,bind-pid,log,$_rlock_everywhere
 renew   key,ttl,replicas,token-file,$_rlock_everywhere
@@ -64,7 +65,8 @@ list    $_rlock_everywhere
 break   key,yes,$_rlock_everywhere
 doctor  key,ttl,replicas,$_rlock_everywhere"
 
-# _rlock_own VERB: its options, with commas between them; fails if there is no such verb.
+# _rlock_own VERB: prints the options that the verb accepts, separated by commas; fails if there is
+# no such verb.
 _rlock_own() {
     local name own
     while read -r name own; do
@@ -73,7 +75,7 @@ _rlock_own() {
     return 1
 }
 
-# _rlock_names VERB: every option of it, short and long.
+# _rlock_names VERB: prints the options that the verb accepts, as they are typed, short and long.
 _rlock_names() {
     local short long own _
     own=$(_rlock_own "$1")
@@ -84,7 +86,8 @@ _rlock_names() {
     done <<<"$_rlock_options"
 }
 
-# _rlock_option NAME: set `argument` ("-": none) and `suggestions` of an option; fails if there is no such option.
+# _rlock_option NAME: sets `argument` ("-": none) and `suggestions` from the option's row; fails if
+# there is no such option.
 _rlock_option() {
     local short long
     while read -r short long argument suggestions; do
@@ -93,7 +96,8 @@ _rlock_option() {
     return 1
 }
 
-# _rlock_takes_next WORD: is the word after this option its argument? Sets is_shell at -c.
+# _rlock_takes_next WORD: succeeds if the word behind this option is its argument. Sets is_shell at
+# -c.
 _rlock_takes_next() {
     local letters=${1#-} name
     case $1 in
@@ -103,7 +107,7 @@ _rlock_takes_next() {
         --*=*) return 1 ;;
         --*) _rlock_option "$1" && [[ $argument != - ]] && return ;;
         *)
-            while [[ -n $letters ]]; do # -nk KEY: letters up to the one that takes the rest, or the next word
+            while [[ -n $letters ]]; do # -nk KEY: each letter up to the one with an argument
                 name=-${letters:0:1} letters=${letters:1}
                 [[ $name == -c ]] && is_shell=yes
                 _rlock_option "$name" || return
@@ -114,8 +118,9 @@ _rlock_takes_next() {
     return 1
 }
 
-# _rlock_split: set `words` to the line up to the cursor as rlock would get it, and `at` to where each word
-# starts in COMP_WORDS. (bash also splits at ":" and "=", which URLs and --option=value are full of.)
+# _rlock_split: bash splits a command line also at ":" and "=", which URLs and --option=value
+# contain. Sets `words` to the words up to the cursor as rlock would get them, and `at` to the index
+# in COMP_WORDS where each of them begins.
 _rlock_split() {
     local i blank word rest=${COMP_LINE:0:COMP_POINT}
     words=() at=()
@@ -133,7 +138,8 @@ _rlock_split() {
     done
 }
 
-# _rlock_reply VALUE LIST: offer the words of LIST that start with VALUE, less what bash takes for earlier words.
+# _rlock_reply VALUE LIST: offers the words of LIST that begin with VALUE, without the part up to
+# the last colon, which bash takes for an earlier word.
 _rlock_reply() {
     local value=$1 cut=
     mapfile -t COMPREPLY < <(compgen -W "$2" -- "$value")
@@ -141,13 +147,14 @@ _rlock_reply() {
     COMPREPLY=("${COMPREPLY[@]#"$cut"}")
 }
 
-# _rlock_keys: the keys that are locked and need no quotes; none if the server does not answer within 0.3 s.
+# _rlock_keys: prints the keys that are locked and need no quotes; nothing if the server doesn't
+# answer within 0.3 s.
 _rlock_keys() {
     timeout 0.3 rlock list --json --connect-timeout 0.2 "${server[@]}" 2>/dev/null </dev/null |
         LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
 }
 
-# _rlock_value VALUE: the argument of an option.
+# _rlock_value VALUE: offers arguments for the option that _rlock_option has found.
 _rlock_value() {
     case $argument in
         KEY) _rlock_reply "$1" "$(_rlock_keys)" ;;
@@ -163,15 +170,16 @@ _rlock_value() {
     esac
 }
 
-# _rlock_command N: the command that starts at COMP_WORDS[N], as if it stood alone.
+# _rlock_command N: completes the command that begins at COMP_WORDS[N] as if it stood alone.
 _rlock_command() {
     local complete
-    for complete in _comp_command_offset _command_offset; do # of the bash-completion package
+    # functions of the bash-completion package
+    for complete in _comp_command_offset _command_offset; do
         declare -F "$complete" >/dev/null || continue
         "$complete" "$1"
         return
     done
-    compopt -o default 2>/dev/null # files, where nothing else fits
+    compopt -o default 2>/dev/null # offer files if there is nothing else to offer
     COMP_WORDS=("${COMP_WORDS[@]:$1}") COMP_CWORD=$((COMP_CWORD - $1))
     COMP_LINE=${COMP_WORDS[*]} COMP_POINT=${#COMP_LINE}
     if ((COMP_CWORD == 0)); then

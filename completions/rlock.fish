@@ -1,16 +1,15 @@
 # rlock.fish: completion of rlock(1) for fish 3.4 and later.
 #
-# What it knows of rlock is in the two lists at the end: one line an option, one line a verb. The keys come from the
-# server.
-# tests/cli/docs.bats compares them with the program's own.
+# The two lists at the end tell what rlock accepts: one line for each option, one line for each
+# verb. tests/cli/docs.bats compares them with the program's own tables. Keys come from the server.
 
-# Print the verb behind which the cursor is, "-" if none.
+# Prints the verb of the command line before the cursor; "-" if it has none.
 function __rlock_verb_there
     set -l words (commandline -opc)
     set -q words[2]; and set -q __rlock_of_$words[2]; and echo $words[2]; or echo -
 end
 
-# __rlock_wants OPTION: can it stand where the cursor is?
+# __rlock_wants OPTION: succeeds if the option may stand where the cursor is.
 function __rlock_wants -a option
     set -l verb (__rlock_verb_there)
     set -l own __rlock_of_(string replace -- - run $verb)
@@ -21,7 +20,7 @@ function __rlock_wants -a option
     end
 end
 
-# The keys that are locked; none if the server does not answer within 0.3 s.
+# Prints the keys that are locked; nothing if the server doesn't answer within 0.3 s.
 function __rlock_keys
     set -l words (commandline -opc)
     set -l server
@@ -37,8 +36,8 @@ function __rlock_keys
         LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
 end
 
-# Print the command behind rlock's options and its arguments, up to the cursor; fail while the cursor
-# is still on an option, or on the argument of one.
+# Prints the words behind rlock's options up to the cursor: the command and its arguments. Fails
+# while the cursor is on an option or its argument.
 function __rlock_command
     test (__rlock_verb_there) = -; or return
     argparse -s $__rlock_specs -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
@@ -52,7 +51,7 @@ function __rlock_complete_command
     __fish_complete_subcommand --commandline (__rlock_command | string split0)
 end
 
-# __rlock_option SHORT LONG ARGUMENT HELP [SUGGESTIONS]    "-": none
+# __rlock_option SHORT LONG ARGUMENT HELP [SUGGESTIONS]: adds an option. "-" stands for none.
 function __rlock_option -a short long argument help suggestions
     set -l spec $long
     set -l flags -l $long -d $help
@@ -77,7 +76,8 @@ function __rlock_option -a short long argument help suggestions
     complete -c rlock -n "__rlock_wants $long" $flags
 end
 
-# __rlock_verb VERB OPTIONS HELP    "-": without a verb
+# __rlock_verb VERB OPTIONS HELP: adds a verb and the options that it accepts. "-" stands for a run
+# without a verb.
 function __rlock_verb -a verb options help
     set -g __rlock_of_(string replace -- - run $verb) (string split , $options)
     test $verb = -
@@ -136,7 +136,7 @@ __rlock_option - yes - 'don\'t ask for confirmation'
 __rlock_option h help - 'print this help and exit'
 __rlock_option V version - 'print the version and exit'
 
-# The options of every verb.
+# The options that every verb accepts.
 set -g __rlock_everywhere url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version
 
 __rlock_verb - key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,replicas,label,pass-credentials,report,report-append,$__rlock_everywhere 'run a command while holding a lock in Redis'

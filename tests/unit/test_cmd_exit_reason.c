@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_verdict: how a run ended is told in the same words and statuses everywhere. */
+/* test_cmd_exit_reason: name and exit status of each reason; the reason for each library status. */
 #include "options/exit_reason.h"
 #include "tap.h"
 
-/* The table of exit statuses of the manual page; -1: not rlock's to choose. */
+/* The exit statuses of the manual page; -1: the command or a signal decides the status. */
 static const struct {
     enum exit_reason reason;
     int status;
@@ -16,7 +16,7 @@ static const struct {
     {REASON_NOT_YOURS, 76},
 };
 
-/* Each way in which the library can end. */
+/* Each status that the library returns, in the order of enum rlock_status. */
 static const struct {
     enum rlock_status status;
     enum exit_reason reason;
@@ -48,26 +48,29 @@ int main(void)
     size_t i;
     size_t j;
 
-    is_int(sizeof statuses / sizeof statuses[0], EXIT_REASONS, "every verdict has a status");
+    is_int(sizeof statuses / sizeof statuses[0], EXIT_REASONS, "the test knows every exit reason");
     for (i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         const struct exit_reason_row *row = exit_reason_row(statuses[i].reason);
 
-        if (!okf(row->name != NULL && row->meaning != NULL, "verdict %zu has a name", i))
+        if (!okf(row->name != NULL && row->meaning != NULL, "reason %zu has a name and a meaning",
+                 i))
             continue;
-        okf(row->status == statuses[i].status, "%s ends with %d", row->name, statuses[i].status);
+        okf(row->status == statuses[i].status, "%s has the status %d", row->name,
+            statuses[i].status);
         okf(row->name[0] != '\0' &&
                 row->name[strspn(row->name, "abcdefghijklmnopqrstuvwxyz-")] == '\0',
-            "%s is a word for programs", row->name);
+            "%s has only lower-case letters and hyphens", row->name);
         for (j = 0; j < i; j++)
             if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
-                okf(false, "%s is a name for one verdict alone", row->name);
+                okf(false, "%s is the name of one reason only", row->name);
     }
-    /* 1 is no status of rlock.h */
+    /* The statuses are 0 and from 2 on: rlock.h has no status 1. */
     is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM,
-           "every status of the library has a verdict");
+           "the test knows every status of the library");
     for (i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         okf(meanings[i].status == (enum rlock_status)(i > 0 ? i + 1 : 0) &&
                 exit_reason_of(meanings[i].status) == meanings[i].reason,
-            "status %zu is %s", i, exit_reason_row(meanings[i].reason)->name);
+            "the library status in row %zu gives the reason %s", i,
+            exit_reason_row(meanings[i].reason)->name);
     return done_testing();
 }

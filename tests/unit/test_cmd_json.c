@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_json: whatever goes in, one valid JSON object comes out. */
+/* test_cmd_json: from any strings and numbers, json.c makes one valid JSON object. */
 #include "output/json.h"
 #include "tap.h"
 
 #include <stdlib.h>
 
-/* ---- a reader of its own: of one flat object, as strict as RFC 8259 and RFC 3629 ---- */
+/* ---- a parser for one flat object, as strict as RFC 8259 and RFC 3629 ---- */
 
-/* The bytes of one well-formed UTF-8 character that may stand in a string unescaped; 0: none. */
+/* The length of the UTF-8 character at `at`; 0: malformed, or JSON wants it escaped. */
 static size_t character(const unsigned char *at)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -54,7 +54,7 @@ static const char *number(const char *at)
     return n == 0 || (n > 1 && at[0] == '0') ? NULL : at + n;
 }
 
-/* How many members the object has; -1: it is none. */
+/* The number of members of the object; -1: the text is no valid object. */
 static int members(const char *at)
 {
     int n = 0;
@@ -89,22 +89,25 @@ static const struct {
     {"a\x80z", "a\\ufffdz"},
     {"\xc3", "\\ufffd"},
     {"\xc3\xc3\xa9", "\\ufffd\xc3\xa9"},
-    {"\xc0\xaf", "\\ufffd\\ufffd"},                                  /* overlong */
-    {"\xe0\x9f\xbf", "\\ufffd\\ufffd\\ufffd"},                       /* overlong */
-    {"\xf0\x8f\xbf\xbf", "\\ufffd\\ufffd\\ufffd\\ufffd"},            /* overlong */
-    {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},                       /* a surrogate */
-    {"\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80"},        /* beside them */
-    {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},                        /* the last there is */
-    {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},            /* one more */
-    {"\xf8\x88\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* never was one */
-    {"\xe2\x82", "\\ufffd\\ufffd"},                                  /* cut */
+    {"\xc0\xaf", "\\ufffd\\ufffd"},                       /* overlong */
+    {"\xe0\x9f\xbf", "\\ufffd\\ufffd\\ufffd"},            /* overlong */
+    {"\xf0\x8f\xbf\xbf", "\\ufffd\\ufffd\\ufffd\\ufffd"}, /* overlong */
+    {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},            /* a surrogate */
+    {"\xed\x9f\xbf\xee\x80\x80",
+     "\xed\x9f\xbf\xee\x80\x80"},                         /* the characters beside the surrogates */
+    {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},             /* U+10FFFF, the last character */
+    {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"}, /* U+110000 */
+    {"\xf8\x88\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* five bytes */
+    {"\xe2\x82", "\\ufffd\\ufffd"},                                  /* cut off */
     {"\xe2\x82x", "\\ufffd\\ufffdx"},
-    {"\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", "\\u0080\\u009b\\u009f\xc2\xa0"},  /* C1, CSI in it */
-    {"\xe2\x80\xaa\xe2\x80\xae\xe2\x80\xaf", "\\u202a\\u202e\xe2\x80\xaf"}, /* overrides */
-    {"\xe2\x81\xa6\xe2\x81\xa9", "\\u2066\\u2069"},                         /* isolates */
-    {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\u200e\\u200f\\u061c"},          /* marks */
+    {"\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0",
+     "\\u0080\\u009b\\u009f\xc2\xa0"}, /* control characters (C1) */
+    {"\xe2\x80\xaa\xe2\x80\xae\xe2\x80\xaf",
+     "\\u202a\\u202e\xe2\x80\xaf"},                                /* direction overrides */
+    {"\xe2\x81\xa6\xe2\x81\xa9", "\\u2066\\u2069"},                /* direction isolates */
+    {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\u200e\\u200f\\u061c"}, /* direction marks */
     {"\xc2\xad\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "\\u00ad\\u200b\\ufeff\\u2028"},
-    {"\xf3\xa0\x81\x81\xf3\xa0\x82\x80", "\\udb40\\udc41\xf3\xa0\x82\x80"}, /* tags; none */
+    {"\xf3\xa0\x81\x81\xf3\xa0\x82\x80", "\\udb40\\udc41\xf3\xa0\x82\x80"}, /* a tag; no tag */
 };
 
 static void test_strings(void)
@@ -119,9 +122,9 @@ static void test_strings(void)
         json_string(&json, "s", strings[i].value);
         json_end(&json);
         snprintf(wanted, sizeof wanted, "{\"s\":\"%s\"}\n", strings[i].wanted);
-        is_str(text, wanted, "a string");
-        is_int(members(text), 1, "is JSON");
-        is_int((int64_t)json.used, (int64_t)strlen(text), "of the length it says");
+        is_str(text, wanted, "each string is escaped as the table says");
+        is_int(members(text), 1, "the object is valid and has one member");
+        is_int((int64_t)json.used, (int64_t)strlen(text), "`used` is the length of the text");
     }
 }
 
@@ -132,7 +135,7 @@ static void test_members(void)
 
     json_begin(&json, text, sizeof text);
     json_end(&json);
-    is_str(text, "{}\n", "nothing");
+    is_str(text, "{}\n", "an object without members");
     json_begin(&json, text, sizeof text);
     json_string(&json, "a", "b");
     json_number(&json, "least", INT64_MIN);
@@ -143,11 +146,11 @@ static void test_members(void)
     is_str(text,
            "{\"a\":\"b\",\"least\":-9223372036854775808,\"greatest\":9223372036854775807,"
            "\"more\":18446744073709551615,\"zero\":0}\n",
-           "members in their order");
-    is_int(members(text), 5, "are JSON");
+           "the members come in their order");
+    is_int(members(text), 5, "the object is valid and has five members");
 }
 
-/* In every room there is the object is whole, and so is each member that is in it. */
+/* Whatever the size of the buffer, the object is valid, and has only whole members. */
 static void test_rooms(void)
 {
     static const char value[] = "a\"\\\x01\xff\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92z";
@@ -176,8 +179,8 @@ static void test_rooms(void)
             printf("# room %zu: %s\n", room, text);
         most = n > most ? n : most;
     }
-    ok(is_good, "what doesn't fit is left out whole");
-    is_int(most, 4, "what fits is there");
+    ok(is_good, "a member that doesn't fit is left out as a whole");
+    is_int(most, 4, "a large buffer has all members");
 }
 
 static void test_any_bytes(void)
@@ -193,7 +196,7 @@ static void test_any_bytes(void)
         size_t n = (size_t)rand_r(&seed) % (sizeof value - 1);
         struct json json;
 
-        for (i = 0; i < n; i++) /* of bytes that form sequences often */
+        for (i = 0; i < n; i++) /* bytes that often form UTF-8 sequences */
             value[i] = "\x80\x9f\xa0\xbf\xc3\xe0\xe2\xed\xf0\xf4\xff\x01\"\\az"[rand_r(&seed) % 16];
         value[n] = '\0';
         json_begin(&json, text, sizeof text);
@@ -205,7 +208,7 @@ static void test_any_bytes(void)
         json_end(&json);
         is_good = is_good && members(text) == 1;
     }
-    ok(is_good, "any bytes are JSON, and fit into the room that is promised");
+    ok(is_good, "any bytes give valid JSON of at most JSON_BYTES_EACH a byte");
 }
 
 int main(void)

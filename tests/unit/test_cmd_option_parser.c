@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_sources: command line, environment, file, default: the nearest wins. */
+/* test_cmd_option_parser: options from the command line, the environment and a file. */
 #include "options/option_parser.h"
 #include "tap.h"
 
@@ -10,7 +10,7 @@
 #define SECRET "s3cret"
 #define WORDS_MAX 32
 
-static char folder[] = "/tmp/rlock-sources.XXXXXX";
+static char folder[] = "/tmp/rlock-options.XXXXXX";
 static char file[64];
 
 static void write_file(const char *path, const char *text)
@@ -23,7 +23,7 @@ static void write_file(const char *path, const char *text)
     fclose(out);
 }
 
-/* Reads the words of a line, in which blanks part them, as a command line. */
+/* Parse a command line, given as one text whose words are separated by blanks. */
 static enum rlock_status read_line(struct options *options, const char *line,
                                    struct rlock_error *err)
 {
@@ -41,11 +41,11 @@ static enum rlock_status read_line(struct options *options, const char *line,
     return option_parser_read(options, argv, err);
 }
 
-/* ---- precedence ---- */
+/* ---- which source wins ---- */
 
-/* For an option of a kind: how it is said in each source, and the number that makes. */
+/* For each kind of option: its value as written in each source, and the number parsed from that. */
 static const struct source_words {
-    const char *in_file, *in_environment, *in_line; /* NULL: no such source, or no argument */
+    const char *in_file, *in_environment, *in_line; /* NULL: the option has no argument */
     int64_t by_file, by_environment, by_line;
 } words_of[] = {
     [OPTION_TEXT] = {"/f", "/e", "/c", 0, 0, 0},
@@ -60,7 +60,7 @@ static const struct source_words {
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
-/* The choices of an option are its own. */
+/* words_of has the choices of --on-lost; these are the choices of other options. */
 static const struct source_words queue_words = {
     "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
 
@@ -92,7 +92,7 @@ static bool has(const struct options *options, const struct option *option, int6
                : text != NULL && strcmp(*(const char *const *)at, text) == 0;
 }
 
-/* A line of the first verb that has the option, with `words` in it. */
+/* A command line of the first verb that accepts the option, with `words` in it. */
 static const char *line_of(const struct option *option, const char *words)
 {
     static char line[128];
@@ -123,27 +123,28 @@ static void test_precedence_of(const struct option *option)
              words->in_line != NULL ? words->in_line : "");
     okf(read_line(&options, line_of(option, given), &err) == RLOCK_OK &&
             has(&options, option, words->by_line, words->in_line),
-        "%s: the command line before the environment: %s", name, err.text);
+        "%s: the command line wins over the environment: %s", name, err.text);
     options_fini(&options);
     okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_environment, words->in_environment),
-        "%s: the environment before the file: %s", name, err.text);
+        "%s: the environment wins over the file: %s", name, err.text);
     options_fini(&options);
     setenv(variable, "", 1);
     okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_file, words->in_file),
-        "%s: the file before the default, and an empty variable is none: %s", name, err.text);
+        "%s: an empty variable counts as unset, and the file wins over the default: %s", name,
+        err.text);
     options_fini(&options);
     unsetenv(variable);
     write_file(file, "");
     okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             memcmp((const char *)&options + option->offset,
                    (const char *)&options_by_default + option->offset, sizeof(int64_t)) == 0,
-        "%s: the default: %s", name, err.text);
+        "%s: without a source the default counts: %s", name, err.text);
     options_fini(&options);
 }
 
-/* An option for the command line alone. */
+/* Test an option that only the command line may set. */
 static void test_nowhere_else(const struct option *option)
 {
     struct options options;
@@ -154,14 +155,14 @@ static void test_nowhere_else(const struct option *option)
     option_variable(option, variable);
     setenv(variable, "no such value", 1);
     okf(read_line(&options, "-k K x", &err) == RLOCK_OK && strcmp(options.keys[0], "K") == 0,
-        "%s isn't looked for in the environment", option->name);
+        "%s is not read from the environment", option->name);
     options_fini(&options);
     unsetenv(variable);
     snprintf(text, sizeof text, "%s = K\n", option->name);
     write_file(file, text);
     okf(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
             strstr(err.text, option->name) != NULL,
-        "%s isn't a name for files: %s", option->name, err.text);
+        "%s is refused in a file: %s", option->name, err.text);
     options_fini(&options);
     write_file(file, "");
 }
@@ -181,7 +182,7 @@ static void test_precedence(void)
 
 static const struct {
     const char *line;
-    const char *why; /* NULL: it is good */
+    const char *why; /* part of the error message; NULL: the line is accepted */
 } lines[] = {
     {"-k K x", NULL},
     {"-kK x", NULL},
@@ -282,11 +283,13 @@ static void test_lines(void)
         enum rlock_status st = read_line(&options, lines[i].line, &err);
 
         if (lines[i].why == NULL)
-            okf(st == RLOCK_OK && strcmp(options.keys[0], "K") == 0, "good: %s", lines[i].line);
+            okf(st == RLOCK_OK && strcmp(options.keys[0], "K") == 0, "the line is accepted: %s",
+                lines[i].line);
         else
             okf(st == RLOCK_E_USAGE && err.status == st && strstr(err.text, lines[i].why) != NULL,
-                "bad: %s: %s", lines[i].line, err.text);
-        okf(strstr(err.text, SECRET) == NULL && is_printable(err.text), "told is: %s", err.text);
+                "the line is refused: %s: %s", lines[i].line, err.text);
+        okf(strstr(err.text, SECRET) == NULL && is_printable(err.text),
+            "the message has no password and is printable: %s", err.text);
         options_fini(&options);
     }
 }
@@ -296,37 +299,44 @@ static void test_command(void)
     struct options options;
     struct rlock_error err;
 
-    is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK, "a line");
-    is_int(options.wait_ms, 5000, "of one option the last counts, also where two are one setting");
-    is_int((int)options.n_urls, 2, "servers are counted");
-    is_int(options.url_from, FROM_COMMAND_LINE, "and where they came from is known");
+    is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK,
+           "the line is accepted");
+    is_int(options.wait_ms, 5000, "of -n and several -w the last counts");
+    is_int((int)options.n_urls, 2, "both URLs are kept");
+    is_int(options.url_from, FROM_COMMAND_LINE, "the source of the URLs is the command line");
     ok(strcmp(options.argv[0], "-t") == 0 && strcmp(options.argv[1], "5") == 0 &&
            strcmp(options.argv[2], "--") == 0 && options.argv[3] == NULL,
-       "the command's words are left as they are");
-    is_int(options.ttl_ms, options_by_default.ttl_ms, "and are no options");
+       "words behind -- are the command's");
+    is_int(options.ttl_ms, options_by_default.ttl_ms, "words behind -- are no options");
     options_fini(&options);
-    is_int(read_line(&options, "-k K sh -c x", &err), RLOCK_OK, "options end at the first word");
-    ok(options.command == NULL && strcmp(options.argv[1], "-c") == 0, "so -c is the command's");
+    is_int(read_line(&options, "-k K sh -c x", &err), RLOCK_OK,
+           "the line is accepted: options end at the first other word");
+    ok(options.command == NULL && strcmp(options.argv[1], "-c") == 0,
+       "-c behind that word is the command's");
     options_fini(&options);
-    is_int(read_line(&options, "--nope --help", &err), RLOCK_E_USAGE, "what is wrong comes first");
+    is_int(read_line(&options, "--nope --help", &err), RLOCK_E_USAGE,
+           "an unknown option before --help is an error");
     options_fini(&options);
-    is_int(read_line(&options, "-t 0 -h", &err), RLOCK_E_USAGE, "as well as in values");
+    is_int(read_line(&options, "-t 0 -h", &err), RLOCK_E_USAGE,
+           "a bad value before --help is an error");
     options_fini(&options);
     ok(read_line(&options, "-V --nope", &err) == RLOCK_OK && options.asked == ASKED_VERSION,
-       "who asks for the version needs nothing else");
+       "-V is accepted, whatever follows it");
     options_fini(&options);
-    ok(read_line(&options, "--help", &err) == RLOCK_OK && options.asked == ASKED_HELP, "or help");
+    ok(read_line(&options, "--help", &err) == RLOCK_OK && options.asked == ASKED_HELP,
+       "--help needs no key and no command");
     options_fini(&options);
     setenv("RLOCK_WAIT", "7", 1);
     ok(read_line(&options, "-n -k K x", &err) == RLOCK_OK && options.wait_ms == 0,
-       "-n is nearer than RLOCK_WAIT");
+       "-n wins over RLOCK_WAIT");
     options_fini(&options);
-    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 7000, "which counts");
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 7000,
+       "without -n RLOCK_WAIT counts");
     options_fini(&options);
     unsetenv("RLOCK_WAIT");
 }
 
-/* Everybody can read the arguments: of a URL's password nothing stays there. */
+/* Every user can read the arguments of a process, so passwords of URLs are overwritten there. */
 static void test_hiding(void)
 {
     char words[][40] = {"rlock",
@@ -343,12 +353,12 @@ static void test_hiding(void)
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
         argv[i] = words[i];
-    is_int(option_parser_read(&options, argv, &err), RLOCK_OK, "a line with passwords");
-    is_str(options.urls[1], "redis://:long@h/1", "the URLs are kept");
-    is_str(words[5], "-uredis://u:***@h", "and hidden where it stood");
-    is_str(words[6], "--url=redis://:****@h/1", "each of them");
-    is_str(words[2], "a://u:pw@key", "the key is exactly what was said");
-    is_str(words[4], "b://u:pw@h", "and so is the shell command");
+    is_int(option_parser_read(&options, argv, &err), RLOCK_OK, "a line with passwords is accepted");
+    is_str(options.urls[1], "redis://:long@h/1", "the parser keeps the password");
+    is_str(words[5], "-uredis://u:***@h", "the argument of -u has no password any more");
+    is_str(words[6], "--url=redis://:****@h/1", "the argument of --url has no password any more");
+    is_str(words[2], "a://u:pw@key", "a key that looks like a URL is not changed");
+    is_str(words[4], "b://u:pw@h", "a shell command that looks like a URL is not changed");
     options_fini(&options);
 }
 
@@ -381,13 +391,13 @@ static void test_environment(void)
         setenv("RLOCK_WAIT_ALL", no[i], 1);
         okf(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 0 &&
                 options.wait_all == 0,
-            "%s and %s", yes[i], no[i]);
+            "RLOCK_NONBLOCK=%s sets -n, RLOCK_WAIT_ALL=%s doesn't set --wait-all", yes[i], no[i]);
         options_fini(&options);
     }
     setenv("RLOCK_NONBLOCK", "no", 1);
     write_file(file, "wait = 3\nnonblock = yes\n");
     ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.wait_ms == 3000,
-       "no isn't yes, nor for ever");
+       "RLOCK_NONBLOCK=no overrides the file's nonblock, not its wait");
     options_fini(&options);
     write_file(file, "");
     unsetenv("RLOCK_NONBLOCK");
@@ -396,7 +406,7 @@ static void test_environment(void)
 
 static const struct {
     const char *text;
-    const char *why; /* with the number of the line; NULL: it is good */
+    const char *why; /* the line number and part of the message; NULL: the file is accepted */
 } files[] = {
     {"", NULL},
     {"ttl=5", NULL},
@@ -433,12 +443,12 @@ static void test_files(void)
         write_file(file, files[i].text);
         st = read_line(&options, "-k K x", &err);
         if (files[i].why == NULL)
-            okf(st == RLOCK_OK, "a file \"%s\": %s", files[i].text, err.text);
+            okf(st == RLOCK_OK, "the file is accepted: \"%s\": %s", files[i].text, err.text);
         else
             okf(st == RLOCK_E_CONFIG && strncmp(err.text, file, strlen(file)) == 0 &&
                     strstr(err.text, files[i].why) != NULL,
-                "a file \"%s\": %s", files[i].text, err.text);
-        okf(strstr(err.text, SECRET) == NULL, "no password is told: %s", err.text);
+                "the file is refused: \"%s\": %s", files[i].text, err.text);
+        okf(strstr(err.text, SECRET) == NULL, "the message has no password: %s", err.text);
         options_fini(&options);
     }
     write_file(file, "");
@@ -459,25 +469,26 @@ static void test_places(void)
     setenv("HOME", folder, 1);
     write_file(file, "ttl = 7\n");
     ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 7000,
-       "the file that RLOCK_CONFIG names is the one");
+       "the file that RLOCK_CONFIG names is read");
     options_fini(&options);
     setenv("RLOCK_CONFIG", "", 1);
     ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 8000,
-       "without it the one at home, whose last line counts");
+       "if RLOCK_CONFIG is empty, the user's file is read; its last line counts");
     options_fini(&options);
     setenv("RLOCK_CONFIG", "/nowhere/at/all", 1);
     ok(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
            strstr(err.text, "/nowhere/at/all") != NULL,
-       "one that is named and isn't there is an error");
+       "if RLOCK_CONFIG names no file, it is an error");
     options_fini(&options);
     setenv("RLOCK_CONFIG", folder, 1);
-    is_int(read_line(&options, "-k K x", &err), RLOCK_E_CONFIG, "as is a folder");
+    is_int(read_line(&options, "-k K x", &err), RLOCK_E_CONFIG,
+           "if RLOCK_CONFIG names a folder, it is an error");
     options_fini(&options);
     setenv("HOME", "/nowhere/at/all", 1);
     unsetenv("RLOCK_CONFIG");
     if (access("/etc/rlock.conf", F_OK) != 0)
         ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 30000,
-           "no file at all is none");
+           "without any file the defaults count");
     options_fini(&options);
     unlink(path);
     snprintf(path, sizeof path, "%s/.config/rlock", folder);
@@ -488,7 +499,7 @@ static void test_places(void)
 
 int main(void)
 {
-    if (!ok(mkdtemp(folder) != NULL && clearenv() == 0, "a place for files"))
+    if (!ok(mkdtemp(folder) != NULL && clearenv() == 0, "the test can make a folder"))
         return done_testing();
     snprintf(file, sizeof file, "%s/rlock.conf", folder);
     write_file(file, "");

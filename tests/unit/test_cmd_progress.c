@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_progress: the line that is shown while rlock waits, and when there is none. */
+/* test_cmd_progress: the line and the messages that are shown while rlock waits. */
 #include "output/progress.h"
 #include "tap.h"
 
@@ -12,7 +12,7 @@
 static const struct report report = {
     .level = REPORT_NOTICE, .key = "job:nightly", .start_ms = START_MS};
 
-/* 5 s after a look that came 7 s after the start. */
+/* The line 12 s after the start, when the server was asked last 7 s after the start. */
 static const struct {
     int64_t left_ms, place;
     size_t room;
@@ -25,7 +25,7 @@ static const struct {
     {0, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
     {5001, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1s left, place 1"},
     {3605000, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1h00m left, place 1"},
-    /* the first byte that has no room */
+    /* too narrow for the whole line by one column, then by more */
     {23000, 3, 95, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left, place 3"},
     {23000, 3, 94, HOLDER,
      "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (la..., 18s left, place "
@@ -49,11 +49,11 @@ static void test_lines(void)
 
         snprintf(obstacle.holder, sizeof obstacle.holder, "%s", lines[i].holder);
         progress_text(out, lines[i].room, &report, &obstacle, START_MS + 12000);
-        is_str(out, lines[i].wanted, "the line");
+        is_str(out, lines[i].wanted, "the line is the table's");
     }
 }
 
-/* Whatever is in it, in however narrow or wide a terminal. */
+/* Try every width of the terminal with the longest key, holder and numbers. */
 static void test_any_width(void)
 {
     static char key[70000];
@@ -72,16 +72,16 @@ static void test_any_width(void)
         is_good = is_good && memchr(out, '\0', room) != NULL && is_printable(out);
         for (i = room; i < sizeof out; i++)
             is_good = is_good && out[i] == 0x01;
-        /* what comes of the longest text is as wide as may be, but for a key that is cut */
+        /* from these widths on, the line has the time and then the place */
         if (is_good && room > 80)
             is_good = strstr(out, ": waiting ") != NULL;
         if (is_good && room > 120)
             is_good = strstr(out, ", place ") != NULL;
     }
-    ok(is_good, "printable, within the width, and with what counts");
+    ok(is_good, "the line is printable, fits, and has the time and place");
 }
 
-/* What one look, or the end of the wait, makes it write to stderr. */
+/* Put what progress_show() writes to stderr into `text`. */
 static void told(char *text, size_t room, struct progress *progress,
                  const struct rlock_obstacle *obstacle)
 {
@@ -115,7 +115,7 @@ static bool is_shown(enum report_level level, bool json)
     return text[0] != '\0';
 }
 
-/* Trouble is told once when it has lasted for a second, and once when it is over. */
+/* A trouble is reported once, when it has lasted for a second, and once when it is over. */
 static void test_trouble(void)
 {
     int64_t now = rlock_clock_ms();
@@ -131,28 +131,31 @@ static void test_trouble(void)
     char text[512];
 
     progress_text(text, sizeof text, &usual, &obstacle, now + 5000);
-    is_str(text, "rlock: k: waiting 5s, server unreachable since 5s: h:1: refused", "the line");
+    is_str(text, "rlock: k: waiting 5s, server unreachable since 5s: h:1: refused",
+           "the line names the trouble");
     progress_text(text, 40, &usual, &obstacle, now + 5000);
-    is_str(text, "rlock: k: waiting 5s, server unreach...", "where it is cut");
+    is_str(text, "rlock: k: waiting 5s, server unreach...", "a narrow line is cut at its end");
     progress_init(&progress, &usual);
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "what may pass at once isn't told");
+    is_str(text, "", "trouble of less than a second isn't reported");
     obstacle.trouble_ms = now - 5000;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still trying\n", "else");
+    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still trying\n",
+           "trouble of 5 s is reported");
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "but once");
+    is_str(text, "", "the same trouble is not reported again");
     obstacle.trouble.status = RLOCK_OK;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-back: after 5s\n", "and its end");
+    is_str(text, "rlock: k: server-back: after 5s\n", "the end of the trouble is reported");
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "once");
+    is_str(text, "", "the end is not reported again");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still trying\n", "others");
+    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still trying\n",
+           "trouble of another kind has another event");
     progress_init(&progress, &quiet);
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "who wants it quiet hears nothing of it");
+    is_str(text, "", "with --quiet trouble is not reported");
 }
 
 static void test_messages(void)
@@ -171,16 +174,16 @@ static void test_messages(void)
            strstr(text, "\"why\":\"for x, 59m59s left, place 2\"") != NULL,
        text);
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "it isn't said again");
+    is_str(text, "", "the message is not repeated at once");
     ok(progress.next_message_at_ms > rlock_clock_ms() + 55000 &&
            progress.next_message_at_ms <= rlock_clock_ms() + 60000,
-       "before a minute has passed");
+       "the next message is due in a minute");
     told(text, sizeof text, &progress, NULL);
-    is_str(text, "", "nor at the end");
+    is_str(text, "", "the end of the wait writes no message");
     progress.next_message_at_ms = rlock_clock_ms();
     told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "\"event\":\"waiting\"") != NULL, "but then");
-    is_int(progress_every_ms(&progress), 0, "it takes no ticks");
+    ok(strstr(text, "\"event\":\"waiting\"") != NULL, "after a minute the message is repeated");
+    is_int(progress_every_ms(&progress), 0, "messages need no call each second");
 }
 
 int main(void)
@@ -193,10 +196,11 @@ int main(void)
     test_messages();
     test_trouble();
     if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
-        ok(!is_shown(REPORT_NOTICE, false), "without a terminal there is no line");
-        ok(!is_shown(REPORT_NOTICE, true), "as JSON there is none");
-        ok(!is_shown(REPORT_FAILURE, false), "nor for who wants it quiet");
-        ok(is_shown(REPORT_STEP, false) && is_shown(REPORT_STEP, true), "steps are told");
+        ok(!is_shown(REPORT_NOTICE, false), "without a terminal nothing is shown");
+        ok(!is_shown(REPORT_NOTICE, true), "with --json nothing is shown");
+        ok(!is_shown(REPORT_FAILURE, false), "with --quiet nothing is shown");
+        ok(is_shown(REPORT_STEP, false) && is_shown(REPORT_STEP, true),
+           "with --verbose a message is written");
     }
     dup2(before, STDERR_FILENO);
     return done_testing();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_report: what is said is one line, whatever it is made of. */
+/* test_cmd_report: a message is one line, whatever bytes it has; and the report file. */
 #include "base/err.h"
 #include "output/report.h"
 #include "tap.h"
@@ -31,7 +31,7 @@ static void test_escape(void)
 
     for (i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
         err_escape(out, sizeof out, escaped[i].bytes);
-        is_str(out, escaped[i].wanted, "printable ASCII");
+        is_str(out, escaped[i].wanted, "other bytes than printable ASCII are escaped");
     }
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
@@ -46,15 +46,15 @@ static void test_escape(void)
             is_good = is_good && out[i] == 0x01;
         if (room > 8 && room < 600)
             is_good = is_good && strcmp(out + strlen(out) - 3, "...") == 0;
-        /* an escape that is cut would be read as something else */
+        /* An escape sequence that is cut would be read as another byte. */
         is_good = is_good && (strrchr(out, '\\') == NULL || strlen(strrchr(out, '\\')) >= 4);
     }
-    ok(is_good, "of any bytes, within the room; what is cut says so, and no escape is cut");
+    ok(is_good, "any bytes fit into any buffer: a cut text ends in ..., and no escape is cut");
     err_escape(out, 20, "abcdefghijklmnopqrstuvwxyz");
-    ok(strlen(out) > 3 && strcmp(out + strlen(out) - 3, "...") == 0, "what is cut says so");
+    ok(strlen(out) > 3 && strcmp(out + strlen(out) - 3, "...") == 0, "a cut text ends in ...");
 }
 
-/* What report_say writes to stderr. */
+/* Put what report_say() writes to stderr into `line`. */
 static void said(char *line, size_t room, const struct report *report, struct message message)
 {
     int before = dup(STDERR_FILENO);
@@ -82,31 +82,32 @@ static void test_say(void)
 
     said(line, sizeof line, &report, lost);
     is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
-           "key, what, why and what to do, as one line");
+           "a message is one line: key, event, reason, hint");
     said(line, sizeof line, &report, (struct message){.what = "busy", .why = "by caf\\xc3"});
-    is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "what was escaped is not escaped again");
+    is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "an escaped reason is not escaped again");
     said(line, sizeof line, &report, (struct message){.what = "granted"});
-    is_str(line, "rlock: a\\x0ab: granted\n", "no why and no hint, no punctuation");
+    is_str(line, "rlock: a\\x0ab: granted\n",
+           "without reason and hint there is no punctuation for them");
     report.json = true;
     said(line, sizeof line, &report, lost);
     ok(strstr(line, "{\"event\":\"lost\",\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
                     "\\u000a\",\"hint\":\"look\",\"elapsed_ms\":") == line &&
            strchr(line, '\n') == line + strlen(line) - 1,
-       "the same for programs");
+       "the same message as JSON");
     report.level = REPORT_FAILURE;
     said(line, sizeof line, &report, lost);
-    is_str(line, "", "what nobody wants to hear isn't said");
+    is_str(line, "", "a message above the level is not written");
 
     memset(big, '\n', sizeof big - 1);
     report = (struct report){.level = REPORT_STEP, .key = big};
     said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
     ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1,
-       "what is long is cut, so that the line arrives whole");
+       "a long message is cut, and ends with its only newline");
     report.json = true;
     said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
     ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
            line[strlen(line) - 2] == '}',
-       "as JSON, too");
+       "a long message as JSON is one whole object");
 }
 
 static void test_nobody_reads(void)
@@ -125,13 +126,13 @@ static void test_nobody_reads(void)
         continue;
     fcntl(ends[1], F_SETFL, 0);
     report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
-    ok(true, "a pipe that nobody empties doesn't stop us");
+    ok(true, "a full pipe doesn't block report_say");
     close(ends[0]);
     report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
-    ok(true, "a pipe that nobody reads doesn't end us");
+    ok(true, "a pipe without a reader doesn't end the process");
     close(STDERR_FILENO);
     report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
-    ok(true, "nor does no stderr at all");
+    ok(true, "a closed stderr doesn't end the process");
     dup2(before, STDERR_FILENO);
     close(before);
     close(ends[1]);
@@ -146,38 +147,43 @@ static void test_file(void)
     int before = mkstemp(path);
     int fd;
 
-    if (!ok(before >= 0, "a file"))
+    if (!ok(before >= 0, "the test can make a file"))
         return;
-    ok(write(before, "old\n", 4) == 4 && fcntl(before, F_SETFD, FD_CLOEXEC) == 0, "in use");
+    ok(write(before, "old\n", 4) == 4 && fcntl(before, F_SETFD, FD_CLOEXEC) == 0,
+       "the file has an old line");
     is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "the report is written");
     fd = open(path, O_RDONLY);
-    ok(read(fd, text, sizeof text - 1) > 0, "and can be read");
+    ok(read(fd, text, sizeof text - 1) > 0, "the report can be read");
     is_str(text,
            "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
            "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
-           "one JSON object");
+           "the report is one JSON object");
     close(fd);
-    ok(pread(before, text, sizeof text, 0) == 4, "who reads the old one still reads that");
+    ok(pread(before, text, sizeof text, 0) == 4,
+       "the old file is unchanged for those who have it open");
     fcntl(before, F_SETFD, 0);
     close(before);
-    before = open(path, O_RDWR); /* as if it was there when rlock was started */
-    is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "once more, while it is open");
-    is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "and appended");
+    before = open(
+        path, O_RDWR); /* without close-on-exec, like a descriptor that rlock was started with */
+    is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0,
+           "a report to an inherited file succeeds");
+    is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "a report is appended");
     memset(text, 0, sizeof text);
-    ok(read(before, text, sizeof text - 1) > 0, "what is open is not replaced");
+    ok(read(before, text, sizeof text - 1) > 0, "an inherited file is not replaced");
     ok(strncmp(text, "{\"verdict\"", 10) == 0 && strstr(text, "\n{\"verdict\"") != NULL &&
            strstr(text, "\n{\"time\":\"20") != NULL,
-       "but appended to");
+       "an inherited file has both reports behind its old content");
     close(before);
     unlink(path);
     is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT,
-           "where it can't be, that is told");
+           "a path without its folder is ENOENT");
     is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC,
-           "or where there is no room");
+           "a full disk is ENOSPC");
     is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC,
-           "for a line either");
-    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR, "a folder is no file");
-    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR, "nor is this");
+           "a full disk is ENOSPC when appending, too");
+    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR, "a folder is EISDIR");
+    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR,
+           "a path that ends with a slash is EISDIR");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_show: the state of locks: columns and JSON, whatever others wrote; sorted lines. */
+/* test_cmd_show: locks as text and JSON, also with hostile bytes; and sorted lines. */
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "tap.h"
@@ -20,9 +20,10 @@ static void test_lock(void)
                               .n_holders = 1,
                               .n_all = 3};
     struct terminal none = {.is_terminal = false};
-    struct shown shown = {.terminal = &none};
     struct outbuf page = {.text = NULL};
+    struct shown shown;
 
+    show_init(&shown, false, &none);
     show_lock(&shown, &view);
     show_waiter(&shown, &waiter);
     show_end(&shown, &page);
@@ -31,9 +32,10 @@ static void test_lock(void)
            "for ever\n"
            "    fence    18446744073709551615\n    waiting  1\n"
            "          1  another, for 1s\n",
-           "for people");
+           "a lock and a waiter as text");
     outbuf_clear(&page);
-    shown.as_json = true;
+    show_fini(&shown);
+    show_init(&shown, true, &none);
     show_lock(&shown, &view);
     show_waiter(&shown, &waiter);
     show_end(&shown, &page);
@@ -42,12 +44,12 @@ static void test_lock(void)
            "\"fence\":18446744073709551615,\"holders\":[{\"host\":\"h\\\"\\u000a\",\"slot\":3}],"
            "\"waiting\":1,"
            "\"waiters\":[{\"pid\":42,\"since_ms\":1000,\"waited_ms\":1500}]}\n",
-           "for programs");
+           "a lock and a waiter as JSON");
     outbuf_clear(&page);
     view.waiting = -1;
     show_as_row(&page, &view);
     is_str(outbuf_text(&page), "exclusive  for ever  -        -         somebody, and 2 more",
-           "in a line");
+           "a lock as a row of a table");
     show_fini(&shown);
     outbuf_fini(&page);
 }
@@ -66,7 +68,7 @@ static void test_key(void)
     free(shown);
     narrow.is_terminal = false;
     shown = show_key(long_key, &narrow);
-    ok(shown != NULL && strcmp(shown, long_key) == 0, "and elsewhere is not");
+    ok(shown != NULL && strcmp(shown, long_key) == 0, "a long key is not cut elsewhere");
     free(shown);
 }
 
@@ -78,20 +80,21 @@ static void test_rows(void)
     int i;
 
     sorted_lines_sort(&rows);
-    is_int((long long)rows.n, 0, "no rows");
+    is_int((long long)rows.n, 0, "an empty set can be sorted");
     for (i = 0; i < 6; i++)
         sorted_lines_add(&rows, keys[i], keys[i]);
     sorted_lines_sort(&rows);
-    is_int((long long)rows.n, 4, "each key once");
-    is_str(rows.line[0].key, "", "in their order");
-    is_str(rows.line[3].text, "c", "with their lines");
+    is_int((long long)rows.n, 4, "of lines with the same key one stays");
+    is_str(rows.line[0].key, "", "the lines are sorted by key");
+    is_str(rows.line[3].text, "c", "each key keeps its text");
     sorted_lines_fini(&rows);
     for (i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%03d", 999 - i);
         sorted_lines_add(&rows, key, "");
     }
     sorted_lines_sort(&rows);
-    ok(rows.n == 1000 && strcmp(rows.line[999].key, "999") == 0 && !rows.has_failed, "many rows");
+    ok(rows.n == 1000 && strcmp(rows.line[999].key, "999") == 0 && !rows.has_failed,
+       "1000 lines are sorted");
     sorted_lines_fini(&rows);
 }
 

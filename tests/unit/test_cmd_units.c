@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_units: durations and numbers as people write them. */
+/* test_cmd_units: parsing durations and numbers, and printing durations. */
 #include "options/units.h"
 #include "tap.h"
 
@@ -24,7 +24,7 @@ static const struct {
     {"0.5d", DAY / 2},
     {"1.25m", 75000},
     {"0.001", 1},
-    /* rounded up, as a wait cut to nothing would be another thing than a short one */
+    /* rounded up: rounded down to 0, a short --wait would mean not to wait at all */
     {"0.0001", 1},
     {"0.0011", 2},
     {"0.5ms", 1},
@@ -77,7 +77,7 @@ static const char *const bad[] = {
     "36501d",
     "36500.5d",
     "876001h",
-    "213503982335d", /* 2^64 ms and a little */
+    "213503982335d", /* a little more than 2^64 ms */
     "52560001m",
     "3153600001",
     "3153600000001ms",
@@ -93,7 +93,7 @@ static const char *const bad[] = {
 static const struct {
     const char *text;
     int64_t most;
-    int64_t value; /* -1: not one */
+    int64_t value; /* -1: the text is refused */
 } numbers[] = {
     {"0", 255, 0},
     {"255", 255, 255},
@@ -144,21 +144,23 @@ int main(void)
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
         value = -7;
         is_good = units_duration(good[i].text, &value) && value == good[i].ms;
-        okf(is_good, "%s is %lld ms: %lld", good[i].text, (long long)good[i].ms, (long long)value);
+        okf(is_good, "\"%s\" must be %lld ms, is %lld", good[i].text, (long long)good[i].ms,
+            (long long)value);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         value = -7;
-        okf(!units_duration(bad[i], &value) && value == -7, "no duration: \"%s\"", bad[i]);
+        okf(!units_duration(bad[i], &value) && value == -7, "\"%s\" is refused as a duration",
+            bad[i]);
     }
     for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         value = -1;
         okf(units_number(numbers[i].text, numbers[i].most, &value) == (numbers[i].value >= 0) &&
                 value == numbers[i].value,
-            "a number up to %lld: \"%s\"", (long long)numbers[i].most, numbers[i].text);
+            "a number up to %lld from \"%s\"", (long long)numbers[i].most, numbers[i].text);
     }
     for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         units_text(text, texts[i].ms);
-        is_str(text, texts[i].text, "as text");
+        is_str(text, texts[i].text, "a duration is printed as the table says");
     }
     return done_testing();
 }
