@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: a clock that goes on while the machine is suspended, and deadlines on it. */
+/* clock: reads a clock that counts while the machine is suspended, and sets deadlines on it. */
 #include "base/clock.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@ int64_t rlock_clock_ms(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_BOOTTIME, &now); /* can't fail: the clock exists since Linux 2.6.39 */
+    clock_gettime(CLOCK_BOOTTIME, &now); /* can't fail: Linux has this clock since 2.6.39 */
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
@@ -70,7 +70,8 @@ enum rlock_status clock_sleep(struct rlock_deadline deadline)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
-    /* poll(2) counts on a clock that stands still in suspend: read ours after each return */
+    /* poll(2) measures its timeout on a clock that stops while the machine is suspended, so the
+     * deadline is compared with CLOCK_BOOTTIME after each return of poll(2) */
     while (!deadline_has_passed(deadline))
         if (poll(&stop, 1, deadline_poll_ms(deadline)) > 0)
             return RLOCK_STOPPED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: a clock that goes on while the machine is suspended, and deadlines on it. */
+/* clock: reads a clock that counts while the machine is suspended, and sets deadlines on it. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
@@ -7,30 +7,33 @@
 
 #include <stdbool.h>
 
-/* clock_us: the time of rlock_clock_ms(), in microseconds. */
+/* clock_us: the time on the clock of rlock_clock_ms(), in microseconds. */
 int64_t clock_us(void);
 
-/* clock_wall_us: Unix time in microseconds, as this machine's clock has it. */
+/* clock_wall_us: Unix time in microseconds, from the clock of this machine. */
 int64_t clock_wall_us(void);
 
-/* No limit of time, and no stop descriptor. */
+/* deadline_never: never passes, and has no stop descriptor. */
 extern const struct rlock_deadline deadline_never;
 
-/* deadline_at: the same deadline, but no later than `at_ms`; the stop descriptor is kept. */
+/*
+ * deadline_at: return `deadline`, or one at `at_ms` (on rlock_clock_ms()) if that is earlier. The
+ * result has the stop descriptor of `deadline`.
+ */
 struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms);
 
-/* deadline_in: the same deadline, but no later than `ms` from now. */
+/* deadline_in: as deadline_at(), with the time `ms` milliseconds from now. */
 struct rlock_deadline deadline_in(struct rlock_deadline deadline, int64_t ms);
 
-/* deadline_has_passed: has its time come? The stop descriptor is not looked at. */
+/* deadline_has_passed: is the deadline's time over? Ignores the stop descriptor. */
 bool deadline_has_passed(struct rlock_deadline deadline);
 
-/* deadline_poll_ms: the time left, as a timeout for poll(2); -1 for RLOCK_NEVER. */
+/* deadline_poll_ms: the time left until the deadline, as a timeout for poll(2); -1: no limit. */
 int deadline_poll_ms(struct rlock_deadline deadline);
 
 /*
- * clock_sleep: block until the deadline has passed (RLOCK_TIMEOUT), or its stop descriptor is
- * readable (RLOCK_STOPPED).
+ * clock_sleep: block until the deadline has passed (returns RLOCK_TIMEOUT), or until its stop
+ * descriptor is readable (returns RLOCK_STOPPED).
  */
 enum rlock_status clock_sleep(struct rlock_deadline deadline);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* err: fill a struct rlock_error. */
+/* err: fills a struct rlock_error, and makes texts of a server fit to be shown. */
 #include "base/err.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECRET_PART_BYTES 8 /* a shorter beginning of a secret may be a word of the text */
+#define SECRET_PART_BYTES 8 /* shorter beginnings of a secret also occur in ordinary text */
 
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...)
@@ -89,8 +89,9 @@ void err_suffix(struct rlock_error *err, const char *and)
 }
 
 /*
- * The number of bytes, at the start of the text, that repeat the secret. Redis quotes at most 128
- * bytes of a command that it doesn't know, so a long password appears without its end.
+ * Counts the bytes at the start of `text` that repeat the secret, or a long enough beginning of the
+ * secret. Redis replies to an unknown command with only the first 128 bytes of its arguments, so a
+ * long password appears in the reply without its end.
  */
 static size_t count_secret_bytes(const char *text, const char *secret)
 {
@@ -103,7 +104,7 @@ static size_t count_secret_bytes(const char *text, const char *secret)
 
 void err_copy_masked(char *out, size_t room, const char *text, const char *secret)
 {
-    size_t to_mask = 0; /* bytes, from text[i] on */
+    size_t to_mask = 0; /* how many bytes from text[i] on become asterisks */
     size_t i;
 
     for (i = 0; text[i] != '\0' && i + 1 < room; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* random: numbers from the kernel's random source. */
+/* random: makes tokens and random back-off times from the kernel's random numbers. */
 #include "base/random.h"
 
 #include "base/err.h"
@@ -13,7 +13,7 @@ enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_e
     unsigned char bytes[RLOCK_TOKEN_BYTES / 2];
     size_t i;
 
-    /* requests of up to 256 bytes are never short once the pool is ready */
+    /* getrandom(2) returns up to 256 bytes whole, once the kernel has initialized its pool */
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return err_set(err, RLOCK_E_SYSTEM, errno, "getrandom");
     for (i = 0; i < sizeof bytes; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* thread: a thread that never sees a signal. */
+/* thread: starts threads that block every signal. */
 #include "base/thread.h"
 
 #include <signal.h>
 
-/* Enough for getaddrinfo and its plug-ins, and for a TLS handshake: the deepest that is called. */
+/* Enough for the deepest calls: getaddrinfo(3) with its NSS modules, and a TLS handshake. */
 #define STACK_BYTES (256 * 1024)
 
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
@@ -19,7 +19,7 @@ int thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
         return failed;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* a thread inherits its creator's mask */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits this mask */
     failed = pthread_create(thread, &attr, body, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);

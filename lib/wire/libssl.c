@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libssl: the functions of OpenSSL that are used, looked up when TLS is wanted.
+ * libssl: loads OpenSSL when TLS is used, and looks its functions up.
  *
- * To link with it would double the time of every start, also of those without
- * TLS. What it is called follows from the headers: a library of another major
- * version has another name.
+ * If the program were linked with OpenSSL, every start would take twice as long, also without TLS.
+ * The version in the file name of the library comes from the headers that rlock was built with,
+ * because another major version has other functions.
  */
 #include "wire/libssl.h"
 

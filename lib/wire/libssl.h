@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libssl: the functions of OpenSSL that are used, looked up when TLS is wanted. */
+/* libssl: loads OpenSSL when TLS is used, and looks its functions up. */
 #ifndef LIBSSL_H
 #define LIBSSL_H
 
@@ -9,6 +9,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+/* Every function of OpenSSL that tls.c calls. */
 #define LIBSSL_FUNCTIONS(each)                                                                     \
     each(TLS_client_method) each(SSL_CTX_new) each(SSL_CTX_free) each(SSL_CTX_ctrl) each(          \
         SSL_CTX_set_options) each(SSL_CTX_set_verify) each(SSL_CTX_set_default_passwd_cb)          \
@@ -35,9 +36,10 @@ struct libssl {
 };
 
 /*
- * libssl_load: load the library, which then stays loaded, and look the functions up.
+ * libssl_load: load the library and fill in the pointers to its functions. The library is never
+ * unloaded.
  *
- * Returns  RLOCK_OK or RLOCK_E_CONFIG.
+ * Returns  RLOCK_OK or RLOCK_E_CONFIG (the library, or one of the functions, was not found).
  */
 enum rlock_status libssl_load(struct libssl *libssl, struct rlock_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* password_source: one lookup of a password for all connections that need it at the same time. */
+/* password_source: looks a password up once for all connections that need it at the same time. */
 #include "wire/password_source.h"
 
 #include "base/clock.h"
@@ -31,8 +31,9 @@ static void clear(char **password)
 }
 
 /*
- * Once no password is left in memory, the caller's forgotten() is called for each that was found:
- * the caller counts them, and its memory may be dumped again when none is known.
+ * Once this process has overwritten every copy, calls callbacks.forgotten once for each lookup that
+ * found a password. The program forbids core dumps of its memory while it knows any password; it
+ * counts these calls to find out when it may allow them again.
  */
 static void report_forgotten(struct password_source *source)
 {
@@ -82,7 +83,7 @@ static bool is_readable(int fd)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* Reads the result of the lookup that has just ended. */
+/* Takes the password, or the fault, from the lookup that has ended. */
 static void read_result(struct password_source *source)
 {
     char *text = malloc(RLOCK_PASSWORD_MAX + 1);
@@ -120,7 +121,7 @@ enum rlock_status password_source_take(struct password_source *source, char **pa
         source->n_copies++;
     if (st != RLOCK_OK && err != NULL)
         *err = source->err;
-    password_source_abandon(source); /* this connection waits no longer */
+    password_source_abandon(source); /* this connection no longer waits */
     return st;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* password_source: one lookup of a password for all connections that need it at the same time. */
+/* password_source: looks a password up once for all connections that need it at the same time. */
 #ifndef PASSWORD_SOURCE_H
 #define PASSWORD_SOURCE_H
 
@@ -8,57 +8,64 @@
 #include <stdbool.h>
 
 /*
- * A password that may change is looked up for each new connection, by the callbacks of the
- * configuration, which may run a command. A quorum connects to all its members at once: they share
- * one lookup, so that the command isn't run for each of them.
+ * A password may change while rlock runs, so each new connection has it looked up by the callbacks
+ * of the configuration, which may run a command. A quorum connects to all its members at the same
+ * time: its connections share one lookup, so that the command runs once and not for each member.
  */
 struct password_source {
-    struct rlock_password_source callbacks; /* ask is NULL: nothing is looked up */
-    int64_t lookup_ms;                      /* the longest that a lookup may take */
-    int lookup_fd;            /* readable when the running lookup has ended; -1: none runs */
-    size_t n_waiting;         /* connections that wait for its result */
-    enum rlock_status result; /* of the newest lookup; RLOCK_PENDING: it still runs */
-    struct rlock_error err;   /* why it failed */
-    char *password;           /* what it found, while connections wait for it; else NULL */
-    size_t n_copies;          /* of passwords, that connections have and have not given back */
-    size_t n_found;           /* passwords whose forgotten() is still due */
+    struct rlock_password_source
+        callbacks;            /* the configuration's; with `ask` NULL nothing is looked up */
+    int64_t lookup_ms;        /* how long a lookup may take */
+    int lookup_fd;            /* readable when the lookup has ended; -1: no lookup is running */
+    size_t n_waiting;         /* connections that wait for the lookup's result */
+    enum rlock_status result; /* of the newest lookup; RLOCK_PENDING while it runs */
+    struct rlock_error err;   /* why the newest lookup failed */
+    char *password;           /* the result, while connections wait for it; else NULL */
+    size_t n_copies;          /* of passwords, that connections have not given back yet */
+    size_t n_found;           /* lookups for which callbacks.forgotten was not called yet */
 };
 
-/* password_source_init: `callbacks` are copied, their context is borrowed; NULL: none. */
+/* password_source_init: copies `callbacks`, and borrows their context. NULL: nothing to look up. */
 void password_source_init(struct password_source *source,
                           const struct rlock_password_source *callbacks, int64_t lookup_ms);
 void password_source_fini(struct password_source *source);
 
-/* password_source_is_set: is anything looked up at all? NULL: no. */
+/* password_source_is_set: does `source` look passwords up? False if `source` is NULL. */
 bool password_source_is_set(const struct password_source *source);
 
 /*
- * password_source_request: let a connection wait for a password. Joins the running lookup, or
- * starts one; doesn't block. Each RLOCK_OK is to be followed by one password_source_take() that
- * doesn't return RLOCK_PENDING, or by one password_source_abandon().
+ * password_source_request: register one connection that needs a password. Starts a lookup, unless
+ * one is running that the connection can share; doesn't block. After RLOCK_OK the connection calls
+ * password_source_take() until that no longer returns RLOCK_PENDING, or password_source_abandon().
  */
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err);
 
-/* password_source_fd: is readable when password_source_take() has a result; -1: it has one now. */
+/*
+ * password_source_fd: a descriptor that becomes readable when the lookup has ended. -1: it has
+ * ended, and password_source_take() returns its result.
+ */
 int password_source_fd(const struct password_source *source);
 
 /*
- * password_source_take: the result of the lookup for one connection that waits for it.
+ * password_source_take: hand the result of the lookup to one connection that waits for it.
  *
- *   password  out, on RLOCK_OK only: a copy; give back with password_source_give_back()
+ *   password  out, on RLOCK_OK only: a copy; the caller frees it with password_source_give_back()
  *
- * Returns  RLOCK_OK, RLOCK_PENDING, or the fault that ended the lookup.
+ * Returns  RLOCK_OK, RLOCK_PENDING (the lookup is running), or the fault that ended the lookup.
  */
 enum rlock_status password_source_take(struct password_source *source, char **password,
                                        struct rlock_error *err);
 
-/* password_source_abandon: a connection waits no longer. The lookup goes on for the others. */
+/* password_source_abandon: one connection no longer waits. The lookup goes on for the others. */
 void password_source_abandon(struct password_source *source);
 
 /* password_source_give_back: clear and free a copy, and set it to NULL; NULL is allowed. */
 void password_source_give_back(struct password_source *source, char **password);
 
-/* password_source_clear_password: overwrite the password: for a process that connects no more. */
+/*
+ * password_source_clear_password: overwrite the password. For a forked process that makes no
+ * connection, so that its memory contains no password.
+ */
 void password_source_clear_password(struct password_source *source);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resolve: a host name to addresses, in a thread that the caller can leave behind. */
+/* resolve: looks up the addresses of a host name, in a thread that the caller may abandon. */
 #include "wire/resolve.h"
 
 #include "base/err.h"
@@ -19,15 +19,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Shared by the caller and the thread; whichever of the two lets go last frees it. */
+/* Shared by the caller and the thread. The last of the two to call drop_user() frees it. */
 struct lookup {
-    atomic_int users;
-    int ready[2];            /* a pipe: the thread closes its writing end when it is done */
-    atomic_bool is_answered; /* a barrier: what the thread wrote before is seen by the caller */
+    atomic_int users; /* the caller and the thread: how many of them still use it */
+    int ready[2];     /* a pipe, whose writing end the thread closes when the lookup has ended */
+    atomic_bool
+        is_answered; /* stored last: a caller that loads true sees all that the thread wrote */
     char host[256];
     char port[6];
     int failed; /* 0, or getaddrinfo's EAI_ code */
-    int sys;    /* errno, where that is EAI_SYSTEM */
+    int sys;    /* errno of getaddrinfo, if `failed` is EAI_SYSTEM */
     struct addresses found;
 };
 
@@ -48,10 +49,10 @@ static void keep_address(struct addresses *out, const struct sockaddr *at, sockl
     out->n++;
 }
 
-/* From `list` on, the first entry that is (or, with false, isn't) of the family; NULL: none. */
-static const struct addrinfo *next_of(const struct addrinfo *list, int family, bool is_of)
+/* Returns the first entry of the list whose family is (or, with `has` false, isn't) `family`. */
+static const struct addrinfo *find_family(const struct addrinfo *list, int family, bool has)
 {
-    while (list != NULL && (list->ai_family == family) != is_of)
+    while (list != NULL && (list->ai_family == family) != has)
         list = list->ai_next;
     return list;
 }
@@ -59,17 +60,17 @@ static const struct addrinfo *next_of(const struct addrinfo *list, int family, b
 void resolve_interleave(const struct addrinfo *list, struct addresses *out)
 {
     int family = list == NULL ? AF_UNSPEC : list->ai_family;
-    const struct addrinfo *one = list;
-    const struct addrinfo *other = next_of(list, family, false);
+    const struct addrinfo *first = list;
+    const struct addrinfo *second = find_family(list, family, false);
 
-    while (one != NULL || other != NULL) {
-        if (one != NULL) {
-            keep_address(out, one->ai_addr, one->ai_addrlen);
-            one = next_of(one->ai_next, family, true);
+    while (first != NULL || second != NULL) {
+        if (first != NULL) {
+            keep_address(out, first->ai_addr, first->ai_addrlen);
+            first = find_family(first->ai_next, family, true);
         }
-        if (other != NULL) {
-            keep_address(out, other->ai_addr, other->ai_addrlen);
-            other = next_of(other->ai_next, family, false);
+        if (second != NULL) {
+            keep_address(out, second->ai_addr, second->ai_addrlen);
+            second = find_family(second->ai_next, family, false);
         }
     }
 }

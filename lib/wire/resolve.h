@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resolve: a host name to addresses, in a thread that the caller can leave behind. */
+/* resolve: looks up the addresses of a host name, in a thread that the caller may abandon. */
 #ifndef RESOLVE_H
 #define RESOLVE_H
 
@@ -11,7 +11,7 @@
 #define ADDRESSES_MAX 8
 
 struct address {
-    socklen_t bytes; /* 0: none */
+    socklen_t bytes; /* length of `storage`; 0: no address is known */
     struct sockaddr_storage storage;
 };
 
@@ -21,17 +21,17 @@ struct addresses {
 };
 
 /*
- * resolve_numeric: fill `out` if the host is an IPv4 or IPv6 address itself.
+ * resolve_numeric: fill `out` if the host is an IPv4 or IPv6 address.
  *
- * Returns  RLOCK_OK, or RLOCK_PENDING: it is a name, which resolve_start() looks up.
+ * Returns  RLOCK_OK, or RLOCK_PENDING if the host is a name, which resolve_start() looks up.
  */
 enum rlock_status resolve_numeric(const char *host, const char *port, struct addresses *out);
 
 struct addrinfo;
 
 /*
- * resolve_interleave: copy the first ADDRESSES_MAX addresses of a list, in its order, but with
- * IPv4 and IPv6 in turns: where one of the two leads nowhere, the other is tried second.
+ * resolve_interleave: copy the first ADDRESSES_MAX addresses of a list, alternating between IPv4
+ * and IPv6. If the host has no route for one of the two, the second attempt uses the other.
  */
 void resolve_interleave(const struct addrinfo *list, struct addresses *out);
 
@@ -40,21 +40,30 @@ struct lookup;
 /*
  * resolve_start: look a name up in a thread of its own, as getaddrinfo(3) takes no deadline.
  *
- *   lookup  out, on RLOCK_OK only; freed by resolve_finish() or resolve_abandon()
+ *   lookup  out, on RLOCK_OK only; resolve_finish() or resolve_abandon() frees it
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG (the name is too long), RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
  */
 enum rlock_status resolve_start(struct lookup **lookup, const char *host, const char *port,
                                 struct rlock_error *err);
 
-/* resolve_fd: a descriptor that is readable when the lookup has ended. */
+/* resolve_fd: a descriptor that becomes readable when the lookup has ended. */
 int resolve_fd(const struct lookup *lookup);
 
-/* resolve_finish: the result; call it when resolve_fd() is readable, as it blocks until then. */
+/*
+ * resolve_finish: return the result, and free the lookup. Blocks until resolve_fd() is readable.
+ *
+ *   out  out, on RLOCK_OK only: at least one address
+ *
+ * Returns  RLOCK_OK or RLOCK_E_UNREACHABLE.
+ */
 enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
                                  struct rlock_error *err);
 
-/* resolve_abandon: let the thread end by itself, when getaddrinfo(3) returns; NULL is allowed. */
+/*
+ * resolve_abandon: give the lookup up, without waiting for its thread, which ends when
+ * getaddrinfo(3) returns. NULL is allowed.
+ */
 void resolve_abandon(struct lookup *lookup);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* url: the address of a server, from text. */
+/* url: parses, compares and copies the URL of a server, and masks passwords in URLs. */
 #include "wire/url.h"
 
 #include "base/err.h"
@@ -13,7 +13,7 @@
 
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
-#define DB_MAX 1000000 /* more than any server has; keeps the number in an int */
+#define DB_MAX 1000000 /* no server has so many databases; larger numbers may not fit an int */
 
 static enum rlock_status bad(struct rlock_error *err, const char *why)
 {
@@ -31,7 +31,7 @@ static int hex_value(char c)
     return at == NULL ? -1 : (int)(at - digits);
 }
 
-/* Copy [text, end) with its %XX decoded. A broken escape or a %00 is an error. */
+/* Copies [text, end) and decodes each %XX. Fails at a broken %XX, and at %00. */
 static enum rlock_status decode(char **out, const char *text, const char *end,
                                 struct rlock_error *err)
 {
@@ -51,7 +51,7 @@ static enum rlock_status decode(char **out, const char *text, const char *end,
         high = end - text > 2 ? hex_value(text[1]) : -1;
         low = end - text > 2 ? hex_value(text[2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
-            explicit_bzero(copy, (size_t)(at - copy)); /* it may be a password */
+            explicit_bzero(copy, (size_t)(at - copy)); /* the text may be a password */
             free(copy);
             return bad(err, "a % that isn't followed by two hex digits");
         }
@@ -63,8 +63,8 @@ static enum rlock_status decode(char **out, const char *text, const char *end,
     return RLOCK_OK;
 }
 
-/* Digits only, no sign, no blank, nothing behind. */
-static bool number(const char *text, const char *end, long most, long *value)
+/* Reads a decimal number from 0 to `most`. False if [text, end) has any byte that is no digit. */
+static bool parse_number(const char *text, const char *end, long most, long *value)
 {
     long n = 0;
 
@@ -85,13 +85,13 @@ static enum rlock_status parse_db(struct url *url, const char *text, struct rloc
 {
     long db;
 
-    if (!number(text, text + strlen(text), DB_MAX, &db))
+    if (!parse_number(text, text + strlen(text), DB_MAX, &db))
         return bad(err, "the database isn't a number");
     url->db = (int)db;
     return RLOCK_OK;
 }
 
-/* user[:password], up to the '@' */
+/* Reads "user[:password]", which ends at the '@' in front of the host. */
 static enum rlock_status parse_login(struct url *url, const char *text, const char *end,
                                      struct rlock_error *err)
 {
@@ -106,14 +106,14 @@ static enum rlock_status parse_login(struct url *url, const char *text, const ch
     return st;
 }
 
-static void show(struct url *url)
+static void set_shown(struct url *url)
 {
     snprintf(url->shown, sizeof url->shown, strchr(url->host, ':') ? "[%s]:%s" : "%s:%s", url->host,
              url->port);
     err_make_printable(url->shown);
 }
 
-/* host[:port], or [v6][:port] */
+/* Reads "host[:port]", or an IPv6 address as "[host][:port]". */
 static enum rlock_status parse_host(struct url *url, const char *text, const char *end, long port,
                                     struct rlock_error *err)
 {
@@ -132,14 +132,15 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
         if (colon != NULL)
             host_end = colon;
     }
-    if (colon != NULL && (*colon != ':' || !number(colon + 1, end, 65535, &port) || port == 0))
+    if (colon != NULL &&
+        (*colon != ':' || !parse_number(colon + 1, end, 65535, &port) || port == 0))
         return bad(err, "the port isn't a number from 1 to 65535");
     if (host_end == text)
         return bad(err, "no host");
     snprintf(url->port, sizeof url->port, "%hu", (unsigned short)port);
     st = decode(&url->host, text, host_end, err);
     if (st == RLOCK_OK)
-        show(url);
+        set_shown(url);
     return st;
 }
 
@@ -161,7 +162,7 @@ static enum rlock_status parse_tcp(struct url *url, const char *text, struct rlo
     return st;
 }
 
-/* host[:port][,host[:port]...] */
+/* Reads "host[:port][,host[:port]...]". */
 static enum rlock_status parse_sentinels(struct url *url, const char *text, const char *end,
                                          struct rlock_error *err)
 {
@@ -262,6 +263,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     return st;
 }
 
+/* Returns a copy, or NULL for NULL. Sets `*all` to false if there is no memory. */
 static char *copy_of(const char *text, bool *all)
 {
     char *copy = text == NULL ? NULL : strdup(text);
@@ -306,7 +308,7 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     enum rlock_status st;
     long n;
 
-    if (*host == '\0' || !number(port, port + strlen(port), 65535, &n) || n == 0)
+    if (*host == '\0' || !parse_number(port, port + strlen(port), 65535, &n) || n == 0)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: names no server");
     there.host = strdup(host);
     if (alias != NULL && *alias != '\0' && strcasecmp(alias, host) != 0)
@@ -317,7 +319,7 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     if (there.host == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     snprintf(there.port, sizeof there.port, "%hu", (unsigned short)n);
-    show(&there);
+    set_shown(&there);
     st = url_copy(url, &there, err);
     free(there.host);
     return st;
@@ -329,7 +331,7 @@ static bool is_called(const struct url *url, const char *name)
            (url->alias != NULL && strcasecmp(url->alias, name) == 0);
 }
 
-/* Servers may share a name while their addresses differ: where both have both, both must agree. */
+/* The nodes of a Cluster may share one host name, so if both URLs have an alias, it must match. */
 bool url_is_same(const struct url *a, const struct url *b)
 {
     if (a->kind != URL_TCP || b->kind != URL_TCP || a->host == NULL || b->host == NULL ||
@@ -381,7 +383,7 @@ void url_fini(struct url *url)
     *url = (struct url){.kind = URL_TCP};
 }
 
-/* ---- passwords in the text of a URL ---- */
+/* ---- passwords in text ---- */
 
 char *url_find_password(char *url, size_t *bytes)
 {
@@ -401,8 +403,8 @@ char *url_find_password(char *url, size_t *bytes)
 }
 
 /*
- * What may be a password to any program: of all that stands before the last '@' of a word the part
- * behind its first colon, or the whole where it has no colon.
+ * Finds what may be a password in a word, whatever program the word is meant for: the text from the
+ * first colon (behind "://") to the last '@', or all text before the '@' if it has no colon.
  */
 static char *find_any_password(char *word, size_t n, size_t *bytes)
 {
@@ -411,7 +413,7 @@ static char *find_any_password(char *word, size_t n, size_t *bytes)
     char *colon;
 
     if (at == NULL || (start != NULL && start - word >= 4 && memcmp(start - 4, "unix", 4) == 0))
-        return NULL; /* in the path of a socket '@' means nothing */
+        return NULL; /* '@' is an ordinary character in the path of a socket */
     start = start != NULL && start < at ? start + 3 : word;
     colon = memchr(start, ':', (size_t)(at - start));
     start = colon != NULL ? colon + 1 : start;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* url: the address of a server, from text. */
+/* url: parses, compares and copies the URL of a server, and masks passwords in URLs. */
 #ifndef URL_H
 #define URL_H
 
@@ -13,82 +13,91 @@ enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 
 struct url {
     enum url_kind kind;
-    char *host;     /* URL_TCP: name or number, without brackets */
-    char *alias;    /* URL_TCP: another name or number of the same server; NULL: none is known */
-    char *given;    /* URL_TCP: the host of the URL that redirected here; NULL: not redirected */
-    char port[6];   /* URL_TCP */
-    char *path;     /* URL_UNIX: of the socket */
+    char *host;     /* URL_TCP: host name, or IP address without brackets */
+    char *alias;    /* URL_TCP: another host name or IP address of the server; NULL: none known */
+    char *given;    /* URL_TCP: the host that the first of a chain of redirects to here came from;
+                     * NULL: no redirect led here */
+    char port[6];   /* URL_TCP: decimal */
+    char *path;     /* URL_UNIX: path of the socket */
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
-    int db;         /* 0: the default, nothing to select */
-    bool is_tls;    /* URL_TCP; URL_SENTINEL: of the Sentinels and of the primary */
+    int db;         /* number of the database; 0: the default, so no SELECT is sent */
+    bool is_tls;    /* connect with TLS; of URL_SENTINEL: to the Sentinels and to the primary */
     char *service;  /* URL_SENTINEL: the name under which the Sentinels know the primary */
-    struct url *sentinel;
+    struct url *sentinel; /* URL_SENTINEL: array of the Sentinels, each a URL_TCP */
     size_t n_sentinels;
-    char shown[128]; /* for people: "host:port", the path or the service, never a password */
+    char shown[128]; /* for messages: "host:port", the path or the service; without the password */
 };
 
 /*
- * url_parse: redis://[user[:password]@]host[:port][/db], the same with
- * rediss:// for TLS, unix:///path[?db=N], and for Sentinels
- * redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/db],
- * the same with rediss+sentinel:// for TLS to the Sentinels and to the primary,
- * with %XX in every part.
+ * url_parse: read a URL. These forms are known, with %XX in every part:
  *
- *   url  out, on RLOCK_OK only; give back with url_fini()
+ *     redis://[user[:password]@]host[:port][/db]      rediss:// for TLS
+ *     redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/db]
+ *                                                     rediss+sentinel:// for TLS to the Sentinels
+ *                                                     and to the primary
+ *     unix:///path[?db=N]
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (the text never quotes a password) or
- *          RLOCK_E_MEMORY.
+ *   url  out, on RLOCK_OK only; the caller frees it with url_fini()
+ *
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (the error text never quotes a password) or RLOCK_E_MEMORY.
  */
 enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err);
 
 /*
- * url_at: another server's address, with user, password, database and TLS of `like`. RLOCK_OK,
- * RLOCK_E_PROTOCOL (host or port can't be right) or RLOCK_E_MEMORY.
+ * url_at: make the URL of another server, with the user, password, database and TLS of `like`.
  *
- *   alias  another name or number of that server; NULL or "": none is known
+ *   url    out, on RLOCK_OK only; the caller frees it with url_fini()
+ *   alias  another host name or IP address of that server; NULL or "": none is known
+ *
+ * Returns  RLOCK_OK, RLOCK_E_PROTOCOL (no host, or no port from 1 to 65535) or RLOCK_E_MEMORY.
  */
 enum rlock_status url_at(struct url *url, const struct url *like, const char *host,
                          const char *alias, const char *port, struct rlock_error *err);
 
-/* url_is_number: is the host an IPv4 or IPv6 address, and not a name? */
+/* url_is_number: is the host an IPv4 or IPv6 address, and not a host name? */
 bool url_is_number(const char *host);
 
-/* url_copy: RLOCK_OK or RLOCK_E_MEMORY. Not of Sentinels. */
+/*
+ * url_copy: copy everything but `service` and `sentinel`; the caller frees `url` with url_fini().
+ * Returns RLOCK_OK or RLOCK_E_MEMORY.
+ */
 enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err);
 
 /*
- * url_is_same: is it the same server, judged by ports and names alone? Nothing is resolved. Of a
- * server with an alias, one of both names is enough.
+ * url_is_same: are both URLs of the same server? Compares the ports and the hosts as text, without
+ * looking a name up. If one URL has an alias, its host or its alias must match the other's host; if
+ * both have one, both names must match. Always false for sockets, Sentinels and empty URLs.
  */
 bool url_is_same(const struct url *a, const struct url *b);
 
 /*
- * url_find_password: where the password begins in the text of a URL of ours, `*bytes` long; NULL:
- * there is none. The text may be longer than the URL, as an argument --url=URL is.
+ * url_find_password: return the start of the password in a text that contains a URL of the forms
+ * above, such as the argument --url=URL; `*bytes` is the length of the password. NULL: no password.
  */
 char *url_find_password(char *text, size_t *bytes);
 
 /*
- * url_mask: overwrite with asterisks, in place, all that may be a password in the URLs of a text,
- * which may have several, between blanks. It takes more for a password than url_find_password(),
- * as the URLs of other programs have other forms: ":password#x@host", "token@host".
+ * url_mask: overwrite with asterisks, in place, what may be a password in each word of a text. The
+ * URLs of other programs have other forms, such as ":password#x@host" and "token@host". So this
+ * masks more than what url_find_password() finds.
  */
 void url_mask(char *text);
 
 /* url_may_hold_password: would url_mask() change the text? */
 bool url_may_hold_password(const char *text);
 
-/* url_masked_copy: a word, masked if it is a URL; heap; NULL: no memory. */
+/* url_masked_copy: copy a word, masked if it contains "://". NULL: no memory. The caller frees it. */
 char *url_masked_copy(const char *word);
 
-/* url_move: set `url`, which has nothing to free, to `from`, and make `from` empty. */
+/* url_move: move `from` to `url`, whose old value is not freed, and make `from` empty. */
 void url_move(struct url *url, struct url *from);
 
 /* url_set_user: replace the user by a copy of `user`. RLOCK_OK or RLOCK_E_MEMORY. */
 enum rlock_status url_set_user(struct url *url, const char *user, struct rlock_error *err);
 
-/* url_clear_password: overwrite the password, but free nothing: for a forked process. */
+/* url_clear_password: overwrite the password, but free nothing. For a forked process that makes no
+ * connection, so that its memory contains no password. */
 void url_clear_password(struct url *url);
 
 /* url_fini: clear the password, free everything, and make the URL empty. */
