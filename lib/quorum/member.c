@@ -96,7 +96,7 @@ static void turn_to_another(struct member *member)
     if (has_sentinels(member)) {
         route->n_failures += route->n_failures < FAILURES_MAX;
         conn_abandon(&route->primary->conn, NULL);
-        sentinel_redirect(&route->sentinel, &route->primary->url);
+        sentinel_avoid(&route->sentinel, &route->primary->url);
     } else if (route->current == route->primary && cluster_is_known(&route->cluster) &&
                cluster_locate(&route->cluster, &route->current->url, &other, NULL) == RLOCK_OK) {
         set_primary(member, &other);
@@ -441,7 +441,7 @@ static void read_preamble_reply(struct member *member, struct conn *conn)
     char *text = conn_take_preamble_reply(conn);
 
     if (text != NULL && conn->preamble == CONN_CLUSTER_NODES)
-        cluster_see(&member->route.cluster, text, conn->url);
+        cluster_set_nodes(&member->route.cluster, text, conn->url);
     else if (text != NULL)
         server_identity_read(&member->server.identity, text);
     free(text);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cluster: the nodes of a Redis Cluster: redirects, and whom to ask when a node is gone.
+ * cluster: remembers the nodes of a Redis Cluster, and reads redirects and CLUSTER NODES.
  *
- * There is no map of slots: all keys of a lock are in one slot, so one node is enough, and any node
- * redirects to it. The others are remembered to be asked when that node is gone. Source: Redis
- * Cluster
- * specification, "MOVED Redirection" and "ASK redirection".
+ * rlock keeps no map of slots. All keys of a lock are in one slot, so one node serves the lock, and
+ * every other node redirects there. rlock remembers the other nodes, to ask one of them when the
+ * lock's node doesn't answer. Source: Redis Cluster specification, "MOVED Redirection" and "ASK
+ * redirection".
  */
 #include "server/cluster.h"
 
@@ -38,7 +38,7 @@ void cluster_clear_passwords(struct cluster *cluster)
         url_clear_password(&cluster->node[i]);
 }
 
-/* Adds a node, or the alias of one that is known; when there is no room, the first ones stay. */
+/* Adds a node, or the alias of a known node. If the array is full, a new node is not added. */
 static void remember(struct cluster *cluster, const struct url *node)
 {
     struct url *known;
@@ -57,7 +57,10 @@ static void remember(struct cluster *cluster, const struct url *node)
     }
 }
 
-/* The other name or address of this node; NULL: not known, or not the only node of that name. */
+/*
+ * Returns the other name of the node at host and port: its address for a host name, and the
+ * reverse. NULL: not known, or several nodes have that host and port.
+ */
 static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
 {
     const char *other = NULL;
@@ -80,26 +83,27 @@ static enum cluster_endpoint endpoint_of(const char *host)
 {
     if (*host == '\0')
         return CLUSTER_BY_PORT;
-    if (strcmp(host, "?") == 0) /* names are preferred, but this node has none */
+    if (strcmp(host, "?") == 0) /* the Cluster prefers host names, but this node has none */
         return CLUSTER_BY_ANY;
     return url_is_number(host) ? CLUSTER_BY_NUMBER : CLUSTER_BY_NAME;
 }
 
 /*
- * Reads "SLOT HOST:PORT", which stands behind MOVED or ASK. The host may be an IPv6 address without
- * brackets. Where it is missing, or "?" (Redis 7), the host of `by`, which redirects, is meant.
+ * Reads "SLOT HOST:PORT", the text after MOVED or ASK. The host may be an IPv6 address without
+ * brackets. If the host is missing or is "?" (Redis 7), the target has the same host as `by`, the
+ * node that sent the redirect.
  */
-static enum rlock_status read_place(struct cluster *cluster, const char *text, const struct url *by,
-                                    struct url *to, struct rlock_error *err)
+static enum rlock_status read_target(struct cluster *cluster, const char *text,
+                                     const struct url *by, struct url *to, struct rlock_error *err)
 {
-    const char *place = strchr(text, ' ');
-    const char *colon = place == NULL ? NULL : strrchr(place, ':');
+    const char *target = strchr(text, ' ');
+    const char *colon = target == NULL ? NULL : strrchr(target, ':');
     enum cluster_endpoint called;
     char host[HOST_BYTES];
 
-    if (colon == NULL || colon - place > HOST_BYTES)
+    if (colon == NULL || colon - target > HOST_BYTES)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirect without a host and port");
-    snprintf(host, sizeof host, "%.*s", (int)(colon - place - 1), place + 1);
+    snprintf(host, sizeof host, "%.*s", (int)(colon - target - 1), target + 1);
     called = endpoint_of(host);
     if (called != CLUSTER_BY_ANY)
         cluster->called = called;
@@ -111,20 +115,23 @@ static enum rlock_status read_place(struct cluster *cluster, const char *text, c
 enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, const struct url *by,
                                    struct url *to, struct rlock_error *err)
 {
-    enum rlock_status st = read_place(cluster, strchr(reply, ' ') + 1, by, to, err);
+    enum rlock_status st = read_target(cluster, strchr(reply, ' ') + 1, by, to, err);
 
     if (st == RLOCK_OK)
         remember(cluster, to);
     return st;
 }
 
-/* A line is "ID NUMBER:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...". */
+/*
+ * One line of CLUSTER NODES, which describes a node:
+ * "ID ADDRESS:PORT@BUS[,NAME] FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...".
+ */
 struct line {
     char id[64];
-    char at[HOST_BYTES];
+    char at[HOST_BYTES]; /* ADDRESS:PORT@BUS[,NAME] */
     char flags[64];
-    char primary[64]; /* of a replica: its id */
-    const char *slots;
+    char primary[64];  /* of a replica: the id of its primary */
+    const char *slots; /* the rest of the line */
     size_t slots_bytes;
 };
 
@@ -149,7 +156,7 @@ static bool is_flagged(const struct line *line, const char *flag)
     return strstr(line->flags, flag) != NULL;
 }
 
-/* The URL of a line's node, by the name that its Cluster prefers. False: it has no address. */
+/* Makes the URL of the line's node, with the host that its Cluster prefers. False: no address. */
 static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
                    struct url *node)
 {
@@ -172,7 +179,7 @@ static bool locate(struct line *line, const struct url *by, enum cluster_endpoin
     if (called == CLUSTER_BY_PORT && by->host != NULL)
         return url_at(node, by, by->host, by->alias, port, NULL) == RLOCK_OK;
     if (name != NULL)
-        name[strcspn(name, ",")] = '\0'; /* Redis 7.2 puts more fields behind it */
+        name[strcspn(name, ",")] = '\0'; /* Redis 7.2 adds more fields after the name */
     if (name == NULL || *name == '\0')
         return url_at(node, by, number, NULL, port, NULL) == RLOCK_OK;
     if (called == CLUSTER_BY_NUMBER && *number != '\0')
@@ -180,7 +187,7 @@ static bool locate(struct line *line, const struct url *by, enum cluster_endpoin
     return url_at(node, by, name, number, port, NULL) == RLOCK_OK;
 }
 
-/* The next line that can be read; moves `*nodes` behind it. */
+/* Reads the next line that describes a node, and moves `*nodes` to the line after it. */
 static bool next_line(const char **nodes, struct line *line)
 {
     while (**nodes != '\0') {
@@ -194,7 +201,7 @@ static bool next_line(const char **nodes, struct line *line)
     return false;
 }
 
-void cluster_see(struct cluster *cluster, const char *nodes, const struct url *by)
+void cluster_set_nodes(struct cluster *cluster, const char *nodes, const struct url *by)
 {
     struct cluster seen = {.first = cluster->first, .called = cluster->called};
     struct line line;
@@ -225,7 +232,7 @@ bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster
     return false;
 }
 
-/* Each range of slots is {first, last, {endpoint, port, id, ...} of the primary, replicas...}. */
+/* Each element of CLUSTER SLOTS is {first, last, {endpoint, port, id, ...}, replicas...}. */
 enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
 {
     size_t i;
@@ -244,7 +251,10 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
     return CLUSTER_BY_ANY;
 }
 
-/* Counts "0-5460 5462 [93-<-ID]". A migrating slot counts for the node that still has it. */
+/*
+ * Counts the slots in "0-5460 5462 [93-<-ID]". Skips those in brackets, which are being moved: such
+ * a slot is also in the list of the node that still serves it.
+ */
 static size_t count_slots(const struct line *line)
 {
     const char *end = line->slots + line->slots_bytes;
@@ -273,7 +283,7 @@ static bool has_not_failed(const struct line *line)
 
     snprintf(flags, sizeof flags, ",%s,", line->flags);
     return strstr(flags, ",fail,") ==
-           NULL; /* not "fail?": only the node that we asked suspects it */
+           NULL; /* "fail?" doesn't count: only the node that we asked suspects it */
 }
 
 static bool has_replica(const char *nodes, const char *id)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * error_reply: what a server's error reply means, as a status and a reason.
+ * error_reply: turns a server's error reply into a status, a reason and a text.
  *
- * Before Redis 7 an error that a script meets arrives wrapped ("ERR Error running script (call to
- * f_...): @user_script:9: -OOM command not ..."), so most words are looked for anywhere in the
- * reply. Source: the errors of redis/src and valkey/src, provoked one by one in
- * tests/fault/replies.bats.
+ * Before Redis 7, if a command inside a script fails, the server puts text around its error ("ERR
+ * Error running script (call to f_...): @user_script:9: -OOM command not ..."). So most words are
+ * searched for in the whole reply. Source: the errors in redis/src and valkey/src; the test
+ * tests/fault/replies.bats makes real servers send them.
  */
 #include "server/error_reply.h"
 
@@ -15,24 +15,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first row whose words stand in the reply counts; after '^' they must begin it. */
+/* The first row counts whose words are in the reply. After '^', the reply must begin with them. */
 static const struct {
     const char *words;
     enum rlock_status status;
     enum rlock_reason reason;
     enum error_reply kind;
 } meanings[] = {
-    /* the server didn't execute the request, and says where or when it would be */
+    /* the server did not execute the request; another node, or the same one later, may do so */
     {"^MOVED ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_MOVED},
     {"^ASK ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_ASK},
     {"^TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
     {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
     {"^NOSCRIPT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_NOSCRIPT},
-    /* it refuses us */
+    /* the server refuses the user, the password or the key */
     {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN,
-     ERROR_REPLY_FINAL}, /* NOAUTH, to a long request */
+     ERROR_REPLY_FINAL}, /* sent instead of NOAUTH if the request is long */
     {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -43,7 +43,7 @@ static const struct {
     {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* Redis 7 */
     {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
      ERROR_REPLY_FINAL}, /* Redis 7 */
-    /* it can't serve us now */
+    /* the server can't execute the request now */
     {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -53,22 +53,23 @@ static const struct {
     {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
     {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    /* a script met a key whose slot is being moved to another node; it may have written others */
+    /* the script used a key that is being moved to another node; it may have written other keys */
     {"non local key", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_PARTLY_EXECUTED},
-    /* the same words inside a script's error: nobody can be asked instead */
+    /* these words inside the error of a script: they name no node to ask instead */
     {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    /* it can't do what was asked, now or later */
+    /* the server will never execute this request */
     {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS,
      ERROR_REPLY_FINAL},
-    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* whatever else it says */
+    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* every other error */
 };
 
-#define FOREIGN "FOREIGN " /* our scripts say so of a key of another program: shared/keys.lua */
-#define SHOWN_BYTES 160
+/* Our scripts reply it for a key of another program, see lib/lua/shared/keys.lua. */
+#define FOREIGN "FOREIGN "
+#define SHOWN_BYTES 160 /* how much of a reply is shown */
 
 static bool matches(const char *reply, const char *words)
 {
@@ -96,7 +97,7 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
         i++;
     st = meanings[i].status;
     *kind = meanings[i].kind;
-    /* EVALSHA is forbidden to our user, or renamed, or not known to a proxy: EVAL may be allowed */
+    /* the user may not call EVALSHA, or it was renamed, or a proxy doesn't know it: try EVAL */
     if (strcasestr(reply, "evalsha") != NULL)
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sentinel: ask Sentinels which server is the primary.
+ * sentinel: asks Sentinels which server is the primary.
  *
- * All Sentinels are asked at the same time and the first reply is taken, so that those that hang
- * cost no time. Only a reply that names the server that was found to be no primary is held back for
- * a moment: another Sentinel may know of the failover already. See:
- * Source: "Guidelines for Redis clients with support for Redis Sentinel".
+ * rlock asks all Sentinels at the same time and takes the first reply, so that a Sentinel that
+ * hangs costs no time. If a reply names the server that rlock has just found to be down or no
+ * primary, rlock waits a moment for the other replies: another Sentinel may already know the new
+ * primary. Source: "Guidelines for Redis clients with support for Redis Sentinel".
  */
 #include "server/sentinel.h"
 
@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 250 /* how long such a reply is held back */
+#define PATIENCE_MS 250 /* how long to wait for another reply */
 
 struct watcher {
     struct conn conn;
-    enum rlock_status state;
-    struct rlock_error err;
+    enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
+    struct rlock_error err;  /* of a fault */
 };
 
 enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,
@@ -133,8 +133,8 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
 }
 
 /*
- * Why a Sentinel names no primary. A refused login or a missing right is told as such; any other
- * error counts as a Sentinel that can't be reached.
+ * Reads a Sentinel's error reply. A refused password or a missing permission stays RLOCK_E_REFUSED;
+ * after any other error the Sentinel counts as unreachable.
  */
 static enum rlock_status read_error(const char *reply, const char *password,
                                     struct rlock_error *err)
@@ -151,7 +151,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
     return RLOCK_E_UNREACHABLE;
 }
 
-/* {host, port}, or nil: this Sentinel doesn't know the service. */
+/* Reads the reply: {host, port}, or nil if this Sentinel doesn't know the service. */
 static enum rlock_status read_answer(const struct sentinel *sentinel, const struct conn *conn,
                                      const struct resp_value *reply, struct url *to,
                                      struct rlock_error *err)
@@ -169,7 +169,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 
-/* Goes on with one Sentinel. RLOCK_OK: it names a server that isn't known to be wrong. */
+/* Goes on with one Sentinel. RLOCK_OK: it has named a server other than sentinel->wrong. */
 static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
 {
     const struct resp_value *reply = NULL;
@@ -192,34 +192,34 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     return RLOCK_PENDING;
 }
 
-/* Wrong or missing password, or a certificate that is not trusted: the user has to mend it. */
-static bool is_ours_to_mend(const struct watcher *watcher)
+/* Must the user mend the fault: a wrong password, or a certificate that is not trusted? */
+static bool needs_user(const struct watcher *watcher)
 {
     return watcher->state == RLOCK_E_REFUSED || watcher->state == RLOCK_E_CONFIG;
 }
 
-/* Why no Sentinel names a primary: the fault of one of them, the most useful first. */
+/* Says why no Sentinel has named a primary: reports the most useful fault of theirs. */
 static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_error *err)
 {
     const struct watcher *worst = &sentinel->watcher[0];
     enum rlock_status st;
     size_t i;
 
-    /* "doesn't know the service" counts only if all say so: one that can't be asked might */
+    /* report "doesn't know the service" only if all Sentinels say so: the others might know it */
     for (i = 1; i < sentinel->url->n_sentinels; i++)
         if (worst->state == RLOCK_E_UNSUPPORTED && sentinel->watcher[i].state != worst->state)
             worst = &sentinel->watcher[i];
-    /* a fault that the user has to mend goes before those that may pass */
+    /* prefer a fault that the user must mend to one that may pass by itself */
     for (i = 0; i < sentinel->url->n_sentinels; i++)
-        if (is_ours_to_mend(&sentinel->watcher[i]) && !is_ours_to_mend(worst))
+        if (needs_user(&sentinel->watcher[i]) && !needs_user(worst))
             worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
         err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(&worst->conn));
     else if (err != NULL)
         *err = worst->err;
     err_prefix(err, worst->conn.url->shown);
-    st = worst->state == RLOCK_E_UNSUPPORTED || is_ours_to_mend(worst) ? worst->state
-                                                                       : RLOCK_E_UNREACHABLE;
+    st = worst->state == RLOCK_E_UNSUPPORTED || needs_user(worst) ? worst->state
+                                                                  : RLOCK_E_UNREACHABLE;
     return st;
 }
 
@@ -256,7 +256,7 @@ enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
     return st;
 }
 
-void sentinel_redirect(struct sentinel *sentinel, const struct url *wrong)
+void sentinel_avoid(struct sentinel *sentinel, const struct url *wrong)
 {
     url_fini(&sentinel->wrong);
     (void)!url_copy(&sentinel->wrong, wrong, NULL);

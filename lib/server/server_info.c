@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server_info: the fields of a server's INFO, and which run of which server it tells of. */
+/* server_info: reads fields of a reply to INFO, such as the server's run_id and uptime. */
 #include "server/server_info.h"
 
 #include "base/err.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UPTIME_MAX_S (INT64_C(1) << 40) /* more is no uptime, and would overflow in ms */
+#define UPTIME_MAX_S \
+    (INT64_C(1) << 40) /* a larger number can't be an uptime, and might overflow as milliseconds */
 
 bool server_info_text(const char *info, const char *name, char *out, size_t room)
 {
@@ -49,7 +50,9 @@ void server_identity_read(struct server_identity *identity, const char *info)
 
     server_info_text(info, "run_id", identity->run_id, sizeof identity->run_id);
     identity->started_ms = rlock_clock_ms();
-    /* whole seconds, maybe rounded up: one less, so that the server never seems older than it is */
+    /*
+     * the uptime is in whole seconds, maybe rounded up: subtract one, so that it is never too long
+     */
     if (uptime_s > 0 && uptime_s < UPTIME_MAX_S)
         identity->started_ms -= (uptime_s - 1) * 1000;
 }

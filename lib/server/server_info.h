@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server_info: the fields of a server's INFO, and which run of which server it tells of. */
+/* server_info: reads fields of a reply to INFO, such as the server's run_id and uptime. */
 #ifndef SERVER_INFO_H
 #define SERVER_INFO_H
 
@@ -8,24 +8,28 @@
 #include <stdint.h>
 
 /*
- * server_info_text, server_info_number: the value of the field `name`, from lines of "NAME:VALUE".
+ * server_info_text, server_info_number: get the value of the field `name`, from a line
+ * "NAME:VALUE".
  *
- *   info  the reply to INFO, whatever it is; NULL or "": it has no fields
+ *   info  the reply to INFO; NULL or "": a reply without fields
  *
- * server_info_text copies it, cut to `room` bytes and made printable; false, and "": no such
- * field. server_info_number returns `none` where there is no such field, or no number in it: digits
- * only, up to INT64_MAX.
+ * server_info_text copies the value, cut to `room` bytes and made printable. Without such a field
+ * it sets `out` to "" and returns false. server_info_number returns `none` if there is no such
+ * field, or if its value is not a decimal number from 0 to INT64_MAX.
  */
 bool server_info_text(const char *info, const char *name, char *out, size_t room);
 int64_t server_info_number(const char *info, const char *name, int64_t none);
 
-/* One run of a server: a server that was restarted has another one. */
+/* Identifies one run of a server: after a restart both values are different. */
 struct server_identity {
-    char run_id[48];    /* "": the server hasn't told it */
-    int64_t started_ms; /* on rlock_clock_ms(): when the server started, at the latest */
+    char run_id[48]; /* "": not known */
+    int64_t
+        started_ms; /* the latest time at which the server may have started, on rlock_clock_ms() */
 };
 
-/* server_identity_read: from a reply to INFO that has just come. */
+/*
+ * server_identity_read: fill `identity` from a reply to INFO. Call it as soon as the reply comes.
+ */
 void server_identity_read(struct server_identity *identity, const char *info);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot: the Redis Cluster hash slot of a key.
+ * slot: computes the hash slot of a key, as Redis Cluster does.
  *
- * Source: Redis Cluster specification, "Key distribution model" and "Hash
- * tags": CRC16 (XMODEM) modulo 16384, of what stands between the first '{' and
- * the first '}' after it if that is not empty, else of the whole key.
+ * The slot is the CRC16 (XMODEM) modulo 16384 of the text between the first '{' and the first '}'
+ * after it, or of the whole key if there is no such text. Source: Redis Cluster specification, "Key
+ * distribution model" and "Hash tags".
  */
 #include "server/slot.h"
 

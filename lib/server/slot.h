@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slot: the Redis Cluster hash slot of a key. */
+/* slot: computes the hash slot of a key, as Redis Cluster does. */
 #ifndef SLOT_H
 #define SLOT_H
 
@@ -7,18 +7,20 @@
 
 #define SLOT_COUNT 16384
 
-/* slot_of: the hash slot of a key of `bytes` bytes, 0 .. SLOT_COUNT - 1. */
+/* slot_of: return the hash slot of a key of `bytes` bytes, from 0 to SLOT_COUNT - 1. */
 unsigned slot_of(const char *key, size_t bytes);
 
 /*
- * slot_hashed_part: where in the key the part begins that alone decides its slot: what its hash
- * tag encloses, or all of the key where it has none. `*bytes` is the key's length, then the part's.
+ * slot_hashed_part: return the start of the part of a key that decides the slot: the text between
+ * the braces of its hash tag, or the whole key if it has no hash tag.
+ *
+ *   bytes  in: length of the key; out: length of the part
  */
 const char *slot_hashed_part(const char *key, size_t *bytes);
 
 /*
- * slot_crc16: the CRC16 (XMODEM) of bytes whose beginning has the CRC16 `crc` (0: no beginning) and
- * whose end is these `n`. Modulo SLOT_COUNT it is the slot of a hashed part of those bytes.
+ * slot_crc16: continue a CRC16 (XMODEM) with `n` bytes. `crc` is the result for the bytes before
+ * them, or 0. The CRC16 of a hashed part, modulo SLOT_COUNT, is its slot.
  */
 unsigned slot_crc16(unsigned crc, const char *bytes, size_t n);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conn: a connection to one Redis server, made anew as needed; one request at a time.
+ * conn: sends requests to one Redis server, one at a time, and reconnects as needed.
  *
- * The request is sent only after the replies to AUTH, SELECT and ROLE were read. Sent together
- * with them, it would be executed also where AUTH fails: as the default user, or in database 0.
- * With TLS the password is sent only after the server has proven who it is.
+ * A connection sends the request only after it has read the replies to AUTH, SELECT and ROLE. If it
+ * sent all of them together, the server would execute the request even when it refuses AUTH or
+ * SELECT: as the default user, or in database 0. With TLS the connection sends the password only
+ * after the server has proven its identity.
  */
 #include "wire/conn.h"
 
@@ -15,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLUSTER_NODES_BYTES (1024 * 1024) /* a thousand nodes whose slots are all listed singly */
-#define TLS_ALERT 0x15                    /* the first byte of an alert record */
+#define CLUSTER_NODES_BYTES \
+    (1024 * 1024)      /* the reply of a Cluster of 1000 nodes with scattered slots */
+#define TLS_ALERT 0x15 /* the first byte of a TLS record that contains an alert */
 
 void conn_init(struct conn *conn, const struct url *url)
 {
@@ -29,7 +31,7 @@ void conn_configure(struct conn *conn, const struct conn_settings *settings)
     conn->settings = *settings;
 }
 
-/* A password that is given, and not looked up; NULL: none is. */
+/* The password from the URL or the settings; NULL: neither has one. */
 static const char *given_password(const struct conn *conn)
 {
     return conn->url->password != NULL ? conn->url->password : conn->settings.password;
@@ -113,8 +115,8 @@ static enum rlock_status conn_receive(struct conn *conn, char *bytes, size_t n, 
     return socket_receive(conn->fd, bytes, n, done, err);
 }
 
-/* False: the connection was closed, or holds bytes that belong to no request. */
-static bool is_silent(struct conn *conn)
+/* False: the server has closed the idle connection, or has sent bytes that answer no request. */
+static bool is_usable(struct conn *conn)
 {
     char byte;
     size_t n;
@@ -184,7 +186,7 @@ static enum rlock_status encode_preamble(enum conn_preamble preamble, char **out
     return request_encode(&request, out, out_bytes, err);
 }
 
-/* Sets the bytes to be sent: the preamble, and the request behind it. */
+/* Sets conn->request to the encoded preamble, followed by the encoded request. */
 static enum rlock_status encode_request(struct conn *conn, enum conn_preamble preamble,
                                         const char *bytes, size_t n, struct rlock_error *err)
 {
@@ -204,7 +206,7 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 {
     enum rlock_status st;
 
-    if (conn->phase == CONN_READY && !is_silent(conn))
+    if (conn->phase == CONN_READY && !is_usable(conn))
         conn_reset(conn);
     if (conn->phase == CONN_CLOSED && conn->settings.wants_server_info && preamble != CONN_ASKING)
         preamble = CONN_INFO_SERVER;
@@ -233,7 +235,7 @@ enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size
         return st;
     }
     conn->has_request = true;
-    conn->sent_ms = 0; /* of this request nothing was sent yet */
+    conn->sent_ms = 0; /* no byte of this request was sent yet */
     return RLOCK_PENDING;
 }
 
@@ -249,7 +251,9 @@ int conn_fd(const struct conn *conn)
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
-/* tls_events() tells what TLS has yet to send, but not what it was not handed yet. */
+/*
+ * tls_events() wants POLLOUT for bytes that tls_write() has got, but not for the rest of a request.
+ */
 short conn_events(const struct conn *conn)
 {
     size_t whole = conn->phase == CONN_SETTING_UP ? conn->setup_bytes : conn->request_bytes;
@@ -268,7 +272,7 @@ int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD &&
         password_source_fd(conn->settings.password_source) < 0)
-        return rlock_clock_ms(); /* its result is here: another connection read it */
+        return rlock_clock_ms(); /* the result is there: another connection has read it */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 
@@ -304,7 +308,7 @@ static enum rlock_status send_rest(struct conn *conn, const char *bytes, size_t 
     return st;
 }
 
-/* A TLS port closes a plain connection, some servers after an alert: suggest rediss://. */
+/* A server that expects TLS closes a plain connection, some after an alert: suggest rediss://. */
 static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status st,
                                      struct rlock_error *err)
 {
@@ -314,7 +318,7 @@ static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status 
     return st;
 }
 
-/* The next whole reply; receives as long as there are bytes and the reply is not whole. */
+/* Reads the next reply; receives until it is whole, or until no bytes have come. */
 static enum rlock_status read_reply(struct conn *conn, const struct resp_value **reply,
                                     struct rlock_error *err)
 {
@@ -337,11 +341,12 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
 }
 
 /*
- * What came before the request was sent. RLOCK_PENDING: nothing. An error is the server's refusal
- * to talk to us at all ("max number of clients"); nothing else can be a reply.
+ * Reads what the server sent before it got the request. RLOCK_PENDING: nothing. An error reply
+ * means that the server refuses the connection ("max number of clients"). Any other reply is a
+ * fault.
  */
-static enum rlock_status read_unasked(struct conn *conn, const struct resp_value **reply,
-                                      struct rlock_error *err)
+static enum rlock_status read_early_reply(struct conn *conn, const struct resp_value **reply,
+                                          struct rlock_error *err)
 {
     enum rlock_status st = read_reply(conn, reply, err);
 
@@ -350,13 +355,14 @@ static enum rlock_status read_unasked(struct conn *conn, const struct resp_value
     return st;
 }
 
-/* The reply to ROLE, {"master" or "slave", ...}. */
+/* Reads the reply to ROLE: {"master" or "slave", ...}. */
 static enum rlock_status read_role(const struct resp_value *reply, struct rlock_error *err)
 {
     size_t n;
     const char *role = resp_string(resp_array_at(reply, 0), &n);
 
-    if (resp_error(reply) != NULL) /* no right to ask: a replica will refuse the write */
+    if (resp_error(reply) !=
+        NULL) /* the user may not call ROLE; a replica would refuse the request anyway */
         return RLOCK_OK;
     if (role == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not one to AUTH, SELECT or ROLE");
@@ -386,7 +392,7 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
         conn->n_setup_replies--;
     }
     if (st == RLOCK_OK)
-        st = read_unasked(conn, reply, err);
+        st = read_early_reply(conn, reply, err);
     if (st == RLOCK_PENDING) {
         clear_setup(conn);
         conn->phase = CONN_READY;
@@ -396,9 +402,10 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
 }
 
 /*
- * Errors to CLUSTER NODES or INFO are harmless: then less is known. Not so to ASKING: without it
- * the request is redirected back, so its error is the request's. The connection isn't ready any
- * more, as the reply to the request itself is still to come.
+ * If the server refuses CLUSTER NODES or INFO, rlock only knows less. But if it refuses ASKING, it
+ * redirects the request back to the node that redirected it here. So the error reply to ASKING
+ * counts as the reply to the request. As the reply to the request is still to come, the connection
+ * can't be used for another one: its phase is no longer CONN_READY.
  */
 static bool is_asking_refused(struct conn *conn, const struct resp_value *reply)
 {
@@ -420,7 +427,8 @@ static void read_preamble_reply(struct conn *conn, const struct resp_value *repl
     conn->preamble_reply = NULL;
     if (conn->preamble == CONN_INFO_SERVER ||
         (conn->preamble == CONN_CLUSTER_NODES && text != NULL))
-        conn->preamble_reply = strdup(text != NULL ? text : ""); /* "": no right to ask */
+        conn->preamble_reply =
+            strdup(text != NULL ? text : ""); /* "": the user may not call INFO */
 }
 
 static enum rlock_status step_request(struct conn *conn, const struct resp_value **reply,
@@ -432,7 +440,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     if (conn->sent_ms == 0)
         conn->sent_ms = rlock_clock_ms();
     st = send_rest(conn, conn->request, conn->request_bytes, err);
-    if (st == RLOCK_OK && !was_sent) /* no reply can be here yet: spare a recv(2) */
+    if (st == RLOCK_OK && !was_sent) /* the reply can't have come yet: don't call recv(2) in vain */
         return RLOCK_PENDING;
     if (st == RLOCK_OK || st == RLOCK_PENDING)
         st = read_reply(conn, reply, err);
@@ -458,8 +466,9 @@ static enum rlock_status start_setup(struct conn *conn, struct rlock_error *err)
 }
 
 /*
- * The password is looked up only after the server has accepted the connection, as the lookup may
- * run a command: a server that can't be reached doesn't cost one for each attempt.
+ * Starts to look the password up, if it has to be, or to send AUTH. The lookup may run a command,
+ * so it starts only when the socket is connected: otherwise each attempt to reach a server that is
+ * down would run the command.
  */
 static enum rlock_status start_authentication(struct conn *conn, struct rlock_error *err)
 {
@@ -480,7 +489,8 @@ static enum rlock_status step_password(struct conn *conn, struct rlock_error *er
         password_source_take(conn->settings.password_source, &conn->looked_up_password, err);
 
     if (st != RLOCK_PENDING)
-        conn->phase = CONN_SETTING_UP; /* not AWAITING_PASSWORD: there is nothing left to abandon */
+        conn->phase =
+            CONN_SETTING_UP; /* so that conn_reset() doesn't abandon the lookup a second time */
     return st == RLOCK_OK ? start_setup(conn, err) : st;
 }
 
@@ -521,7 +531,7 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
     if (st == RLOCK_PENDING && conn->phase == CONN_READY)
         st = step_request(conn, reply, err);
     if (st == RLOCK_E_CONFIG)
-        conn->sent_ms = 0; /* our certificate was refused, and what was sent not read */
+        conn->sent_ms = 0; /* the server refused our certificate, and has not read the request */
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         conn_reset(conn);
     return st;

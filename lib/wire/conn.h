@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn: a connection to one Redis server, made anew as needed; one request at a time. */
+/* conn: sends requests to one Redis server, one at a time, and reconnects as needed. */
 #ifndef CONN_H
 #define CONN_H
 
@@ -8,22 +8,22 @@
 #include "wire/socket.h"
 #include "wire/tls.h"
 
-/* How far a connection is. */
+/* What a connection does. */
 enum conn_phase {
     CONN_CLOSED,
-    CONN_CONNECTING,        /* resolving the name, connect(2) */
-    CONN_TLS_HANDSHAKE,     /* until the server has proven who it is */
-    CONN_AWAITING_PASSWORD, /* until the password has been looked up */
-    CONN_SETTING_UP,        /* until AUTH, SELECT and ROLE are answered, as far as needed */
-    CONN_READY              /* a request can be sent, or is under way */
+    CONN_CONNECTING,        /* looks the host name up, and calls connect(2) */
+    CONN_TLS_HANDSHAKE,     /* waits until the server has proven its identity */
+    CONN_AWAITING_PASSWORD, /* waits until password_source has looked the password up */
+    CONN_SETTING_UP,        /* sends AUTH, SELECT and ROLE, if needed, and waits for the replies */
+    CONN_READY              /* sends a request, waits for its reply, or is idle */
 };
 
-/* A command that is sent in front of a request, in the same packet; its reply comes first. */
+/* A command that is sent before a request, in the same packet. */
 enum conn_preamble {
     CONN_NO_PREAMBLE,
-    CONN_ASKING,        /* ASKING: the request was sent here by an ASK redirect */
-    CONN_CLUSTER_NODES, /* CLUSTER NODES: which other nodes there are */
-    CONN_INFO_SERVER    /* INFO server: who the server is, and since when it runs */
+    CONN_ASKING,        /* ASKING: the request comes here by an ASK redirect */
+    CONN_CLUSTER_NODES, /* CLUSTER NODES: which other nodes the Cluster has */
+    CONN_INFO_SERVER    /* INFO server: the server's run_id and uptime */
 };
 
 /* How connections to one server are made. Every pointer is borrowed, and may be NULL. */
@@ -42,29 +42,29 @@ struct conn {
 
     /* the connection */
     enum conn_phase phase;
-    unsigned n_connections; /* begun so far: the number of this one */
-    bool has_received;      /* anything at all from this server, by any connection */
+    unsigned n_connections; /* how many were started, this one included */
+    bool has_received;      /* this server has sent a byte, by this or an earlier connection */
     struct connector connector;
-    int fd;                                /* of the socket; -1: none */
-    struct tls_connection *tls_connection; /* over the socket; NULL: plain */
-    struct resp_reader *replies;           /* what was received; NULL: CONN_CLOSED */
+    int fd;                                /* the connected socket; -1: none */
+    struct tls_connection *tls_connection; /* TLS over the socket; NULL: no TLS */
+    struct resp_reader *replies;           /* parses the replies; NULL in CONN_CLOSED */
 
     /* setting up */
-    char *looked_up_password; /* a copy of password_source's, until AUTH is answered; else NULL */
-    char *setup;              /* AUTH, SELECT and ROLE, encoded, until they are answered */
+    char *looked_up_password; /* from password_source, until AUTH is answered; else NULL */
+    char *setup; /* AUTH, SELECT and ROLE, encoded, until they are answered; else NULL */
     size_t setup_bytes;
-    int n_setup_replies; /* still to come */
+    int n_setup_replies; /* that have not come yet */
 
     /* the request */
     enum conn_preamble preamble;
-    bool expects_preamble_reply; /* the next reply is the preamble's */
-    bool has_request;            /* false: nothing follows the preamble, whose reply is the reply */
-    char *preamble_reply;        /* text of CLUSTER NODES or INFO, until somebody takes it; NULL */
-    char *request;               /* preamble and request, encoded */
+    bool expects_preamble_reply; /* the next reply is that of the preamble */
+    bool has_request;     /* false: the preamble was sent alone; conn_step() returns its reply */
+    char *preamble_reply; /* until conn_take_preamble_reply() is called; else NULL */
+    char *request;        /* preamble and request, encoded */
     size_t request_bytes;
-    size_t sent_bytes; /* of `setup` or of `request`, whichever is being sent */
-    int64_t sent_ms; /* on rlock_clock_ms(), just before the request's first byte was sent; 0: none
-                          was, so the server can't have executed it */
+    size_t sent_bytes; /* of `setup` in CONN_SETTING_UP, else of `request` */
+    int64_t sent_ms;   /* on rlock_clock_ms(), just before the first byte of the request was sent;
+                        * 0: no byte was sent, so the server can't have executed the request */
 };
 
 /* conn_init: closed, with no request, and with settings that are all 0. `url` is borrowed. */
@@ -74,10 +74,13 @@ void conn_fini(struct conn *conn);
 /* conn_configure: replace the settings, for the connections that are made from now on. */
 void conn_configure(struct conn *conn, const struct conn_settings *settings);
 
-/* conn_password: what the server is told now, to be masked in its replies; NULL: nothing. */
+/* conn_password: the password to mask in the server's replies; NULL: AUTH sent none. */
 const char *conn_password(const struct conn *conn);
 
-/* conn_clear_password: overwrite all copies: for a forked process that connects no more. */
+/*
+ * conn_clear_password: overwrite all copies of the password that the connection owns. For a forked
+ * process that makes no connection, so that its memory contains no password.
+ */
 void conn_clear_password(struct conn *conn);
 
 /* conn_has_password: does the server get a password, be it given or looked up? */
@@ -87,11 +90,11 @@ bool conn_has_password(const struct conn *conn);
 bool conn_looks_password_up(const struct conn *conn);
 
 /*
- * conn_start_request: begin a request, on the connection that is ready, or else on a new one. No
- * other request may be under way.
+ * conn_start_request: send a request by the connection that is ready, or make a new connection.
+ * Call it only when no other request is pending. Doesn't block.
  *
- *   bytes, n             the encoded request, copied; with n = 0 the preamble alone is asked
- *   connect_deadline_ms  on rlock_clock_ms(): when a new connection must stand
+ *   bytes, n             the encoded request, copied; with n = 0 the preamble alone is sent
+ *   connect_deadline_ms  on rlock_clock_ms(): when the caller gives up if nothing is connected
  *
  * Returns  RLOCK_PENDING, or a fault.
  */
@@ -100,28 +103,28 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
                                      struct rlock_error *err);
 
 /*
- * conn_append_request: send a request behind a preamble that was started without one, and isn't
- * answered yet. RLOCK_PENDING or RLOCK_E_MEMORY; then the connection is closed.
+ * conn_append_request: send a request after a preamble that conn_start_request() sent alone, and
+ * whose reply has not come yet. Returns RLOCK_PENDING, or RLOCK_E_MEMORY and closes the connection.
  */
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err);
 
-/* conn_is_ready: could a request be sent at once, as a connection stands? */
+/* conn_is_ready: is the phase CONN_READY, so that a request needs no new connection? */
 bool conn_is_ready(const struct conn *conn);
 
-/* What a request waits for: a descriptor, its poll(2) events, and a time on rlock_clock_ms(). */
+/* When to call conn_step(): at these poll(2) events, or at this time on rlock_clock_ms(). */
 int conn_fd(const struct conn *conn);
 short conn_events(const struct conn *conn);
 int64_t conn_wake_ms(const struct conn *conn);
 
-/* conn_timeout_text: in which phase a request hangs that has taken too long, for people. */
+/* conn_timeout_text: a message that says in which phase a request timed out. */
 const char *conn_timeout_text(const struct conn *conn);
 
 /*
  * conn_step: go on with the request; doesn't block.
  *
- *   reply  out, on RLOCK_OK only: borrowed until the next request. While the connection is not
- *          ready yet it is an error reply to AUTH, SELECT or ROLE, and the request was not sent
+ *   reply  out, on RLOCK_OK only: valid until the next request. If conn_is_ready() is false, it is
+ *          an error reply to AUTH, SELECT or ROLE, and the request was not sent
  *
  * Returns  RLOCK_OK, RLOCK_PENDING, or a fault, after which the connection is closed.
  */
@@ -138,9 +141,9 @@ char *conn_take_preamble_reply(struct conn *conn);
 void conn_avoid_address(struct conn *conn);
 
 /*
- * conn_abandon: give the request up and close the connection, with a TCP reset. If the server may
- * have received the whole request, `undo` (NULL: none) is sent behind it on the same connection:
- * so whichever server executes the request executes its undo next.
+ * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
+ * was sent, this first sends `undo` (NULL: none) by the same connection, so that the server
+ * executes the undo after the request.
  */
 void conn_abandon(struct conn *conn, const struct request *undo);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resp: encodes requests and parses replies of Redis' protocol (RESP); only this file uses hiredis.
+ * resp: encodes requests and parses replies of Redis' protocol (RESP); only resp.c uses hiredis.
  *
- * A reply that is too large is refused before memory is taken for it. hiredis allocates an array as
- * soon as it has read the array's length, and a server can send any length. So bounded_array(),
- * which hiredis calls to allocate, checks the length before that.
+ * The reader refuses a reply that is too large before it allocates memory for the reply. hiredis
+ * allocates an array as soon as it has read the array's length, and a server can send any length.
+ * So this file replaces the function that hiredis calls to allocate arrays by bounded_array().
  */
 #include "wire/resp.h"
 
@@ -19,9 +19,9 @@
 #define MAX_BYTES (64 * 1024)
 #define MAX_ELEMENTS 64
 #define MAX_DEPTH 4
-#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* of it and a SHA1 */
+#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* the command and a SHA1 */
 
-/* hiredis 1.0 changed the type of an array's length in its callback. */
+/* The type of an array's length in the callback of hiredis, which version 1.0 changed. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
@@ -33,8 +33,8 @@ struct resp_reader {
     redisReplyObjectFunctions bounded;
     void *(*build_array)(const redisReadTask *, element_count);
     redisReply *reply;
-    size_t unread;    /* bytes fed since the last whole reply */
-    size_t max_bytes; /* the most that `unread` may be */
+    size_t unread;    /* bytes received after the end of the last whole reply */
+    size_t max_bytes; /* largest `unread` that is accepted */
 };
 
 #define TEXT_OF(number) #number
@@ -86,7 +86,7 @@ void request_add_format(struct request *request, const char *format, ...)
     }
 }
 
-/* realloc(3) would leave a copy of the old bytes behind, in memory that is free. */
+/* Not by realloc(3), which would leave a copy of the old bytes in freed memory. */
 enum rlock_status request_append(char **out, size_t *out_bytes, const char *encoded, size_t n,
                                  struct rlock_error *err)
 {
@@ -148,7 +148,7 @@ enum rlock_status request_encoded_use_eval(const char *script, char **bytes, siz
     head = sprintf(whole, "%.*s$4\r\nEVAL\r\n$%zu\r\n%s\r\n", (int)count_bytes, *bytes,
                    strlen(script), script);
     memcpy(whole + head, *bytes + rest, *n - rest);
-    explicit_bzero(*bytes, *n); /* tokens stand in it */
+    explicit_bzero(*bytes, *n); /* the request contains tokens */
     free(*bytes);
     *bytes = whole;
     *n = (size_t)head + *n - rest;
@@ -164,7 +164,7 @@ static void *bounded_array(const redisReadTask *task, element_count n)
     for (above = task->parent; above != NULL; above = above->parent)
         depth++;
     if (n > MAX_ELEMENTS || depth > MAX_DEPTH)
-        return NULL; /* hiredis fails as if out of memory */
+        return NULL; /* hiredis then fails as if it had no memory */
     return resp->build_array(task, n);
 }
 
@@ -236,7 +236,7 @@ bool resp_reader_is_empty(const struct resp_reader *resp)
     return resp->unread == 0;
 }
 
-/* A struct resp_value is hiredis' redisReply, which no other file can see into. */
+/* Each struct resp_value is a redisReply of hiredis; other files can't access its fields. */
 static const redisReply *inside(const struct resp_value *reply)
 {
     return (const redisReply *)reply;

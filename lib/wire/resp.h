@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resp: Redis' protocol: requests to bytes and bytes to replies, bounded. Only it uses hiredis. */
+/* resp: encodes requests and parses replies of Redis' protocol (RESP); only resp.c uses hiredis. */
 #ifndef RESP_H
 #define RESP_H
 
@@ -11,62 +11,67 @@
 #define REQUEST_TEXT_BYTES (48 * RLOCK_KEYS_MAX + 512)
 
 /*
- * One command with its arguments; request_begin() makes it empty. The words are borrowed until it
- * is encoded. It has no fini, and may be begun again.
+ * A command with its arguments. request_begin() starts one, also in a struct that was used before;
+ * there is nothing to free. The words are borrowed until request_encode().
  */
 struct request {
-    int n;              /* words; the rest of the arrays is not initialized */
-    const char *script; /* source of the script that an EVALSHA calls; NULL: no EVALSHA */
-    size_t text_used;
+    int n;              /* number of words; the arrays are initialized up to there only */
+    const char *script; /* source of the script that an EVALSHA calls; NULL: not an EVALSHA */
+    size_t text_used;   /* bytes of `text` */
     const char *word[REQUEST_WORDS];
     size_t bytes[REQUEST_WORDS];
-    char text[REQUEST_TEXT_BYTES]; /* the words of request_add_format() */
+    char text[REQUEST_TEXT_BYTES]; /* contains the words that request_add_format() made */
 };
 
 void request_begin(struct request *request, const char *command);
 void request_add(struct request *request, const char *word);
 
-/* request_add_format: a word that the request itself keeps, such as a number. */
+/* request_add_format: format a word, such as a number, and keep it in the request itself. */
 void request_add_format(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* request_encode: append a request to `*out`, which grows. RLOCK_OK or RLOCK_E_MEMORY. */
+/*
+ * request_encode: encode a request and append it to `*out`, which is on the heap and grows; NULL
+ * and 0 bytes to start with. RLOCK_OK or RLOCK_E_MEMORY.
+ */
 enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
                                  struct rlock_error *err);
 
 /*
- * request_append: the same with a request that is encoded already, of `n` bytes. The old `*out` is
- * cleared before it is freed, as it may contain a password or tokens.
+ * request_append: append `n` bytes of an encoded request to `*out`, as request_encode() does. Both
+ * clear the old memory of `*out` before they free it, as it may contain a password or tokens.
  */
 enum rlock_status request_append(char **out, size_t *out_bytes, const char *encoded, size_t n,
                                  struct rlock_error *err);
 
-/* resp_built_with: rlock_built_with(). */
+/* resp_built_with: the text that rlock_built_with() returns. */
 const char *resp_built_with(bool tls);
 
 /*
- * request_use_eval: EVALSHA becomes EVAL, which also a server without the script in its cache can
- * execute. request_encoded_use_eval: the same of a request that is encoded already.
+ * request_use_eval: turn EVALSHA into EVAL, which a server can execute that doesn't have the script
+ * in its cache. Does nothing to other commands. request_encoded_use_eval: the same for an encoded
+ * EVALSHA, `*bytes`, which is replaced; RLOCK_OK or RLOCK_E_MEMORY.
  */
 void request_use_eval(struct request *request);
 enum rlock_status request_encoded_use_eval(const char *script, char **bytes, size_t *n,
                                            struct rlock_error *err);
 
-/* Bytes from a server, until they are whole replies. */
+/* Collects bytes from a server and splits them into replies. */
 struct resp_reader;
 
 struct resp_reader *resp_reader_new(void); /* NULL: no memory */
 void resp_reader_free(struct resp_reader *resp);
 
-/* resp_reader_set_max_bytes: the longest reply that is allowed; 64 KiB by default. */
+/* resp_reader_set_max_bytes: refuse replies that are longer than this; by default 64 KiB. */
 void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes);
 
 /*
- * resp_reader_feed: more bytes from the server. resp_reader_next: the next whole reply, in
- * `*reply`, which the reader of replies owns until the next call.
+ * resp_reader_feed: add bytes that the server sent. resp_reader_next: set `*reply` to the next
+ * whole reply, which the reader owns and frees at the next call.
  *
- * Return RLOCK_OK, RLOCK_PENDING (not whole yet), RLOCK_E_PROTOCOL (not Redis,
- * or beyond a bound: bytes, 64 elements, 4 levels) or RLOCK_E_MEMORY.
+ * Both return RLOCK_OK, RLOCK_E_PROTOCOL (the bytes are not RESP, or the reply has too many bytes,
+ * more than 64 elements or 4 levels) or RLOCK_E_MEMORY; resp_reader_next also RLOCK_PENDING (the
+ * reply is not whole yet).
  */
 struct resp_value;
 
@@ -75,13 +80,13 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
 enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
                                    struct rlock_error *err);
 
-/* resp_reader_is_empty: are there no bytes behind the reply that was read last? */
+/* resp_reader_is_empty: did no byte come after the last reply that resp_reader_next() returned? */
 bool resp_reader_is_empty(const struct resp_reader *resp);
 
 /*
- * A reply, or an element of an array. Each function gives NULL, 0 or false where the value is of
- * another type; NULL is allowed but by resp_error(), resp_is_ok() and resp_array_count(). Texts
- * are borrowed for as long as the value.
+ * The functions below read a reply, or an element of an array. Each returns NULL, 0 or false if the
+ * value has another type, or is NULL; only resp_error(), resp_is_ok() and resp_array_count() must
+ * not get NULL. The texts that they return are valid for as long as the value is.
  */
 const char *resp_error(const struct resp_value *reply);
 bool resp_is_ok(const struct resp_value *reply);

@@ -2,11 +2,11 @@
 /*
  * socket: connect to a server by TCP or a Unix socket, send and receive; nothing blocks.
  *
- * Connecting is "happy eyeballs": a name may stand for several addresses, of which some are dead.
- * So the next address is tried beside the pending ones when these have not answered within 250 ms,
- * or at once when one is refused. The first that connects is taken, and is the first to be tried
- * next time. A node of a Cluster may have a second name (the alias): its turn comes in the same
- * way, after the host's addresses. Source: RFC 8305, "Happy Eyeballs Version 2".
+ * A host name may have several addresses, some of them dead. So the connector starts an attempt at
+ * the next address when the pending attempts have not connected within 250 ms, or at once when one
+ * of them fails; all go on side by side. The connector takes the first that connects, and the next
+ * connection tries that address first. A node of a Cluster may have a second name (the alias),
+ * whose addresses come after those of the host. Source: RFC 8305, "Happy Eyeballs Version 2".
  */
 #include "wire/socket.h"
 
@@ -22,11 +22,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define NEXT_ATTEMPT_MS 250 /* the RFC's "Connection Attempt Delay" */
+#define NEXT_ATTEMPT_MS 250 /* "Connection Attempt Delay" of RFC 8305 */
 
-/* ---- bytes ---- */
+/* ---- send and receive ---- */
 
-static bool is_not_now(int sys)
+/* Did send(2) or recv(2) fail only because it would have to wait? */
+static bool would_block(int sys)
 {
     return sys == EAGAIN || sys == EWOULDBLOCK || sys == EINTR;
 }
@@ -40,7 +41,7 @@ enum rlock_status socket_send(int fd, const char *bytes, size_t n, size_t *done,
         *done = (size_t)sent;
         return RLOCK_OK;
     }
-    if (is_not_now(errno))
+    if (would_block(errno))
         return RLOCK_PENDING;
     return err_set(err, RLOCK_E_UNREACHABLE, errno, "send");
 }
@@ -56,7 +57,7 @@ enum rlock_status socket_receive(int fd, char *bytes, size_t n, size_t *done,
     }
     if (received == 0)
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "the server closed the connection");
-    if (is_not_now(errno))
+    if (would_block(errno))
         return RLOCK_PENDING;
     return err_set(err, RLOCK_E_UNREACHABLE, errno, "receive");
 }
@@ -111,8 +112,8 @@ static void set_unix_address(struct connector *connector)
 }
 
 /*
- * TCP_USER_TIMEOUT and keep-alive make the kernel break a dead connection, also while rlock is
- * stopped and can't watch its own deadlines.
+ * With TCP_USER_TIMEOUT and keep-alive the kernel ends a dead connection, even while rlock is
+ * stopped (SIGSTOP) and can't watch its own deadlines.
  */
 static void set_options(int fd, sa_family_t family, int64_t left_ms)
 {
@@ -126,9 +127,9 @@ static void set_options(int fd, sa_family_t family, int64_t left_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &left, sizeof left);
 }
 
-/* ---- what is waited for ---- */
+/* ---- the descriptor and the time to wait for ---- */
 
-/* Several descriptors are waited for as one: an epoll descriptor over all of them. */
+/* How many lookups and attempts are pending. */
 static size_t n_pending(const struct connector *connector)
 {
     return connector->n_attempts + (connector->lookup[CONNECTOR_HOST] != NULL) +
@@ -144,9 +145,11 @@ static void epoll_add(const struct connector *connector, int fd, uint32_t events
 }
 
 /*
- * Call it before `fd` joins lookup and attempts: with the second of them the epoll descriptor is
- * made. If the kernel has none left, connector_fd() is that of the first attempt, and the others
- * are looked at only when connector_wake_ms() comes.
+ * Lets the caller of connector_fd() wait for `fd` too, the descriptor of a new lookup or attempt
+ * that is not yet in `lookup` or `attempt`. While one is pending, connector_fd() returns its
+ * descriptor; for the second, this function makes an epoll descriptor that contains both. If
+ * epoll_create1(2) fails, connector_fd() returns the descriptor of the first attempt, and
+ * connector_step() finds out about the others only when the caller calls it at connector_wake_ms().
  */
 static void watch(struct connector *connector, int fd, uint32_t events)
 {
@@ -214,7 +217,7 @@ static bool contains(const struct addresses *known, const struct address *addres
     return false;
 }
 
-/* Moves the address of the newest connection to the front, or to the end if it is to be avoided. */
+/* Moves the address of the newest connection to the front, or to the end if `avoids_connected`. */
 static void order_addresses(struct connector *connector)
 {
     struct address *address = connector->addresses.address;
@@ -233,7 +236,7 @@ static void order_addresses(struct connector *connector)
     address[0] = connector->connected;
 }
 
-/* Appends those of `more`, from an index on, that are not there yet. */
+/* Appends the addresses of `more`, from index `from` on, that `to` doesn't contain yet. */
 static void add_addresses(struct addresses *to, const struct addresses *more, size_t from)
 {
     size_t i;
@@ -244,8 +247,9 @@ static void add_addresses(struct addresses *to, const struct addresses *more, si
 }
 
 /*
- * What the host name's lookup has found replaces the addresses of the connection before, which
- * stay if nothing was found. Those that were found for the alias meanwhile stand behind them.
+ * Replaces the addresses that earlier connections used by those that the lookup of the host name
+ * has found, if it has found any. Addresses that the lookup of the alias has found stay, at the
+ * end.
  */
 static void set_host_addresses(struct connector *connector, const struct addresses *found)
 {
@@ -300,7 +304,7 @@ static enum rlock_status start_attempt(struct connector *connector, const struct
     return RLOCK_OK;
 }
 
-/* Connects to an alias that is an address; one that is a name is looked up first. */
+/* Starts to connect to the alias if it is an address, or to look it up if it is a host name. */
 static enum rlock_status start_alias(struct connector *connector, struct rlock_error *err)
 {
     struct addresses number;
@@ -312,9 +316,9 @@ static enum rlock_status start_alias(struct connector *connector, struct rlock_e
 }
 
 /*
- * Starts one more attempt or lookup, skipping addresses where connect(2) fails at once.
- * RLOCK_PENDING: something is pending, be it new or not. Else nothing is left to be tried: returns
- * `st`, the fault of the attempt before, or the newest one.
+ * Starts one more attempt or lookup, and skips addresses where connect(2) fails at once. Returns
+ * RLOCK_PENDING if any attempt or lookup is pending. Else no address is left to try: returns the
+ * fault of the newest attempt, which is `st` if this call made none.
  */
 static enum rlock_status start_next(struct connector *connector, enum rlock_status st,
                                     struct rlock_error *err)
@@ -336,7 +340,10 @@ static enum rlock_status start_next(struct connector *connector, enum rlock_stat
     return st >= RLOCK_E_USAGE ? st : err_set(err, RLOCK_E_UNREACHABLE, 0, "connect: no address");
 }
 
-/* Resolves the host; the addresses of the connection before, and the alias, are tried later. */
+/*
+ * Looks the host name up. The addresses of earlier connections are tried only if the lookup takes
+ * half of the time or fails, and the alias after NEXT_ATTEMPT_MS.
+ */
 static enum rlock_status start_host_lookup(struct connector *connector, struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
@@ -370,9 +377,9 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
                                    : start_next(connector, RLOCK_OK, err);
 }
 
-/* ---- results ---- */
+/* ---- results of lookups and attempts ---- */
 
-/* poll(2) without waiting: a step may come only because time has passed. */
+/* Asks by poll(2), as the caller may call connector_step() at connector_wake_ms() alone. */
 static bool is_ready(int fd, short events)
 {
     struct pollfd ready = {.fd = fd, .events = events};
@@ -381,8 +388,9 @@ static bool is_ready(int fd, short events)
 }
 
 /*
- * RLOCK_PENDING: nothing is new. RLOCK_OK: the lookup has ended, or its time is over and the
- * addresses of the connection before are tried. Else why the resolver failed; then these are too.
+ * Takes the result of a lookup. Returns RLOCK_PENDING if no such lookup is running or its result is
+ * not there yet, RLOCK_OK if it found addresses or its time is over, and else the resolver's fault.
+ * After the last two the connector tries the addresses of earlier connections.
  */
 static enum rlock_status step_lookup(struct connector *connector, enum connector_name which,
                                      struct rlock_error *err)
@@ -406,7 +414,7 @@ static enum rlock_status step_lookup(struct connector *connector, enum connector
     return st;
 }
 
-/* RLOCK_OK: connected; RLOCK_PENDING; or why connecting failed. */
+/* Returns RLOCK_OK (connected), RLOCK_PENDING, or why connect(2) failed. */
 static enum rlock_status attempt_result(int fd, struct rlock_error *err)
 {
     int failed = 0;
@@ -419,7 +427,10 @@ static enum rlock_status attempt_result(int fd, struct rlock_error *err)
     return failed == 0 ? RLOCK_OK : err_set(err, RLOCK_E_UNREACHABLE, failed, "connect");
 }
 
-/* RLOCK_OK: `*fd` is connected; RLOCK_PENDING: nothing is new; or why the newest failure was. */
+/*
+ * Removes the attempts that have failed. Returns RLOCK_OK (`*fd` is connected), RLOCK_PENDING (no
+ * attempt has ended), or the fault of the last attempt that has failed.
+ */
 static enum rlock_status step_attempts(struct connector *connector, int *fd,
                                        struct rlock_error *err)
 {

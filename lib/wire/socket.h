@@ -6,15 +6,15 @@
 #include "wire/resolve.h"
 #include "wire/url.h"
 
-/* ---- bytes; `fd` is a connected, non-blocking socket ---- */
+/* ---- send and receive; `fd` is a connected, non-blocking socket ---- */
 
 /*
  * socket_send, socket_receive: one send(2) or recv(2) of at most `n` bytes.
  *
  *   done  out, on RLOCK_OK only: how many bytes were sent or received, at least 1
  *
- * Returns  RLOCK_OK, RLOCK_PENDING (the kernel takes or has nothing now) or RLOCK_E_UNREACHABLE
- *          (the connection is broken; also when the server has closed it).
+ * Returns  RLOCK_OK, RLOCK_PENDING (the kernel's buffer is full, or empty), or RLOCK_E_UNREACHABLE
+ *          (the connection is broken, or the server has closed it).
  */
 enum rlock_status socket_send(int fd, const char *bytes, size_t n, size_t *done,
                               struct rlock_error *err);
@@ -22,9 +22,9 @@ enum rlock_status socket_receive(int fd, char *bytes, size_t n, size_t *done,
                                  struct rlock_error *err);
 
 /*
- * socket_reset: close `*fd` with a TCP reset, and set it to -1; -1 is allowed. What the kernel
- * has not delivered yet is dropped. Otherwise it would be sent again for minutes, and the server
- * might execute a request long after the caller gave it up.
+ * socket_reset: close `*fd` with a TCP reset, and set it to -1; does nothing if it is -1. The reset
+ * makes the kernel drop bytes that it has not delivered yet. Otherwise the kernel would send them
+ * again for minutes, and the server might execute a request long after the caller gave it up.
  */
 void socket_reset(int *fd);
 
@@ -33,38 +33,39 @@ void socket_reset(int *fd);
 enum connector_name { CONNECTOR_HOST, CONNECTOR_ALIAS, CONNECTOR_NAMES };
 
 /*
- * How a server is connected, any number of times, one after the other. A host name is resolved
- * anew for each connection, since it may lead to another server by now: so does that of a hosted
- * server after a failover. The addresses of the connection before are tried again where the
- * resolver fails, or hasn't answered in half of the time.
+ * Makes connections to one server, one after the other. Each connection looks the host name up
+ * again, since the name may have another address by then: a hosted service changes the address when
+ * it fails over to a replica. If the resolver fails, or takes more than half of the time until the
+ * deadline, the connector tries the addresses of earlier connections.
  */
 struct connector {
     const struct url *url;                  /* borrowed */
-    struct lookup *lookup[CONNECTOR_NAMES]; /* that are running; NULL: none of that name is */
-    struct addresses addresses;   /* of the server, in the order in which they are tried */
-    struct address connected;     /* of the newest connection: is tried first, or... */
-    bool avoids_connected;        /* ... last, as the server there is a replica by now */
-    bool host_is_name;            /* the host is to be resolved: it isn't an address itself */
-    bool alias_is_due;            /* the URL's other name for the server was not tried yet */
-    size_t next;                  /* index of the address that is tried next */
-    int64_t deadline_ms;          /* when the connection must stand at the latest */
-    int64_t next_attempt_ms;      /* when the next address is tried beside the pending ones */
-    int64_t resolver_deadline_ms; /* when the former addresses are tried instead of resolving */
+    struct lookup *lookup[CONNECTOR_NAMES]; /* running lookups; NULL: that name is not looked up */
+    struct addresses addresses; /* addresses of the server, in the order in which to try them */
+    struct address connected;   /* address of the newest connection; the next one tries it first */
+    bool avoids_connected;      /* ... or last: the server at `connected` has become a replica */
+    bool host_is_name;          /* the URL's host is a name, not an IP address */
+    bool alias_is_due;          /* this connection has not tried the URL's alias yet */
+    size_t next;                /* index in `addresses` of the next one to try */
+    int64_t deadline_ms;        /* when the caller gives up, if nothing is connected by then */
+    int64_t next_attempt_ms;    /* when to try the next address beside the pending ones */
+    int64_t resolver_deadline_ms; /* when to give up the lookup and try earlier addresses */
     size_t n_attempts;
     struct {
-        int fd; /* of a connect(2) that is pending */
+        int fd; /* socket whose connect(2) is pending */
         struct address to;
     } attempt[ADDRESSES_MAX];
-    int epoll_fd; /* over lookups and attempts, where several are pending; -1: at most one is */
+    int epoll_fd; /* epoll over all lookups and attempts; -1: at most one is pending */
 };
 
 void connector_init(struct connector *connector, const struct url *url);
 void connector_fini(struct connector *connector);
 
 /*
- * connector_start: begin to connect; nothing may be pending. Returns RLOCK_PENDING, or a fault.
+ * connector_start: begin to connect; abandons what is pending. Returns RLOCK_PENDING, or a fault.
  *
- *   deadline_ms  on rlock_clock_ms(). The caller watches it; here the time is only divided by it
+ *   deadline_ms  on rlock_clock_ms(), when the caller will give up. The caller has to watch it: the
+ *                connector only decides by it how long the lookup may take
  */
 enum rlock_status connector_start(struct connector *connector, int64_t deadline_ms,
                                   struct rlock_error *err);
@@ -72,25 +73,25 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
 /*
  * connector_step: go on, when connector_fd() is ready or connector_wake_ms() has come.
  *
- *   fd  out, on RLOCK_OK only: the connected socket, non-blocking and close-on-exec, now the
- *       caller's; give back with socket_reset()
+ *   fd  out, on RLOCK_OK only: the connected socket, non-blocking and close-on-exec; the caller
+ *       closes it with socket_reset()
  *
  * Returns  RLOCK_OK, RLOCK_PENDING, or a fault: all addresses have failed.
  */
 enum rlock_status connector_step(struct connector *connector, int *fd, struct rlock_error *err);
 
-/* What is waited for: a descriptor, its poll(2) events; and a time on rlock_clock_ms(). */
+/* When to call connector_step(): at these poll(2) events, or at this time on rlock_clock_ms(). */
 int connector_fd(const struct connector *connector);
 short connector_events(const struct connector *connector);
 int64_t connector_wake_ms(const struct connector *connector);
 
-/* connector_is_resolving: is only the resolver waited for, as no address is known yet? */
+/* connector_is_resolving: is a lookup running, and no connect(2) pending? */
 bool connector_is_resolving(const struct connector *connector);
 
-/* connector_avoid: the address that was connected last is tried last from now on. */
+/* connector_avoid: try the address of the newest connection last, from the next connection on. */
 void connector_avoid(struct connector *connector);
 
-/* connector_abandon: stop connecting, if it was started. */
+/* connector_abandon: stop connecting. Does nothing if nothing is pending. */
 void connector_abandon(struct connector *connector);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
+ * tls: speaks TLS over a connected socket, without blocking, and checks the server's certificate.
  *
- * OpenSSL never sees the socket. It reads from one buffer in memory and writes to another, and
- * their bytes go by socket_send() and socket_receive(). So one function of the program sends, there
- * is no SIGPIPE, and where sending fails we still read what the server sent before: the alert that
- * says why it refused us.
+ * OpenSSL doesn't get the socket. It reads from one buffer in memory and writes to another; this
+ * file moves the bytes between these buffers and the socket, by socket_receive() and socket_send().
+ * So no SIGPIPE can occur. And if sending fails, this file can still read what the server sent
+ * before it closed the connection: the alert that says why the server refuses us.
  */
 #include "wire/tls.h"
 
@@ -23,27 +23,27 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* a server that never stops sending must not keep us from deadlines */
+#define READS_A_STEP 16 /* then return to the caller, who watches the deadlines */
 
 struct tls_context {
     struct libssl lib;
     SSL_CTX *context;
-    char *name;           /* --tls-name: the certificate must be for it; NULL: for the host */
-    bool has_certificate; /* we can show one */
+    char *name; /* from --tls-name: the name that certificates must have; NULL: the host's */
+    bool has_certificate; /* we have a client certificate */
 };
 
 struct tls_connection {
     const struct libssl *lib;
     SSL *ssl;
-    BIO *in;                      /* received, not read by OpenSSL yet; both are freed with `ssl` */
-    BIO *out;                     /* written by OpenSSL, not sent yet */
-    int fd;                       /* of the socket, the caller's */
-    const char *names[TLS_NAMES]; /* of which the server must have one */
-    size_t accepted;              /* bytes of the caller whose records are in `out` */
-    bool is_up;                   /* the handshake is over */
-    bool has_certificate;
-    bool was_asked; /* the server has asked for a certificate */
-    bool has_heard; /* a byte of the caller's protocol has come */
+    BIO *in;  /* received bytes that OpenSSL has not read yet; `ssl` owns both buffers */
+    BIO *out; /* bytes that OpenSSL has written and that are not sent yet */
+    int fd;   /* the socket; the caller closes it */
+    const char *names[TLS_NAMES]; /* the server's certificate must be for one of them */
+    size_t accepted;              /* bytes of tls_write() that OpenSSL has put into `out` */
+    bool is_up;                   /* the handshake has succeeded */
+    bool has_certificate;         /* we have a client certificate */
+    bool was_asked;               /* the server has asked for our certificate */
+    bool has_heard;               /* tls_read() has returned a byte that the server sent */
 };
 
 bool tls_is_built(void)
@@ -51,9 +51,9 @@ bool tls_is_built(void)
     return true;
 }
 
-/* ---- who is trusted, and who we are ---- */
+/* ---- the trusted CAs and our certificate ---- */
 
-/* Called for a key with a passphrase: nobody is there to type it. */
+/* OpenSSL calls it for a key that has a passphrase. It returns no passphrase, so loading fails. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
 {
     (void)buffer;
@@ -63,7 +63,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
     return 0;
 }
 
-/* A file that OpenSSL refused; `lacks` is what is wrong with it in most cases. */
+/* Says why OpenSSL refuses a file; `lacks` is the most frequent cause. */
 static enum rlock_status bad_file(const struct libssl *lib, const char *what, const char *path,
                                   const char *lacks, struct rlock_error *err)
 {
@@ -78,7 +78,7 @@ static enum rlock_status bad_file(const struct libssl *lib, const char *what, co
                    why == NULL ? "no reason is given" : why);
 }
 
-/* "9d66eef0.0": the hash of a CA's name, and which of those with that hash. */
+/* Is the file name like "9d66eef0.0": the hash of a CA's name, and a number for equal hashes? */
 static bool is_hashed(const char *name)
 {
     size_t digits = strspn(name, "0123456789abcdef");
@@ -86,7 +86,7 @@ static bool is_hashed(const char *name)
     return digits == 8 && name[digits] == '.' && isdigit((unsigned char)name[digits + 1]);
 }
 
-/* OpenSSL looks CAs up by file names that are hashes; without any such file none is found. */
+/* OpenSSL finds CAs in a folder only by files that are named by the hash of the CA's name. */
 static enum rlock_status load_folder(const struct tls_context *tls, const char *path,
                                      struct rlock_error *err)
 {
@@ -138,7 +138,7 @@ static enum rlock_status load_certificate(struct tls_context *tls, const char *c
     if (lib->SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
         return bad_file(lib, "certificate file", certificate, "no certificate in PEM", err);
     if (key == NULL)
-        key = certificate; /* both may stand in one file */
+        key = certificate; /* one file may contain both */
     if (lib->SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1)
         return bad_file(lib, "key file", key, "no key in PEM without a passphrase", err);
     tls->has_certificate = true;
@@ -163,26 +163,26 @@ static enum rlock_status make_context(struct tls_context *tls, struct rlock_erro
 enum rlock_status tls_context_new(struct tls_context **tls, const struct rlock_config *config,
                                   struct rlock_error *err)
 {
-    struct tls_context *t = calloc(1, sizeof *t);
+    struct tls_context *made = calloc(1, sizeof *made);
     enum rlock_status st;
 
-    if (t == NULL)
+    if (made == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    st = libssl_load(&t->lib, err);
+    st = libssl_load(&made->lib, err);
     if (st == RLOCK_OK)
-        st = make_context(t, err);
+        st = make_context(made, err);
     if (st == RLOCK_OK)
-        st = load_trust(t, config->tls_ca, err);
+        st = load_trust(made, config->tls_ca, err);
     if (st == RLOCK_OK)
-        st = load_certificate(t, config->tls_cert, config->tls_key, err);
+        st = load_certificate(made, config->tls_cert, config->tls_key, err);
     if (st == RLOCK_OK && config->tls_name != NULL) {
-        t->name = strdup(config->tls_name);
-        st = t->name != NULL ? st : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+        made->name = strdup(config->tls_name);
+        st = made->name != NULL ? st : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
     if (st == RLOCK_OK)
-        *tls = t;
+        *tls = made;
     else
-        tls_context_free(t);
+        tls_context_free(made);
     return st;
 }
 
@@ -195,10 +195,10 @@ void tls_context_free(struct tls_context *tls)
     free(tls);
 }
 
-/* ---- a connection ---- */
+/* ---- the start of a connection ---- */
 
-/* OpenSSL calls it when the server asks for a certificate, whether we have one or not. */
-static int note_request(SSL *ssl, void *context)
+/* OpenSSL calls it when the server asks for a client certificate, even if we have none. */
+static int note_certificate_request(SSL *ssl, void *context)
 {
     struct tls_connection *connection = context;
 
@@ -207,26 +207,26 @@ static int note_request(SSL *ssl, void *context)
     return 1;
 }
 
-/* The host must stand in subjectAltName: the subject's common name never counts. */
+/* The host must be in the certificate's subjectAltName; its common name does not count. */
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 #define NAME_BYTES 256
 
-/* Writes the host to `name` without a zone and a final dot. False: no certificate can name it. */
+/* Copies the host without a zone and a final dot. False: no certificate can contain such a name. */
 static bool plain_name(const char *host, char name[NAME_BYTES])
 {
     size_t n;
 
     if (snprintf(name, NAME_BYTES, "%s", host) >= NAME_BYTES)
         return false;
-    name[strcspn(name, "%")] = '\0'; /* the zone of an address; no name has a % */
+    name[strcspn(name, "%")] = '\0'; /* the zone of an IPv6 address; no host name contains a % */
     n = strlen(name);
     if (n > 1 && name[n - 1] == '.')
-        name[n - 1] = '\0'; /* only the resolver wants that */
+        name[n - 1] = '\0'; /* only the resolver understands a final dot */
     return name[0] != '\0';
 }
 
-/* Whom the server must prove to be: an address, or a name. */
+/* Tells OpenSSL the host name or address that the server's certificate must be for. */
 static bool expect_host(const struct tls_connection *connection)
 {
     const struct libssl *lib = connection->lib;
@@ -240,6 +240,7 @@ static bool expect_host(const struct tls_connection *connection)
     return lib->SSL_set1_host(connection->ssl, name) == 1;
 }
 
+/* Is the certificate for this host name or address? */
 static bool is_for(const struct libssl *lib, X509 *certificate, const char *host)
 {
     char name[NAME_BYTES];
@@ -251,13 +252,17 @@ static bool is_for(const struct libssl *lib, X509 *certificate, const char *host
     return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
 }
 
-/* The connection in tls_handshake(): OpenSSL doesn't tell check_other_names() which one it is. */
+/* The connection in tls_handshake(), as OpenSSL calls check_other_names() without telling it. */
 static _Thread_local const struct tls_connection *in_handshake;
 
-/* OpenSSL has checked the first name. If only that was wrong, one of the other names is enough. */
+/*
+ * OpenSSL calls it after it has checked the certificate for the first name. If only the name was
+ * wrong, it accepts a certificate that is for one of the other names.
+ */
 static int check_other_names(int is_good, X509_STORE_CTX *context)
 {
-    const struct libssl *lib = in_handshake->lib; /* only a handshake looks at certificates */
+    const struct libssl *lib =
+        in_handshake->lib; /* not NULL: OpenSSL checks certificates in the handshake only */
     int why = lib->X509_STORE_CTX_get_error(context);
     X509 *certificate = lib->X509_STORE_CTX_get_current_cert(context);
 
@@ -270,8 +275,8 @@ static int check_other_names(int is_good, X509_STORE_CTX *context)
     return is_good;
 }
 
-/* SNI: servers that share an address tell by it which of them is meant. */
-static bool tell_name(const struct tls_connection *connection)
+/* Sends the host name in the handshake (SNI), for servers that share an address. */
+static bool send_name(const struct tls_connection *connection)
 {
     char name[NAME_BYTES];
     size_t i;
@@ -288,36 +293,36 @@ enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connect
                                      const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err)
 {
-    struct tls_connection *l = calloc(1, sizeof *l);
+    struct tls_connection *made = calloc(1, sizeof *made);
 
-    if (l == NULL)
+    if (made == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     if (tls == NULL) {
-        free(l);
+        free(made);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
     }
-    *l = (struct tls_connection){.lib = &tls->lib, .fd = fd, .names = {tls->name}};
+    *made = (struct tls_connection){.lib = &tls->lib, .fd = fd, .names = {tls->name}};
     if (tls->name == NULL)
-        memcpy(l->names, names, sizeof l->names);
-    l->has_certificate = tls->has_certificate;
-    l->ssl = l->lib->SSL_new(tls->context);
-    l->in = l->lib->BIO_new(l->lib->BIO_s_mem());
-    l->out = l->lib->BIO_new(l->lib->BIO_s_mem());
-    if (l->ssl == NULL || l->in == NULL || l->out == NULL) {
-        l->lib->BIO_free(l->in);
-        l->lib->BIO_free(l->out);
-        tls_connection_free(l);
+        memcpy(made->names, names, sizeof made->names);
+    made->has_certificate = tls->has_certificate;
+    made->ssl = made->lib->SSL_new(tls->context);
+    made->in = made->lib->BIO_new(made->lib->BIO_s_mem());
+    made->out = made->lib->BIO_new(made->lib->BIO_s_mem());
+    if (made->ssl == NULL || made->in == NULL || made->out == NULL) {
+        made->lib->BIO_free(made->in);
+        made->lib->BIO_free(made->out);
+        tls_connection_free(made);
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
-    l->lib->SSL_set_bio(l->ssl, l->in, l->out);
-    l->lib->SSL_set_connect_state(l->ssl);
-    l->lib->SSL_set_cert_cb(l->ssl, note_request, l);
-    l->lib->SSL_set_verify(l->ssl, SSL_VERIFY_PEER, check_other_names);
-    if (!expect_host(l) || !tell_name(l)) {
-        tls_connection_free(l);
+    made->lib->SSL_set_bio(made->ssl, made->in, made->out);
+    made->lib->SSL_set_connect_state(made->ssl);
+    made->lib->SSL_set_cert_cb(made->ssl, note_certificate_request, made);
+    made->lib->SSL_set_verify(made->ssl, SSL_VERIFY_PEER, check_other_names);
+    if (!expect_host(made) || !send_name(made)) {
+        tls_connection_free(made);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
     }
-    *connection = l;
+    *connection = made;
     return RLOCK_OK;
 }
 
@@ -339,7 +344,7 @@ short tls_events(const struct tls_connection *connection)
     return has_unsent(connection) ? POLLIN | POLLOUT : POLLIN;
 }
 
-/* ---- what failed, in words ---- */
+/* ---- error messages ---- */
 
 static enum rlock_status bad_certificate(const struct tls_connection *connection, long why,
                                          struct rlock_error *err)
@@ -383,18 +388,19 @@ static enum rlock_status wants_certificate(struct rlock_error *err)
 }
 
 /*
- * The server refuses us, for a reason that has a number. In TLS 1.3 it looks
- * at our certificate after we have begun to talk, but before it listens.
+ * Reports an alert, by which the server ended the connection. With TLS 1.3 our handshake succeeds
+ * before the server checks our certificate, so this alert may come after the first request was
+ * sent; but the server doesn't read the request.
  */
-static enum rlock_status refused(const struct tls_connection *connection, int alert,
-                                 const char *words, struct rlock_error *err)
+static enum rlock_status alert_fault(const struct tls_connection *connection, int alert,
+                                     const char *words, struct rlock_error *err)
 {
     if (connection->has_heard)
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server broke off: %.80s", words);
     switch (alert) {
     case SSL_AD_PROTOCOL_VERSION:
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
-    case SSL_AD_BAD_RECORD_MAC: /* our bytes were changed on their way */
+    case SSL_AD_BAD_RECORD_MAC: /* the network changed our bytes */
     case SSL_AD_INTERNAL_ERROR:
     case SSL_AD_USER_CANCELLED:
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server gave up: %.80s", words);
@@ -415,8 +421,8 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     if (words == NULL)
         words = "no reason is given";
     if (reason > SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + 255)
-        return refused(connection, reason - SSL_AD_REASON_OFFSET, words, err);
-    if (connection->is_up) /* bytes were changed or lost on their way */
+        return alert_fault(connection, reason - SSL_AD_REASON_OFFSET, words, err);
+    if (connection->is_up) /* the network changed or lost bytes */
         return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: %.80s", words);
     switch (reason) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
@@ -432,9 +438,9 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     }
 }
 
-/* ---- bytes ---- */
+/* ---- send and receive ---- */
 
-/* Sends what OpenSSL wrote, as far as the kernel takes it now. */
+/* Sends bytes that OpenSSL has written, until the kernel takes no more. */
 static enum rlock_status flush(struct tls_connection *connection, struct rlock_error *err)
 {
     char sent[RECORD_BYTES];
@@ -449,12 +455,12 @@ static enum rlock_status flush(struct tls_connection *connection, struct rlock_e
                          &done, err);
         if (st == RLOCK_OK)
             connection->lib->BIO_read(connection->out, sent,
-                                      (int)done); /* removes them from the buffer */
+                                      (int)done); /* removes the sent bytes from the buffer */
     }
     return st;
 }
 
-/* Hands received bytes to OpenSSL. RLOCK_OK: there were some. */
+/* Receives bytes and passes them to OpenSSL. RLOCK_OK: at least one byte has come. */
 static enum rlock_status fill(struct tls_connection *connection, struct rlock_error *err)
 {
     char bytes[4096];
@@ -469,7 +475,7 @@ static enum rlock_status fill(struct tls_connection *connection, struct rlock_er
 
 /*
  * Sends and receives what OpenSSL needs after a call that returned `result`. RLOCK_OK: new bytes
- * have come, and the caller makes the same call again.
+ * have come, and the caller calls the same function of OpenSSL again.
  */
 static enum rlock_status after(struct tls_connection *connection, int result, int reads,
                                struct rlock_error *err)
@@ -479,7 +485,7 @@ static enum rlock_status after(struct tls_connection *connection, int result, in
     enum rlock_status st;
 
     switch (connection->lib->SSL_get_error(connection->ssl, result)) {
-    case SSL_ERROR_WANT_READ: /* it has read all that was received */
+    case SSL_ERROR_WANT_READ: /* OpenSSL has read all bytes that were received */
         st = reads < READS_A_STEP ? fill(connection, err) : RLOCK_PENDING;
         break;
     case SSL_ERROR_ZERO_RETURN:
@@ -489,7 +495,7 @@ static enum rlock_status after(struct tls_connection *connection, int result, in
         return fault(connection, err);
     }
     if (sent != RLOCK_OK && sent != RLOCK_PENDING && st == RLOCK_PENDING) {
-        st = sent; /* the server sent nothing that would say why */
+        st = sent; /* sending failed, and the server has sent no alert that says why */
         if (err != NULL)
             *err = unsent;
     }
@@ -518,7 +524,7 @@ enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_
             st = bad_certificate(connection,
                                  connection->lib->SSL_get_verify_result(connection->ssl), err);
         else
-            connection->is_up = true; /* what is left in `out` is sent before the caller's bytes */
+            connection->is_up = true; /* tls_write() sends what is left in `out` first */
     }
     return st;
 }
@@ -547,7 +553,7 @@ enum rlock_status tls_write(struct tls_connection *connection, const char *bytes
     }
     if (st == RLOCK_PENDING)
         return st;
-    /* the connection is broken; the server may have said why before */
+    /* sending failed: look for an alert that the server sent before it closed the connection */
     st = tls_read(connection, &heard, 1, done, err);
     if (st != RLOCK_OK && st != RLOCK_PENDING)
         return st;

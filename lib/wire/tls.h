@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tls: TLS over a connected socket, never blocking; the server's certificate and name are checked.
+ * tls: speaks TLS over a connected socket, without blocking, and checks the server's certificate.
  *
  * A build without OpenSSL has tls_absent.c in place of tls.c: tls_context_new() then always fails.
  */
@@ -11,19 +11,18 @@
 
 #include <stdbool.h>
 
-struct tls_context;    /* OpenSSL, the CAs that are trusted, our certificate: for all connections */
-struct tls_connection; /* one connection */
+struct tls_context;    /* OpenSSL, the trusted CAs and our certificate, for all connections */
+struct tls_connection; /* TLS over one socket */
 
-/* tls_is_built: can tls_context_new succeed at all? */
+/* tls_is_built: was the program built with TLS, so that tls_context_new() can succeed? */
 bool tls_is_built(void);
 
 /*
- * tls_context_new: load OpenSSL and the files tls_ca, tls_cert and tls_key of a
- * configuration. They are not read again, so that a lock is renewed also when
- * they are deleted meanwhile; of a folder tls_ca, those certificates are kept
- * that were needed before.
+ * tls_context_new: load OpenSSL and the files tls_ca, tls_cert and tls_key of a configuration. No
+ * file is read a second time, so renewals go on if somebody deletes the files. If tls_ca is a
+ * folder, OpenSSL reads a CA's file when a server first needs that CA, and then keeps it in memory.
  *
- *   tls  out, on RLOCK_OK only; give back with tls_context_free()
+ *   tls  out, on RLOCK_OK only; the caller frees it with tls_context_free()
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG or RLOCK_E_MEMORY.
  */
@@ -31,29 +30,29 @@ enum rlock_status tls_context_new(struct tls_context **tls, const struct rlock_c
                                   struct rlock_error *err);
 void tls_context_free(struct tls_context *tls); /* NULL is allowed */
 
-#define TLS_NAMES 3
+#define TLS_NAMES 3 /* host names or addresses under which one server may be known */
 
 /*
  * tls_connection_new: begin TLS on a socket that is connected to a server.
  *
  *   tls         borrowed until tls_connection_free(); NULL is a fault
- *   connection  out, on RLOCK_OK only; give back with tls_connection_free()
- *   names       names or addresses of the server, NULL where there are fewer: its certificate must
- *               be for one of them, or for the tls_name of the configuration, if there is one.
- *               Borrowed until tls_connection_free()
- *   fd          of the socket: used until tls_connection_free(), and closed by the caller
+ *   connection  out, on RLOCK_OK only; the caller frees it with tls_connection_free()
+ *   names       host names or addresses of the server; unused entries are NULL. The server's
+ *               certificate must be for one of them, or, if the configuration has a tls_name, for
+ *               that name. Borrowed until tls_connection_free()
+ *   fd          the socket; the caller closes it, after tls_connection_free()
  */
 enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connection **connection,
                                      const char *const names[TLS_NAMES], int fd,
                                      struct rlock_error *err);
 void tls_connection_free(struct tls_connection *connection); /* NULL is allowed */
 
-/* tls_events: the poll(2) events that the three functions below wait for. */
+/* tls_events: the poll(2) events after which to call the functions below again. */
 short tls_events(const struct tls_connection *connection);
 
 /*
- * tls_handshake: go on until the server has proven who it is. Until it has returned RLOCK_OK, call
- * neither tls_write() nor tls_read().
+ * tls_handshake: go on with the handshake, in which the server proves its identity. Call
+ * tls_write() and tls_read() only after tls_handshake() has returned RLOCK_OK.
  *
  * Returns  RLOCK_OK, RLOCK_PENDING or a fault: RLOCK_E_CONFIG (certificates),
  *          RLOCK_E_UNSUPPORTED (too old), RLOCK_E_PROTOCOL, RLOCK_E_UNREACHABLE.
@@ -61,9 +60,8 @@ short tls_events(const struct tls_connection *connection);
 enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_error *err);
 
 /*
- * tls_write, tls_read: as socket_send() and socket_receive(). After RLOCK_PENDING
- * tls_write wants the same bytes again; what it counts as done has been taken
- * by the kernel.
+ * tls_write, tls_read: as socket_send() and socket_receive(). After RLOCK_PENDING the caller must
+ * pass the same bytes to tls_write() again. `done` counts bytes that the kernel has taken.
  */
 enum rlock_status tls_write(struct tls_connection *connection, const char *bytes, size_t n,
                             size_t *done, struct rlock_error *err);

@@ -87,7 +87,9 @@ void url_mask(char *text);
 /* url_may_hold_password: would url_mask() change the text? */
 bool url_may_hold_password(const char *text);
 
-/* url_masked_copy: copy a word, masked if it contains "://". NULL: no memory. The caller frees it. */
+/*
+ * url_masked_copy: copy a word, masked if it contains "://". NULL: no memory. The caller frees it.
+ */
 char *url_masked_copy(const char *word);
 
 /* url_move: move `from` to `url`, whose old value is not freed, and make `from` empty. */

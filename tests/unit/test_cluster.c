@@ -68,10 +68,10 @@ static void test_nodes(const struct url *seed)
 
     cluster_init(&cluster, seed);
     ok(!cluster_is_known(&cluster), "at first nothing is known");
-    cluster_see(&cluster, "", seed);
-    cluster_see(&cluster, "no nodes at all", seed);
+    cluster_set_nodes(&cluster, "", seed);
+    cluster_set_nodes(&cluster, "no nodes at all", seed);
     ok(!cluster_is_known(&cluster), "nor from a text that tells nothing");
-    cluster_see(&cluster, nodes, seed);
+    cluster_set_nodes(&cluster, nodes, seed);
     asks(&cluster, seed, "two.example:6379");
     asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
     asks(&cluster, &cluster.node[1], "seed:6379");
@@ -123,7 +123,7 @@ static void test_aliases(const struct url *seed)
            to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER,
        "a node that was never heard of has a number alone");
     url_fini(&to);
-    cluster_see(&cluster, nodes, seed);
+    cluster_set_nodes(&cluster, nodes, seed);
     is_int((int64_t)cluster.n, 2, "it is the same that CLUSTER NODES tells of");
     is_str(cluster.node[0].host, "10.0.0.2", "and called as redirections do");
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK,
@@ -139,10 +139,10 @@ static void test_aliases(const struct url *seed)
            to.alias == NULL,
        "one of another port doesn't");
     url_fini(&to);
-    cluster_see(&cluster,
-                "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
-                "c 10.0.0.3:1@2,all.example master - 0 1 2 connected 2\n",
-                seed);
+    cluster_set_nodes(&cluster,
+                      "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
+                      "c 10.0.0.3:1@2,all.example master - 0 1 2 connected 2\n",
+                      seed);
     is_int((int64_t)cluster.n, 2, "nodes that share a name are two");
     ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL,
@@ -228,12 +228,12 @@ static void test_many(const struct url *seed)
     for (i = 0; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
-    cluster_see(&cluster, text, seed);
+    cluster_set_nodes(&cluster, text, seed);
     is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "no more are remembered than there is room for");
-    cluster_see(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", seed);
+    cluster_set_nodes(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", seed);
     is_int((int64_t)cluster.n, 1, "those that are gone are forgotten");
     is_str(cluster.node[0].shown, "10.0.1.1:6379", "and new ones are not");
-    cluster_see(&cluster, "", seed);
+    cluster_set_nodes(&cluster, "", seed);
     is_int((int64_t)cluster.n, 1, "nothing is no news");
     cluster_fini(&cluster);
 }
