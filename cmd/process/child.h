@@ -6,13 +6,13 @@
 #include <sys/types.h>
 
 /*
- * child_fork: fork, with a pair of sockets of which each process keeps one end. A message is
- * received whole or not at all, and the end of either process reads as the end of messages for the
- * other.
+ * child_fork: fork, with a socket pair of which parent and child keep one end each. A message
+ * (SOCK_SEQPACKET) is received as a whole. When one process ends, the other receives the end of
+ * messages.
  *
- *   fd  out: this process's end, close on exec; -1 where there is no child
+ *   fd  out: this process's end, which closes on exec; -1 if no child was forked
  *
- * Returns  as fork(2): 0 in the child, the child's pid in the parent, or -1 with errno.
+ * Returns  what fork(2) returns: 0 in the child, the child's pid in the parent, or -1 with errno.
  */
 pid_t child_fork(int *fd);
 

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 
-static int n_passwords;
-static bool was_dumpable = true; /* before the first of them */
+static int n_forbidden;          /* calls of dumpable_forbid() without their dumpable_allow() */
+static bool was_dumpable = true; /* before the first of these calls */
 
 void dumpable_forbid(void)
 {
-    if (n_passwords++ > 0)
+    if (n_forbidden++ > 0)
         return;
     was_dumpable = prctl(PR_GET_DUMPABLE) == 1;
     prctl(PR_SET_DUMPABLE, 0);
@@ -18,13 +18,13 @@ void dumpable_forbid(void)
 
 void dumpable_allow(void)
 {
-    if (--n_passwords == 0 && was_dumpable)
+    if (--n_forbidden == 0 && was_dumpable)
         prctl(PR_SET_DUMPABLE, 1);
 }
 
 void dumpable_reset(void)
 {
-    if (n_passwords > 0 && was_dumpable)
+    if (n_forbidden > 0 && was_dumpable)
         prctl(PR_SET_DUMPABLE, 1);
-    n_passwords = 0;
+    n_forbidden = 0;
 }

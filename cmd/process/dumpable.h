@@ -9,14 +9,17 @@
 #define DUMPABLE_H
 
 /*
- * dumpable_forbid, dumpable_allow: a password comes into the memory, and is cleared from it. They
- * count: after the last dumpable_allow() the process is what it was before dumpable_forbid().
- * Calls of several threads must not overlap.
+ * dumpable_forbid: call this before a password comes into the memory. dumpable_allow: call this
+ * when that password was cleared. When each dumpable_forbid() had its dumpable_allow(), the process
+ * is as dumpable as it was at first. Two threads must not make these calls at the same time.
  */
 void dumpable_forbid(void);
 void dumpable_allow(void);
 
-/* dumpable_reset: for a forked child that has cleared all passwords: allow it, whatever counts. */
+/*
+ * dumpable_reset: for a forked child that has cleared all passwords of its parent: make the process
+ * as dumpable as it was at first, however many dumpable_allow() are missing.
+ */
 void dumpable_reset(void);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * fds: close groups of descriptors in a forked process.
  *
- * All descriptors that rlock opens close on exec. So one without that flag was inherited from
- * rlock's parent, and is meant for the command.
+ * rlock opens each descriptor with FD_CLOEXEC. So a descriptor without that flag was inherited from
+ * the process that started rlock, and is meant for the command.
  */
 #include "process/fds.h"
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FDS_TRIED 1024 /* closed one by one without close_range(2) (before Linux 5.9) or /proc */
+#define FDS_TRIED 1024 /* how many to close one by one, without close_range(2) or without /proc */
 
 static void close_between(int first, int last)
 {
@@ -27,7 +27,7 @@ static void close_between(int first, int last)
         close(fd);
 }
 
-/* qsort(3) may allocate, which is not safe between fork and exec. */
+/* Not by qsort(3), which may allocate memory: that is not safe between fork and exec. */
 static void sort(int fds[], int n)
 {
     int i;

@@ -9,10 +9,10 @@
  */
 void fds_keep(int keep[], int n);
 
-/* fds_drop_inherited: close those that rlock was started with, except 0 to 2. */
+/* fds_drop_inherited: close the descriptors that rlock was started with, except 0, 1 and 2. */
 void fds_drop_inherited(void);
 
-/* fds_drop_ours: close those that rlock has opened, except those in `keep`. */
+/* fds_drop_ours: close the descriptors that rlock has opened, except those in `keep`. */
 void fds_drop_ours(const int keep[], int n);
 
 #endif

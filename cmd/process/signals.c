@@ -2,10 +2,10 @@
 /*
  * signals: what rlock does with each signal, and the descriptors to read them from.
  *
- * The handled signals stay blocked and are read from a signalfd. So there are no handlers and no
- * global state, and each signal comes with its sender. Signals that are not in the table keep
- * their default action: those of faults in rlock itself, those that can't be caught, and SIGPIPE,
- * which no write of rlock raises (output/outfile.c, lib/wire).
+ * rlock blocks the signals that it handles, and reads them from a signalfd. So rlock has no signal
+ * handlers, and learns who sent each signal. The signals that are not in the table keep their
+ * default action: those that a fault in rlock itself raises, those that can't be caught, and
+ * SIGPIPE, which rlock's own writes never raise (output/outfile.c, lib/wire).
  */
 #include "process/signals.h"
 
@@ -17,7 +17,7 @@
 static const struct {
     int number;
     enum signal_action action;
-    bool by_key; /* the terminal can send it, and then to the whole job with the command */
+    bool by_key; /* the terminal can send it, to all processes of the job */
 } table[] = {
     {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
     {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
@@ -32,7 +32,7 @@ static const struct {
 
 #define N_TABLE (sizeof table / sizeof table[0])
 
-/* The row of a signal; the real-time signals have none of their own. */
+/* The row of a signal; N_TABLE: it has no row, as the real-time signals. */
 static size_t row_of(int number)
 {
     size_t i = 0;
@@ -73,20 +73,20 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    sigset_t stopping; /* others must not interrupt the wait: rlock would lose its place in line */
+    sigset_t stopping; /* only these end a wait: rlock loses its place in the queue by that */
     int number;
 
     sigemptyset(&handled);
     sigemptyset(&stopping);
     for (number = 1; number <= SIGRTMAX; number++) {
-        /* a blocked signal is queued even where it is ignored: leave those alone */
+        /* don't block an ignored signal: while it is blocked, the kernel queues it nevertheless */
         if (!is_handled(number) || is_ignored(number))
             continue;
         sigaddset(&handled, number);
         if (action_of(number) != SIGNAL_PASSES)
             sigaddset(&stopping, number);
     }
-    sigaction(SIGCHLD, &as_default, &before); /* if ignored, waitpid(2) finds no statuses */
+    sigaction(SIGCHLD, &as_default, &before); /* if ignored, waitpid(2) would return no status */
     signals->ignores_child = before.sa_handler == SIG_IGN;
     sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
     signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -115,7 +115,7 @@ void signals_yield(int number)
     sigset_t before;
 
     if (action_of(number) == SIGNAL_ENDS)
-        setrlimit(RLIMIT_CORE, &no_core); /* the command may have dumped core; rlock adds none */
+        setrlimit(RLIMIT_CORE, &no_core); /* QUIT ends the command with a core; none of rlock */
     sigemptyset(&one);
     sigaddset(&one, number);
     raise(number);

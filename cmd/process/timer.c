@@ -7,7 +7,7 @@
 
 int timer_open(void)
 {
-    /* the clock of rlock_clock_ms(), which also counts suspended time */
+    /* the clock of rlock_clock_ms(), which also runs while the machine is suspended */
     return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 

@@ -5,10 +5,13 @@
 
 #include <stdint.h>
 
-/* timer_open: a timer that is not set; it closes on exec. -1: errno says why. */
+/* timer_open: open a timer that is not set. The descriptor closes on exec. -1 with errno. */
 int timer_open(void);
 
-/* timer_set: set it anew. A time in the past: readable at once; RLOCK_NEVER: never. */
+/*
+ * timer_set: make the timer readable at `at_ms`, on rlock_clock_ms(): at once if that is past, and
+ * never with RLOCK_NEVER. Replaces the earlier time.
+ */
 void timer_set(int timer, int64_t at_ms);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * user: the entry of the effective user in the user database.
  *
- * /etc/passwd is read first, as getpwuid(3) with its name service switch takes 0.1 ms: as long as
- * everything else that rlock does before it asks for the lock.
+ * /etc/passwd is read first, as getpwuid(3), by way of the name service switch, takes 0.1 ms: as
+ * long as everything else that rlock does before it asks for the lock.
  */
 #include "process/user.h"
 

@@ -5,7 +5,10 @@
 
 #include <pwd.h>
 
-/* user_entry: read at the first call, static; NULL: there is no entry. */
+/*
+ * user_entry: the entry of the effective user, in static memory; NULL: the user has none. The first
+ * call reads the user database, later ones return the same entry.
+ */
 const struct passwd *user_entry(void);
 
 #endif

@@ -22,7 +22,11 @@ static bool has_place(const struct options *options)
     return options->password_file != NULL || options->password_command != NULL;
 }
 
-/* The nearest source of a password outside of the URL; `*variable` is its value if it is one. */
+/*
+ * Where the password comes from if no URL has it: the source that outranks the others. `variable`
+ * becomes the value of the environment variable that holds the password; NULL: a file or a command,
+ * or nothing.
+ */
 static enum source nearest_other(const struct options *options, const char **variable)
 {
     const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
@@ -35,7 +39,7 @@ static enum source nearest_other(const struct options *options, const char **var
     if (value != NULL)
         return FROM_ENVIRONMENT;
     *variable = first_set(getenv("REDISCLI_AUTH"),
-                          NULL); /* it may be meant for another server, so it comes last */
+                          NULL); /* the last choice, as it may be for another server */
     return FROM_DEFAULT;
 }
 
@@ -44,7 +48,7 @@ static enum rlock_status no_memory(struct rlock_error *err)
     return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
 }
 
-/* A pipe can be read once only, so now. Another file is read again for each connection. */
+/* Read a password from a pipe, which can be read only once. Other files are read when needed. */
 static enum rlock_status read_pipe(char **password, const char *what, const char *path,
                                    struct rlock_error *err)
 {
@@ -77,8 +81,8 @@ bool credentials_were_stripped(void)
 }
 
 /*
- * If a parent rlock has removed the URL, the default server is not used instead: a lock on the
- * wrong server would exclude nobody.
+ * If a parent rlock has removed the URL from the environment, fail, and don't use the default
+ * server: a lock on the wrong server would exclude nobody.
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
 {
@@ -147,7 +151,7 @@ static enum rlock_status find_sentinel_password(struct credentials *credentials,
     return value != NULL && credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
 }
 
-/* Only then the password for Sentinels is looked for. */
+/* True if the server is found by Sentinels, which may want a password of their own. */
 static bool has_sentinel_url(const struct credentials *credentials)
 {
     size_t i;

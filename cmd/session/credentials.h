@@ -9,28 +9,28 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which a parent rlock lists the variables it removed, as they held a password. */
+/* The variable in which a parent rlock lists the variables that it removed for their passwords. */
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
-    char **url; /* heap: copies, without the password if a nearer source has another one */
+    char **url; /* heap: copies; a password is cut out if a source that outranks the URL has one */
     size_t n_urls;
-    char *password;              /* heap: for URLs that have none; NULL: none, or `place` has it */
-    struct password_place place; /* looked up for each connection; `name` NULL: no such place */
-    char *sentinel_password;     /* the same two for the Sentinels */
-    struct password_place sentinel_place;
+    char *password;              /* heap: for URLs that have none; NULL: none, or in `place` */
+    struct password_place place; /* where to look it up for each connection; `name` NULL: nowhere */
+    char *sentinel_password;     /* as `password`, for the Sentinels */
+    struct password_place sentinel_place; /* as `place`, for the Sentinels */
 };
 
 /*
- * credentials_read: copy the URLs, and find the password in the nearest of: options on the command
- * line, environment, configuration file; within one of these the password in the URL comes first.
- * REDIS_URL and REDISCLI_AUTH of other programs come last.
+ * credentials_read: copy the URLs, and find the password. Options on the command line outrank the
+ * environment, which outranks the configuration file; within one of these the password in a URL
+ * outranks others. REDIS_URL and REDISCLI_AUTH, which belong to other programs, come last.
  *
- *   credentials  out; to be freed by credentials_fini() on RLOCK_OK
+ *   credentials  out; on RLOCK_OK the caller frees it by credentials_fini()
  *
  * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, or a parent rlock has removed the URL
  *          from the environment) or RLOCK_E_MEMORY.
- * Blocks   while a password file that is a pipe is read.
+ * Blocks   while it reads a password file that is a pipe.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err);
@@ -38,7 +38,7 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
 /* credentials_were_stripped: has a parent rlock removed passwords from our environment? */
 bool credentials_were_stripped(void);
 
-/* credentials_fini: clear and free. */
+/* credentials_fini: overwrite the passwords, and free the memory. */
 void credentials_fini(struct credentials *credentials);
 
 #endif

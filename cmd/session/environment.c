@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define STRIPPED_BYTES 512
-/* The tokens of all parent locks but the innermost, which RLOCK_TOKEN has. */
+/* The tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN. */
 #define PARENT_TOKENS "RLOCK_PARENT_TOKENS"
 
 /* Is the entry NAME=...? */
@@ -71,7 +71,7 @@ enum parent_says environment_says(char *const *inherited, const char *key)
     return PARENT_SAYS_NO;
 }
 
-/* Variables whose value is a password, or the place of one. */
+/* True if the value of the variable is a password, or names a file or command that has one. */
 static bool is_password(const char *entry)
 {
     return is_named(entry, "REDISCLI_AUTH") || is_named(entry, "VALKEYCLI_AUTH") ||
@@ -85,9 +85,9 @@ static bool is_url(const char *entry)
 }
 
 /*
- * Does the variable hold a password? RLOCK_URL may have several URLs, in the form that rlock knows:
- * without a colon, what stands before '@' is a user name. In the REDIS_URL of other programs that
- * may be a password.
+ * True if the variable holds a password. RLOCK_URL may have several URLs. In redis://NAME@host,
+ * NAME is a user name for rlock, but other programs, whose variable REDIS_URL is, may take NAME as
+ * the password.
  */
 static bool holds_secret(char *entry)
 {
@@ -104,7 +104,7 @@ static bool holds_secret(char *entry)
     return false;
 }
 
-/* Variables whose value is the place of a password: a file name or a command. */
+/* True if the value of the variable names a file or a command that has the password. */
 static bool names_place(const char *entry)
 {
     return is_named(entry, "RLOCK_PASSWORD_FILE") || is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
@@ -126,7 +126,7 @@ static bool is_to_hide(char *entry)
     return holds_secret(entry) && !names_place(entry);
 }
 
-static bool has_hidden; /* copies of variables with a password are on the heap */
+static bool has_hidden; /* environment_hide() has copied a password to the heap */
 
 void environment_hide(char **inherited)
 {
@@ -199,7 +199,10 @@ static bool add(struct environment *environment, const char *format, ...)
     return true;
 }
 
-/* Copy the other variables, and collect in `stripped` the names of those that are left out. */
+/*
+ * Copy the variables that rlock doesn't set itself. `stripped` becomes a list of the names of those
+ * that are left out, as they hold a password.
+ */
 static void copy_rest(struct environment *environment, bool keeps_secrets,
                       char stripped[STRIPPED_BYTES])
 {
@@ -224,7 +227,7 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
     }
 }
 
-/* The command may run rlock again: hand on the tokens of the locks that this rlock is under. */
+/* The command may run rlock, which has to know the tokens of the locks that this rlock is under. */
 static bool add_parent(struct environment *environment, const char *token)
 {
     char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";

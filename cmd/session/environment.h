@@ -6,9 +6,9 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The tokens of the locks under which this rlock was started, the innermost first. */
+/* The tokens of the locks under which this rlock was started, the nearest first. */
 struct parent {
-    const char *token[RLOCK_PARENTS_MAX]; /* they point into `text` */
+    const char *token[RLOCK_PARENTS_MAX]; /* pointers into `text` */
     size_t n;
     char *text; /* heap */
 };
@@ -17,7 +17,7 @@ struct parent {
 struct parent environment_parent(char *const *inherited);
 void parent_fini(struct parent *parent);
 
-/* Does the environment claim that rlock was started under a lock on a key? */
+/* Does the environment say that rlock was started under a lock on a key? */
 enum parent_says {
     PARENT_SAYS_NO,
     PARENT_SAYS_YES,  /* there is a token, and RLOCK_KEY has the key */
@@ -26,18 +26,19 @@ enum parent_says {
 enum parent_says environment_says(char *const *inherited, const char *key);
 
 /*
- * environment_hide: other processes of the user can read /proc/PID/environ, which shows the memory
- * where the kernel put the environment. So each variable that holds a password is copied to the
- * heap, and overwritten with asterisks in its old place. getenv(3) finds the copies.
+ * environment_hide: copy each variable that holds a password to the heap, and overwrite the
+ * original with asterisks. Other processes of the user can read the original in /proc/PID/environ,
+ * but not the heap. getenv(3) finds the copies.
  *
- * environment_forget: overwrite the copies, too. The names of the variables stay.
+ * environment_forget: overwrite the values of the copies as well.
  */
 void environment_hide(char **inherited);
 void environment_forget(char *const *inherited);
 
 /*
- * environment_plain: the environment without rlock's own variables (RLOCK_TOKEN, ...) and without
- * passwords, for helper processes. Heap array of borrowed strings; NULL: no memory.
+ * environment_plain: the environment for a helper process: without passwords, and without the
+ * variables that rlock sets for its command, such as RLOCK_TOKEN. Returns a heap array of borrowed
+ * strings; NULL: no memory.
  */
 char **environment_plain(char *const *inherited);
 
@@ -46,21 +47,21 @@ struct environment {
     char **all;     /* heap array for execve(2), with a NULL at the end */
     char *ours[16]; /* heap: the strings in `all` that are not borrowed from `inherited` */
     int n_ours;
-    size_t n; /* of `all` */
+    size_t n; /* how many strings are in `all` */
     char *const *inherited;
 };
 
 /*
- * environment_make: `inherited` (borrowed) with RLOCK_KEY, which has each key on a line of its own.
- * Unless `keeps_secrets`, variables that hold a password are left out, and CREDENTIALS_STRIPPED
- * has their names. False: no memory.
+ * environment_make: make the environment of the command from `inherited`, which is borrowed, and
+ * add RLOCK_KEY with the `keys`, one on each line. Unless `keeps_secrets`, the variables that hold
+ * a password are left out, and CREDENTIALS_STRIPPED lists their names. False: no memory.
  */
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
                       bool keeps_secrets);
 
 /*
- * environment_grant: add the variables that are known only with the grant: RLOCK_TOKEN,
- * RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT and the tokens of the parent locks. False: no memory.
+ * environment_grant: add the variables whose values come from the grant: RLOCK_TOKEN, RLOCK_FENCE,
+ * RLOCK_TTL_MS, RLOCK_SLOT, and the list of the parent locks' tokens. False: no memory.
  */
 bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
                        bool has_slot);

@@ -2,11 +2,13 @@
 /*
  * password_lookup: a helper process that reads the password from a file or a command's output.
  *
- * Why a process: the password is looked up again for each new connection, and the renewer, which
- * is a thread, makes connections. A thread can't interrupt open(2) on a network file system that
- * hangs, and rlock must not fork while it has a thread. So the helper is forked before there are
- * threads. If the file hangs, only the helper hangs, and the thread waits for it with poll(2) and
- * a deadline. The helper ends when the last process with the other end of its socket closes it.
+ * Why a process of its own: rlock looks the password up again for each new connection, and the
+ * renewer's thread makes connections. To read the file in that thread could block without limit, as
+ * open(2) on a network file system that hangs can't be interrupted. And to run the command from
+ * there would be a fork beside a thread. So rlock forks the helper before it starts a thread. Then
+ * only the helper hangs, and the thread waits for the answer by poll(2) with a deadline.
+ *
+ * The helper exits when all processes that have the other end of its socket have closed it.
  */
 #include "session/password_lookup.h"
 
@@ -29,12 +31,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DETACH INT64_C(-1) /* a request: close stderr; other requests are a deadline */
-#define BETWEEN_MS 1000    /* on average, a command is started once in so long */
-#define LOOK_AGAIN_MS 20   /* for the end of the command, without pidfd_open (before Linux 5.3) */
-#define STOP_WITHIN_MS 200 /* a helper that has not ended by then, as its file hangs, is killed */
-#define FOUND '+'          /* the first byte of an answer: the password follows */
-#define NOT_FOUND '-'      /* or the reason why there is none */
+#define DETACH INT64_C(-1)   /* a request to close stderr; other requests are a deadline in ms */
+#define COMMAND_EACH_MS 1000 /* on average, a command is started once in so long */
+#define POLL_MS 20           /* for the end of the command, without pidfd_open (before Linux 5.3) */
+#define STOP_WITHIN_MS 200   /* a helper that has not ended by then, as its file hangs, is killed */
+#define FOUND '+'            /* the first byte of an answer: the password follows */
+#define NOT_FOUND '-'        /* or the reason why there is none */
 #define ANSWER_BYTES (RLOCK_PASSWORD_MAX + 2)
 
 /* The state of the helper process. */
@@ -42,7 +44,7 @@ struct helper {
     const struct password_place *place;
     char *const *envp;
     int fd;
-    int64_t next_ms; /* the budget of BETWEEN_MS is used up until then; one command may be ahead */
+    int64_t next_ms; /* the commands so far use up COMMAND_EACH_MS each, until then */
     char answer[ANSWER_BYTES];
 };
 
@@ -76,7 +78,9 @@ static void read_file(struct helper *h)
 
 /* ---- a command ---- */
 
-/* setsid(2): without a terminal, and with a process group that can be killed as a whole. */
+/*
+ * Run the command in a new session: it has no terminal, and its process group can be killed.
+ */
 static _Noreturn void become_command(const struct helper *h, int out, pid_t helper)
 {
     char *const argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)h->place->command, NULL};
@@ -88,7 +92,7 @@ static _Noreturn void become_command(const struct helper *h, int out, pid_t help
     _exit(127);
 }
 
-/* Read more of the output, of which only the first line counts. False: there is no more. */
+/* Read some of the command's output, and add its first line to `line`. False: the output ended. */
 static bool take_output(int out, char line[ANSWER_BYTES], size_t *used, bool *is_whole)
 {
     char bytes[1024];
@@ -112,9 +116,9 @@ static int ms_until(int64_t at_ms)
 }
 
 /*
- * Wait until the command has ended. The end of its output is not enough to wait for, as a process
- * that it leaves behind may keep it open. False: the command was killed, at the deadline or because
- * the program that asked has ended.
+ * Wait until the command has ended. Its output may not end with it, if the command leaves a process
+ * behind that keeps the pipe open. False: the helper killed the command, as the deadline came, or
+ * as rlock has ended.
  */
 static bool await_command(const struct helper *h, pid_t command, int out, int64_t deadline_ms,
                           char line[ANSWER_BYTES], int *status)
@@ -122,24 +126,24 @@ static bool await_command(const struct helper *h, pid_t command, int out, int64_
     struct pollfd watch[] = {
         {.fd = (int)syscall(SYS_pidfd_open, command, 0), .events = POLLIN},
         {.fd = out, .events = POLLIN},
-        {.fd = h->fd, .events = POLLRDHUP}, /* the program has closed its end */
+        {.fd = h->fd, .events = POLLRDHUP}, /* rlock has closed its end */
     };
     bool has_pidfd = watch[0].fd >= 0;
     bool is_whole = false;
     bool has_ended = false;
     size_t used = 0;
-    int patience;
+    int timeout_ms;
 
     do {
-        patience = ms_until(deadline_ms);
-        poll(watch, 3, has_pidfd || patience < LOOK_AGAIN_MS ? patience : LOOK_AGAIN_MS);
+        timeout_ms = ms_until(deadline_ms);
+        poll(watch, 3, has_pidfd || timeout_ms < POLL_MS ? timeout_ms : POLL_MS);
         if (watch[1].fd >= 0 && watch[1].revents != 0 && !take_output(out, line, &used, &is_whole))
             watch[1].fd = -1;
         has_ended = waitpid(command, status, WNOHANG) == command;
     } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < deadline_ms);
     if (!has_ended) {
         kill(-command, SIGKILL);
-        kill(command, SIGKILL); /* it may not have called setsid(2) yet */
+        kill(command, SIGKILL); /* if it hasn't called setsid(2) yet, it has no such group */
         while (waitpid(command, status, 0) < 0 && errno == EINTR)
             continue;
     }
@@ -151,16 +155,19 @@ static bool await_command(const struct helper *h, pid_t command, int out, int64_
     return has_ended;
 }
 
-/* If a server refuses every password, rlock asks again and again: limit how often that runs. */
+/*
+ * If a server refuses every password, rlock asks for one again and again. So run the command at
+ * most once in COMMAND_EACH_MS on average; two commands may follow each other at once.
+ */
 static void wait_for_turn(struct helper *h)
 {
     struct pollfd gone = {.fd = h->fd, .events = POLLRDHUP};
     int64_t now = rlock_clock_ms();
 
-    if (h->next_ms > now + BETWEEN_MS)
-        poll(&gone, 1, ms_until(h->next_ms - BETWEEN_MS));
+    if (h->next_ms > now + COMMAND_EACH_MS)
+        poll(&gone, 1, ms_until(h->next_ms - COMMAND_EACH_MS));
     now = rlock_clock_ms();
-    h->next_ms = (h->next_ms > now ? h->next_ms : now) + BETWEEN_MS;
+    h->next_ms = (h->next_ms > now ? h->next_ms : now) + COMMAND_EACH_MS;
 }
 
 static void run_command(struct helper *h, int64_t deadline_ms)
@@ -208,7 +215,10 @@ static void detach(void)
     close(null);
 }
 
-/* A session of its own: the terminal's signals go to the program, which ends the helper itself. */
+/*
+ * Leave rlock's session and descriptors. In a session of its own the helper gets no signal from the
+ * terminal, so that it doesn't end before rlock does.
+ */
 static void settle(struct helper *h)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -216,7 +226,7 @@ static void settle(struct helper *h)
     sigset_t none;
 
     prctl(PR_SET_NAME, "rlock-password");
-    sigaction(SIGCHLD, &as_default, NULL); /* ignored, it would take the command's status */
+    sigaction(SIGCHLD, &as_default, NULL); /* if ignored, waitpid(2) would return no status */
     setsid();
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -330,7 +340,7 @@ void password_helper_stop(struct password_helper *helper)
         return;
     shutdown(helper->fd, SHUT_WR);
     while (poll(&ended, 1, STOP_WITHIN_MS) > 0 && recv(helper->fd, &(char){0}, 1, 0) > 0)
-        continue; /* read an answer that nobody took */
+        continue; /* read an answer that rlock has not read, to come to the end of the socket */
     if (ended.revents == 0)
         kill(helper->pid, SIGKILL);
     while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)

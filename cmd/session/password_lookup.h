@@ -6,11 +6,14 @@
 #include <rlock_admin.h>
 #include <sys/types.h>
 
-/* Where the password is: the first line of a file, or of what a command prints. All borrowed. */
+/*
+ * Where the password is: in the first line of a file, or of a command's output. All strings are
+ * borrowed.
+ */
 struct password_place {
     const char *name;    /* for messages: "password file" */
-    const char *file;    /* NULL: the command prints it */
-    const char *command; /* run by /bin/sh -c */
+    const char *file;    /* name of the file; NULL: the command prints the password */
+    const char *command; /* the helper runs it by /bin/sh -c */
 };
 
 struct password_helper {
@@ -19,25 +22,30 @@ struct password_helper {
 };
 
 /*
- * password_helper_start: fork the helper. To be called before there are threads. `envp` is the
- * environment of the command, borrowed. Returns 0, or an errno.
+ * password_helper_start: fork the helper. The caller must have no threads yet. `envp` is the
+ * environment for the command, and is borrowed. Returns 0, or an errno.
  */
 int password_helper_start(struct password_helper *helper, const struct password_place *place,
                           char *const envp[]);
 
-/* password_helper_source: the helper as a source for struct rlock_config; empty if not started. */
+/*
+ * password_helper_source: the functions by which the library asks the helper for a password, for
+ * struct rlock_config. All NULL if the helper wasn't started.
+ */
 struct rlock_password_source password_helper_source(struct password_helper *helper);
 
 /*
- * password_helper_detach: let the helper, and with it the command, close rlock's stderr, as a
- * process in the background uses the helper from now on.
+ * password_helper_detach: let the helper close stderr, which its commands then don't have either.
+ * For a process in the background that goes on to use the helper.
  */
 void password_helper_detach(const struct password_helper *helper);
 
-/* password_helper_stop: end the helper and its command. To be called by its parent. */
+/* password_helper_stop: end the helper and its command. Only the helper's parent may call it. */
 void password_helper_stop(struct password_helper *helper);
 
-/* password_helper_leave: only close our end: a forked process goes on to use the helper. */
+/*
+ * password_helper_leave: close our end of the socket; a forked process goes on to use the helper.
+ */
 void password_helper_leave(struct password_helper *helper);
 
 #endif

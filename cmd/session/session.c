@@ -67,7 +67,7 @@ bool session_is_interrupted(struct session *session)
     return signals_end(&session->signals, &session->interrupted_by);
 }
 
-/* ---- while the lock is waited for: called by the library ---- */
+/* ---- hooks: the library calls these while it waits for the lock ---- */
 
 static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
@@ -78,12 +78,12 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
     progress_show(&session->progress, obstacle);
 }
 
-static void asked(void *context)
+static void sent(void *context)
 {
     const struct session *session = context;
 
-    if (session->hooks != NULL && session->hooks->asked != NULL)
-        session->hooks->asked(session->hooks->context);
+    if (session->hooks != NULL && session->hooks->sent != NULL)
+        session->hooks->sent(session->hooks->context);
 }
 
 static void warn(void *context, const char *text)
@@ -93,13 +93,13 @@ static void warn(void *context, const char *text)
     progress_warn(&session->progress, text);
 }
 
-/* A private server that has ended is replaced, as nobody else would start another. */
-static void unreached(void *context)
+/* If the private server has ended, start the next one: no other process may be there to do it. */
+static void unreachable(void *context)
 {
     struct session *session = context;
 
-    if (session->hooks != NULL && session->hooks->unreached != NULL)
-        session->hooks->unreached(session->hooks->context);
+    if (session->hooks != NULL && session->hooks->unreachable != NULL)
+        session->hooks->unreachable(session->hooks->context);
     private_server_reopen(&session->private_server, session->signals.stop_fd,
                           session->options->connect_ms);
 }
@@ -124,7 +124,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     struct utsname host;
     enum rlock_status st;
     const struct rlock_hooks hooks = {
-        .on_sent = asked, .on_unreachable = unreached, .context = session};
+        .on_sent = sent, .on_unreachable = unreachable, .context = session};
     const struct rlock_password_source password_source =
         password_helper_source(&session->password_helper);
     const struct rlock_password_source sentinel_password_source =
@@ -143,7 +143,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_key = options->tls_key,
         .keys = options->keys,
         .n_keys = verb_table[options->verb].only_looks ? 0 : options->n_keys,
-        /* with a token: the lease is what it was granted as, whatever RLOCK_ variables say */
+        /* a lease that exists keeps its protocol and mode, whatever the options say */
         .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
         .n_slots = options->slots,
@@ -218,7 +218,10 @@ static bool has_password(const struct credentials *credentials)
     return credentials->password != NULL || credentials->sentinel_password != NULL;
 }
 
-/* The library has copies by now; with --pass-credentials the command needs those of ours, too. */
+/*
+ * Clear the passwords in the options and the environment, as the library has copied them. With
+ * --pass-credentials those in the environment stay, for the command.
+ */
 static void forget_passwords(const struct session *session, bool has_password)
 {
     const struct options *options = session->options;
@@ -227,7 +230,7 @@ static void forget_passwords(const struct session *session, bool has_password)
     for (i = 0; i < options->n_texts; i++)
         if (strstr(options->texts[i], "://") != NULL)
             url_mask(options->texts[i]);
-    if (has_password) /* the handle keeps it for further connections, until the process ends */
+    if (has_password) /* for good: the library keeps the password for further connections */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);
@@ -240,7 +243,10 @@ static void say_warning(const struct session *session, const char *why)
     report_say(&session->report, REPORT_NOTICE, (struct message){.what = "warning", .why = why});
 }
 
-/* A signal that neither ends nor stops rlock only interrupts the wait: then wait again. */
+/*
+ * Use the private server. A signal that stops rlock interrupts the wait; when rlock continues, wait
+ * again.
+ */
 static enum rlock_status open_private_server_by(struct session *session, int64_t deadline_ms,
                                                 struct rlock_error *err)
 {
@@ -261,15 +267,16 @@ static void warn_of_few_clients(const struct session *session)
     if (session->private_server.clients_max <= 0)
         return;
     snprintf(why, sizeof why,
-             "local: by the limit of open files (ulimit -Hn) the private server can serve %lld "
-             "connections only; each rlock needs two",
+             "local: the limit of open files (ulimit -Hn) allows the private server %lld "
+             "connections; each rlock needs two",
              (long long)session->private_server.clients_max);
     say_warning(session, why);
 }
 
 /*
- * RLOCK_BUSY: processes still use a private server that has ended. A verb that waits for a lock
- * waits for them as long as for the lock; others only as long as for a connection.
+ * Use the private server. While processes still use a server that has ended (RLOCK_BUSY), no new
+ * server may be started. A verb that waits for a lock waits for those processes, too, as long as
+ * --wait allows. Other verbs wait only --connect-timeout.
  */
 static enum rlock_status open_private_server(struct session *session, struct rlock_error *err)
 {
@@ -325,12 +332,12 @@ enum exit_reason session_open(struct session *session, const char *program)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)
         return REASON_INTERRUPTED;
-    if (st == RLOCK_E_USAGE && err.reason == RLOCK_REASON_TOKEN) /* known without asking */
+    if (st == RLOCK_E_USAGE && err.reason == RLOCK_REASON_TOKEN) /* not the form of a token */
         return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
     return session_fault(session, &err);
 }
 
-/* ---- by its token ---- */
+/* ---- the token of a lease that exists ---- */
 
 static enum exit_reason read_token_file(struct session *session, const char *path)
 {
@@ -355,7 +362,7 @@ static enum exit_reason read_token(struct session *session)
     const struct options *options = session->options;
     const char *inherited = getenv("RLOCK_TOKEN");
 
-    /* RLOCK_TOKEN is nearer than a configuration file that names a token file */
+    /* RLOCK_TOKEN outranks a token file that the configuration file names */
     if (options->token_file != NULL && (options->token_file_from > FROM_FILE || inherited == NULL))
         return read_token_file(session, options->token_file);
     session->token = inherited;
@@ -372,7 +379,7 @@ static enum exit_reason read_token(struct session *session)
 
 /* ---- asking for the lock ---- */
 
-/* With several keys the one is named that is in the way. */
+/* Report why the lock was not granted. With several keys, name the key that was not free. */
 static enum exit_reason report_busy(const struct session *session, enum exit_reason reason,
                                     const struct rlock_obstacle *obstacle)
 {
@@ -448,7 +455,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     return session_fault(session, &err);
 }
 
-/* ---- how it ended ---- */
+/* ---- the exit status ---- */
 
 static const char *hint_for(const struct session *session, const struct rlock_error *err)
 {

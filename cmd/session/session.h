@@ -2,13 +2,16 @@
 /*
  * session: what a verb needs for its lock: the messages, the server, the library's handle.
  *
- *     session_init           fill it from the options; it can report from now on
- *     session_open_signals   only for verbs that wait or start processes
- *     session_open           password, private server, handle
- *     session_acquire        wait for the lock
+ * A verb makes these calls, in this order:
+ *
+ *     session_init           take the options; from now on the verb can write messages
+ *     session_open_signals   block signals; only for a verb that waits or starts processes
+ *     session_open           find the password, start the private server, open the handle
+ *     session_acquire        wait for the lock; only for a verb that takes one
  *     session_close
  *
- * What fails in any of these is reported by them, and returned as the reason to exit with.
+ * If one of these calls fails, it reports that itself, and returns the reason with which rlock
+ * exits.
  */
 #ifndef SESSION_H
 #define SESSION_H
@@ -22,14 +25,17 @@
 
 #include <rlock_admin.h>
 
-/* What a verb does besides while the lock is waited for; each may be NULL. None of them blocks. */
+/*
+ * Functions of a verb that session_acquire() calls while it waits for the lock. Each may be NULL.
+ * None of them may block.
+ */
 struct session_hooks {
-    /* The lock is not free: the obstacle is what stands in the way. NULL: the wait has ended. */
+    /* The lock is not free; `obstacle` says who holds it. NULL: the wait has ended. */
     void (*blocked)(void *context, const struct rlock_obstacle *obstacle);
-    /* The request for the lock was sent, and its reply is on the way. */
-    void (*asked)(void *context);
-    /* No server was reached; it is tried again soon. */
-    void (*unreached)(void *context);
+    /* The request for the lock was sent, and its reply has not arrived yet. */
+    void (*sent)(void *context);
+    /* No server could be reached; the library tries again soon. */
+    void (*unreachable)(void *context);
     void *context;
 };
 
@@ -38,8 +44,8 @@ struct session {
     struct report report;
     struct progress progress;
     const struct session_hooks *hooks; /* borrowed during session_acquire(); NULL: none */
-    struct signals signals;            /* fd -1: not open, signals have their default actions */
-    int interrupted_by;                /* the signal that ended the wait; 0: none */
+    struct signals signals;            /* fd -1: signals aren't blocked, and act by default */
+    int interrupted_by;                /* the signal that ends rlock before the command runs */
     struct private_server
         private_server; /* the private server of -u local:, fd -1: another server is used */
     struct password_helper password_helper; /* looks up the password of the Redis servers */
@@ -47,32 +53,36 @@ struct session {
     bool has_sentinel_password;
     struct rlock_timing timing;
     struct rlock *lock;    /* NULL: not open */
-    const char *token;     /* of a lease that exists (renew, release); NULL: it is to be granted */
-    char *token_from_file; /* heap: what `token` points to, if it was read from a file */
-    pid_t holder_pid;      /* the process that others see as the holder; ours by default */
-    bool has_renewer;      /* a process stays behind that renews (acquire --bind-pid) */
-    char *keys_shown;      /* heap: all keys, for messages; NULL: there is one, or no memory */
+    const char *token;     /* of the lease to renew or release; NULL: for all other verbs */
+    char *token_from_file; /* heap: the token, if a file has it; NULL: RLOCK_TOKEN has it */
+    pid_t holder_pid;      /* the process that other rlocks show as the holder; ours by default */
+    bool has_renewer;      /* a renew daemon will renew the lease (acquire --bind-pid) */
+    char *keys_shown;      /* heap: all keys, for messages; NULL: one key, none, or no memory */
 };
 
-/* session_init: nothing is open yet, and nothing can fail. The options are borrowed. */
+/* session_init: fill the session from the options, which are borrowed. Can't fail. */
 void session_init(struct session *session, const struct options *options);
 
-/* session_open_signals: block the signals that rlock handles. REASON_GRANTED, or reported. */
+/*
+ * session_open_signals: block the signals that rlock handles, see signals_open(). Returns
+ * REASON_GRANTED, or the reason that was reported.
+ */
 enum exit_reason session_open_signals(struct session *session);
 
 /*
- * session_set_holder: which process the lock is for, if not for this one, and whether a process
- * stays behind that renews it. Before session_open().
+ * session_set_holder: set which process other rlocks show as the holder, if not this one, and
+ * whether a renew daemon will renew the lease. Call it before session_open().
  */
 void session_set_holder(struct session *session, pid_t holder_pid, bool has_renewer);
 
 /*
- * session_open: find the password, start what looks passwords up, start or join the private server
- * of -u local:, and open the handle. No request is sent to the server yet. `program` is the name
- * that others see beside the lock.
+ * session_open: find the password or start the process that looks it up, start the private server
+ * of -u local: if it doesn't run, and open the library's handle. Sends no request to the server
+ * yet. `program` is the name of the command, which other rlocks show beside the holder.
  *
- * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by`), or what was reported.
- * Blocks   only for the private server, as long as the wait for the lock may last.
+ * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
+ * was reported. Blocks   only for the private server, at most as long as rlock may wait for the
+ * lock.
  */
 enum exit_reason session_open(struct session *session, const char *program);
 
@@ -84,13 +94,14 @@ typedef enum exit_reason session_act(const struct session *session);
 int session_with_token(const struct options *options, session_act *act);
 
 /*
- * session_acquire: ask for the lock, and wait for it as long as the options allow.
+ * session_acquire: request the lock, and wait for it as long as the options allow.
  *
- *   hooks          called meanwhile; NULL: none
+ *   hooks          called during the wait; NULL: none
  *   grant          out, on REASON_GRANTED only
- *   granted_at_ms  out, always: when the answer came, on rlock_clock_ms()
+ *   granted_at_ms  out, always: when the call ended, on rlock_clock_ms()
  *
- * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by`), or what was reported.
+ * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
+ * was reported.
  */
 enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,
                                  struct rlock_grant *grant, int64_t *granted_at_ms);
@@ -101,22 +112,28 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
  */
 bool session_is_interrupted(struct session *session);
 
-/* session_fault: report what the library could not do, and what helps; returns the reason. */
+/*
+ * session_fault: report an error of the library, with a hint where one is known. Returns the reason
+ * with which rlock exits.
+ */
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err);
 
 /* session_deadline: returns the deadline of a single request: --connect-timeout from now. */
 struct rlock_deadline session_deadline(const struct session *session);
 
-/* session_status: the exit status; 0 for REASON_GRANTED, --conflict-exit-code where it is 75. */
+/*
+ * session_status: the exit status for a reason: 0 for REASON_GRANTED, 128 plus the signal for
+ * REASON_INTERRUPTED, and --conflict-exit-code instead of 75.
+ */
 int session_status(const struct session *session, enum exit_reason reason);
 
-/* session_quiet_helpers: what a --password-command prints to stderr goes to /dev/null from now. */
+/* session_quiet_helpers: from now on, discard what a --password-command writes to stderr. */
 void session_quiet_helpers(const struct session *session);
 
-/* session_disown: a process forked from this one uses the password helpers: leave them running. */
+/* session_disown: leave the password helpers running, for a process forked from this one. */
 void session_disown(struct session *session);
 
-/* session_close: close connections and end the helpers. The lease is not released. */
+/* session_close: close the connections, and end the helpers. Doesn't release the lease. */
 void session_close(struct session *session);
 
 #endif

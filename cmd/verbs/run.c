@@ -146,7 +146,7 @@ static void prepare(void *context)
  * ended, and another will replace it. End a guard that was forked before: its descriptor would keep
  * the old server in use.
  */
-static void unreached(void *context)
+static void unreachable(void *context)
 {
     struct run *run = context;
 
@@ -297,7 +297,7 @@ static enum exit_reason make_cgroup(struct run *run)
 static enum exit_reason run_all(struct run *run)
 {
     const struct session_hooks hooks = {
-        .blocked = blocked, .asked = prepare, .unreached = unreached, .context = run};
+        .blocked = blocked, .sent = prepare, .unreachable = unreachable, .context = run};
     struct session *session = &run->session;
     enum exit_reason reason = session_open_signals(session);
     char *program;

@@ -515,7 +515,7 @@ limit_of() { # limit_of NAME soft|hard
         run --separate-stderr bash -c 'ulimit -n 100; exec "$RLOCK" -k "$KEY" -- true'
     fi
     assert_status 0
-    assert_match "$stderr" 'can serve 68 connections only'
+    assert_match "$stderr" 'allows the private server 68 connections'
 }
 
 @test "a folder whose path is longer than a socket's path may be works" {
