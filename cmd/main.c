@@ -16,7 +16,7 @@ extern char **environ;
 
 /*
  * If rlock is started with stdin, stdout or stderr closed, the next descriptors that rlock opens
- * would get the numbers 0 to 2, and the command would write its output to a lock file or a socket.
+ * would get the numbers 0 to 2, and the command would write its output to, say, rlock's socket.
  * So rlock opens /dev/null under these numbers, for reading only: a write to it fails, as a write
  * to a closed descriptor does.
  */

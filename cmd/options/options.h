@@ -34,7 +34,7 @@ struct options {
     int64_t nonblock;             /* if set, the parser sets wait_ms to 0 */
     int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
     const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
-    int64_t queue;                /* enum rlock_queue */
+    int64_t queue;                /* --queue: enum rlock_queue */
     int64_t key_value;            /* --protocol: enum key_value */
     int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
     enum rlock_protocol protocol; /* the parser derives it from key_value and timestamp_unit */
@@ -42,14 +42,14 @@ struct options {
     int64_t exclusive;
     int64_t slots;         /* number of slots; 0: no slots */
     enum rlock_mode mode;  /* the parser derives it from shared, exclusive and slots */
-    int64_t min_hold_ms;   /* 0: none */
+    int64_t min_hold_ms;   /* 0: --min-hold is not given */
     int64_t once_ms;       /* 0: --once is not given */
-    int64_t on_lost;       /* enum on_lost */
-    int64_t kill_after_ms; /* -1: the default, which depends on the TTL */
-    int64_t max_hold_ms;   /* 0: none */
+    int64_t on_lost;       /* --on-lost: enum on_lost */
+    int64_t kill_after_ms; /* from TERM to KILL; -1: the default, which depends on the TTL */
+    int64_t max_hold_ms;   /* 0: no limit */
     int64_t wait_all;
     int64_t cgroup;
-    int64_t replicas; /* how many replicas must confirm a grant; 0: none */
+    int64_t replicas; /* how many replicas must have a grant; 0: none */
     const char *label;
     const char **urls; /* heap array: the URLs of the source that wins */
     size_t n_urls;
@@ -68,7 +68,7 @@ struct options {
     int64_t json;
     const char *report;
     const char *report_append;
-    int64_t bind_pid; /* 0: none */
+    int64_t bind_pid; /* --bind-pid; 0: not given */
     const char *log;  /* where the process of --bind-pid reports: a file or "syslog" */
     const char *token_file;
     int64_t quiet_if_gone;
@@ -81,7 +81,7 @@ struct options {
     const char *dump;  /* with ASKED_DUMP: the name of the table */
     char *const *argv; /* words behind the options: the command and its arguments, or of a verb */
     enum source url_from;
-    enum source password_from; /* source of the field that isn't NULL */
+    enum source password_from; /* source of password_file or password_command */
     enum source sentinel_password_file_from;
     enum source ttl_from;
     enum source token_file_from;

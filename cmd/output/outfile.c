@@ -35,7 +35,7 @@
 #define FDS_LOOKED_AT 1024  /* how many descriptors to try if /proc is not mounted */
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* ---- descriptors ---- */
+/* ---- writing to a descriptor ---- */
 
 static bool write_all(int fd, const char *bytes, size_t n)
 {

@@ -180,8 +180,7 @@ static void put(struct progress *progress, const char *text, int width, int colu
     char bytes[PROGRESS_BYTES + 8];
     int n;
 
-    if (columns < progress->columns) /* the window shrank: a longer line would wrap into the next
-                                        row */
+    if (columns < progress->columns) /* the window shrank: a longer line would wrap */
         width = columns;
     n = snprintf(bytes, sizeof bytes, "\r%-*s\r", width, text);
     report_draw(progress->terminal, bytes, (size_t)n);

@@ -335,7 +335,7 @@ int cmd_run(const struct options *options)
     session_init(&run.session, options);
     reason = run_all(&run);
     write_report(&run, reason);
-    /* a forked process still releases the lock, with these password helpers */
+    /* a process that supervise() forked still releases the lock, and uses the password helpers */
     if (run.result.is_releasing) {
         session_quiet_helpers(&run.session);
         session_disown(&run.session);

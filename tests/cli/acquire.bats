@@ -526,8 +526,8 @@ jobs() {
     export PATH=$PWD:$PATH
 }
 ran() {
-    assert_eq "$(cat "$DIR/ran")" "$1" 'what ran'
-    assert_eq "$(sort -u "$DIR/held")" 1 'whether the lock was held'
+    assert_eq "$(cat "$DIR/ran")" "$1" 'scripts that ran'
+    assert_eq "$(sort -u "$DIR/held")" 1 'lock held during each script (1: yes)'
     rm "$DIR/ran" "$DIR/held"
 }
 after_ci() { eventually 5 gone deploy && eventually 5 alone; }

@@ -112,7 +112,7 @@ key_at() {
         keys+=("$(key_at "$each")")
         from "$each"
         "$RLOCK" acquire -k "${keys[-1]}" >"$DIR/token$each"
-        assert_eq "$(on "$each" exists "${keys[-1]}")" 1 "the lock of node $each there"
+        assert_eq "$(on "$each" exists "${keys[-1]}")" 1 "keys of the lock on node $each"
     done
     for each in 1 2 3; do
         from "$each"
@@ -120,7 +120,7 @@ key_at() {
         assert_eq "$(tail -n +2 <<<"$output" | cut -d' ' -f1)" \
             "$(printf '%s\n' "${keys[@]}" | sort)" 'keys'
         run -75 rlock status
-        assert_eq "$(grep -c "^$KEY:" <<<"$output")" 3 'locks of status'
+        assert_eq "$(grep -c "^$KEY:" <<<"$output")" 3 'locks that status shows'
     done
     for each in 1 2 3; do
         run -0 rlock break --yes -k "${keys[each - 1]}"
@@ -230,7 +230,7 @@ move_about() {
     done
     for each in {1..20}; do
         finish "w$each" 300
-        assert_eq "$stderr" '' "what w$each had to say"
+        assert_eq "$stderr" '' "messages of w$each"
     done
     touch "$DIR/still"
     finish mover
@@ -267,7 +267,7 @@ move_about() {
     assert_status 0
     redis_cli echo 'end of it' >/dev/null
     eventually 5 file_has "$DIR/monitor" 'end of it'
-    assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'times that it asked'
+    assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'CLUSTER requests of the holder'
 }
 
 @test "a lock whose slot migrates without any of its keys is granted when the slot has arrived" {

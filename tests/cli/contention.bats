@@ -36,19 +36,20 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     echo 0 >"$DIR/sum"
     # shellcheck disable=SC2016
     crowd "$RLOCK" -k "$KEY" -w 60 -- sh -c 'read -r n <"$DIR/sum"; echo $((n + 1)) >"$DIR/sum"'
-    assert_eq "${counts[*]@K}" "0 \"$many\"" 'status, and how often'
+    assert_eq "${counts[*]@K}" "0 \"$many\"" 'each status, and how many ended with it'
     assert_eq "$(<"$DIR/sum")" "$many" sum
     run redis_cli --scan
     assert_eq "${#lines[@]}" 1 'keys left'
     assert_match "$output" fence
-    assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'its PTTL'
+    assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'PTTL of the fence'
 }
 
 @test "of 200 that don't wait, those that ran the command exit with 0, all others with 75" {
     # shellcheck disable=SC2016
     crowd "$RLOCK" -k "$KEY" -n -- sh -c 'echo >>"$DIR/ran"; sleep 0.05'
-    assert_eq "${counts[0]}" "$(wc -l <"$DIR/ran")" 'those with 0, and those that ran'
-    assert_eq "$((counts[0] + counts[75]))" "$many" 'those with 0 or 75'
+    assert_eq "${counts[0]}" "$(wc -l <"$DIR/ran")" \
+        'processes that ended with 0, and commands that ran'
+    assert_eq "$((counts[0] + counts[75]))" "$many" 'processes that ended with 0 or 75'
     key_is_free
 }
 

@@ -156,7 +156,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe rights 'denied: BLPOP for waiting '
 }
 
-# finish_again NAME: takes the output of a process that has ended once more.
+# finish_again NAME: sets output and status once more for a doctor that `finish` has waited for.
 finish_again() { output=$(<"$DIR/$1.out") status=78; }
 
 @test "doctor: it leaves no key on the server, whichever right it lacks" {

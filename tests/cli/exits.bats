@@ -133,7 +133,7 @@ END
     before=$(now_ms)
     ends 69 'unreachable: .*no answer in time' -t 1 --connect-timeout 100ms -w 1s \
         -u "redis://127.0.0.1:$FAKE_PORT"
-    (($(now_ms) - before >= 1000)) || fail "gave up before the wait was over"
+    (($(now_ms) - before >= 1000)) || fail "rlock gave up before the wait was over"
 }
 
 @test "75: the lock is taken; -E changes this status and no other" {
@@ -245,7 +245,7 @@ held_too_long() {
     assert_status 124
     assert_line "^rlock: $KEY: max-hold: the command ran for too long"
     gone "$KEY"
-    assert_eq "$(marked)" "" "what still runs"
+    assert_eq "$(marked)" "" "processes that still run"
 }
 
 @test "--max-hold sends TERM to the command, and after --kill-after KILL" {

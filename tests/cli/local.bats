@@ -82,7 +82,7 @@ starts() { wc -l <"$DIR/starts"; }
     for n in {1..10}; do hold "$n"; done
     for n in {1..10}; do eventually 10 runs "$n"; done
     assert_eq "$(servers | wc -l)" 1 servers
-    assert_eq "$(local_cli dbsize)" 20 'keys, and last fences, of the one server'
+    assert_eq "$(local_cli dbsize)" 20 'keys and last fences on the server'
     for n in {1..10}; do
         let_go "$n"
         assert_status 0
@@ -429,7 +429,7 @@ has_server() { [[ $(servers) ]]; }
     mkdir -m 700 "$DIR/theirs"
     chown 54321 "$DIR/theirs"
     refused 78 'others can change the directory above it' env RLOCK_LOCAL_DIR="$DIR/theirs/rlock"
-    assert_eq "$(ls "$DIR/theirs")" '' 'what was made in their directory'
+    assert_eq "$(ls "$DIR/theirs")" '' "new files in another user's folder"
 }
 
 @test "78: another user runs the server" {

@@ -115,7 +115,7 @@ assert_grows() {
     local last=0 next
     for next; do
         assert_match "$next" '^[1-9][0-9]*$' fence
-        ((next > last)) || fail "does not grow: $*"
+        ((next > last)) || fail "the fences do not grow: $*"
         last=$next
     done
 }
@@ -168,7 +168,8 @@ assert_grows() {
         'echo "$RLOCK_KEY $RLOCK_TOKEN"; "$1" -k "$2" -t 3 -- \
             sh -c "echo \$RLOCK_KEY \$RLOCK_TOKEN \$RLOCK_TTL_MS"' - "$RLOCK" "$KEY"
     assert_match "$output" "^$KEY:outer ($TOKEN)"$'\n'"$KEY ($TOKEN) 3000$"
-    [[ ${BASH_REMATCH[1]} != "${BASH_REMATCH[2]}" ]] || fail "the token of another lock"
+    [[ ${BASH_REMATCH[1]} != "${BASH_REMATCH[2]}" ]] ||
+        fail "the inner command has the token of the outer lock"
 }
 
 @test "each run has a new token" {

@@ -122,7 +122,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
         '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
     assert_match "$stderr" "warning: the parent lock on $KEY:b of RLOCK_TOKEN is gone"
-    # Without RLOCK_KEY, the token alone doesn't tell which key it held.
+    # With RLOCK_TOKEN alone, rlock can't know whether the token ever held this key.
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -0 --separate-stderr rlock -k "$KEY" -- true

@@ -82,7 +82,8 @@ END
         finish "j$each"
         assert_status 0
     done
-    is_sanitized || assert_between $(($(now_ms) - from)) 0 $((1000 + SLACK)) 'ms for all of them'
+    is_sanitized || assert_between $(($(now_ms) - from)) 0 $((1000 + SLACK)) \
+        'ms until all waiters ended'
     assert_eq "$(count 'report.*' '"verdict":"done"')" 20 'done'
     in_line 1
     redis_cli del "$KEY" >/dev/null
@@ -126,10 +127,10 @@ rests() {
     local ttl
     for ttl in 1 30; do
         rests -t "$ttl"
-        assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the next one had it'
+        assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the next rlock had the lock'
     done
     run -0 rlock -k "$KEY" --min-hold 2 -- sleep 0.01
-    assert_between "$(ttl_ms "$KEY")" $((1900 - SLACK)) 2000 'ms that are left'
+    assert_between "$(ttl_ms "$KEY")" $((1900 - SLACK)) 2000 'ms until the key expires'
     eventually 5 assert_only_fences
 }
 
@@ -139,7 +140,7 @@ rests() {
     assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the slot was free'
     let_go other
     rests -s
-    assert_between "$RESTED" 10 1900 'ms until another reader had it'
+    assert_between "$RESTED" 10 1900 'ms until another reader had the lock'
     run -75 rlock -q -n -k "$KEY" -- true
     start next "$RLOCK" -k "$KEY" -- true
     finish next

@@ -336,7 +336,7 @@ probe_connect_timeout() {
     before=$(now_ms)
     from "$1" connect-timeout 0.1 -u "unix://$DIR/none" -k "$KEY" -- true
     assert_status 69
-    (($(now_ms) - before < 4500)) || fail 'waited for the default of 5 s'
+    (($(now_ms) - before < 4500)) || fail 'rlock waited for the default of 5 s'
 }
 probe_quiet() {
     from "$1" quiet yes -n -k "$TAKEN" -- true
@@ -488,7 +488,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     printf 'max-hold = 20' >>"$DIR/config" # the last line has no newline
     RLOCK_URL='' run -0 --separate-stderr rlock -k "$KEY" "${show_ttl[@]}"
     assert_eq "$output|$stderr" '2000|'
-    assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'what is not in database 2'
+    assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'fences in database 0'
 }
 
 @test "a bad file is refused with its name, the line and the reason" {

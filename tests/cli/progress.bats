@@ -11,7 +11,7 @@ setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
     redis_cli flushall >/dev/null
-    # A short key and command name, as the terminal has only 80 columns.
+    # A short key and command name, because the terminal has only 80 columns.
     KEY=k$BATS_TEST_NUMBER
     mkdir "$DIR/bin"
     ln -s "$RLOCK" "$DIR/bin/rlock"
@@ -147,8 +147,9 @@ resize_at() {
         pty_expect 5 $'done\r'
         pty_prompt
     done
-    assert_eq "$(LC_ALL=C tr -d '\n\r\40-\176' <"$DIR/screen" | od -An -c)" '' 'what else came'
-    (($(drawn | wc -l) >= 4)) || fail "not drawn"
+    assert_eq "$(LC_ALL=C tr -d '\n\r\40-\176' <"$DIR/screen" | od -An -c)" '' \
+        'bytes on the screen that are not printable'
+    (($(drawn | wc -l) >= 4)) || fail "the line was not drawn 4 times"
     assert_between "$(widest 0)" 60 79
     pty_resize 200
     hold holder -k "$KEY" -t 60 --label $'caf\xc3\xa9 \e[2J'

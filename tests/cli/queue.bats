@@ -47,7 +47,8 @@ requests() { # requests: prints how many the server got so far
     # limits them.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
-    is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 'in % of those for 10'
+    is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 \
+        'requests per grant, in % of those with 10 waiters'
 }
 
 @test "when the holder is killed, the first waiter starts as soon as the lease has ended" {
@@ -71,7 +72,8 @@ requests() { # requests: prints how many the server got so far
     done
     all_end 0 1 2
     assert_order 1 2
-    assert_between $(($(started_ms 1) - from)) 1450 $((1800 + SLACK)) 'ms from the SET'
+    assert_between $(($(started_ms 1) - from)) 1450 $((1800 + SLACK)) \
+        "ms from the other program's SET"
 
     redis_cli set "$KEY" foreign nx px 60000 >/dev/null
     queue_up 1
@@ -99,7 +101,7 @@ requests() { # requests: prints how many the server got so far
 @test "-n never overtakes a live waiter, --queue none does; neither joins the queue" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 1
-    # the server takes the stopped waiter for alive until its heartbeat is missing
+    # for the scripts the stopped waiter lives until its heartbeat is 20 s old
     kill -STOP "$(pid_of 1)"
     run -75 rlock -k "$KEY" -n -- true
     in_line 1

@@ -32,21 +32,21 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     done
     unset RLOCK_URL
     run -0 rlock "${words[@]}" -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members by -u'
+    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by -u'
     quorum_flush
     RLOCK_URL="  ${urls// /   } " run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members by RLOCK_URL'
+    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by RLOCK_URL'
     quorum_flush
     echo "url = $urls" >"$DIR/config"
     RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members by a line of a file'
+    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by one line of a file'
     quorum_flush
     tr ' ' '\n' <<<"$urls" | sed 's/^/url = /' >"$DIR/config"
     RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members by a line for each'
+    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by a line for each'
     # -u replaces the file's servers, and doesn't add to them.
     RLOCK_CONFIG=$DIR/config run -0 rlock -u "${words[1]}" -k "$KEY:one" -- true
-    assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members of one'
+    assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members that have the fence'
 }
 
 @test "78: an even number of servers, more than 9, or a server that is named twice" {
@@ -66,7 +66,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     RLOCK_URL="${urls[*]:0:2} unix://$REDIS_SOCKET" \
         run_ms rlock -k "$KEY" -w 60 -- touch "$DIR/ran"
     assert_status 78
-    assert_between "$took" 0 30000 'ms until that was said'
+    assert_between "$took" 0 30000 'ms until rlock ended'
     [[ ! -e $DIR/ran ]]
     assert_no_locks
     run -78 --separate-stderr rlock -u "${urls[0]}" -u local: -u "${urls[1]}" -k "$KEY" -- true
@@ -104,7 +104,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 
 @test "all members have the lock under one token, and after the run none has it" {
     hold a -k "$KEY"
-    assert_eq "$(holders "$KEY")" 5 'members that have it'
+    assert_eq "$(holders "$KEY")" 5 'members that have the lock'
     assert_eq "$(each_of '1 2 3 4 5' redis_cli get "$KEY" | cut -c1-32 | sort -u)" \
         "$(env_of a RLOCK_TOKEN)" token
     assert_eq "$(fences | sort -u)" "$(env_of a RLOCK_FENCE)" 'last fence of each'
@@ -139,7 +139,8 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     let_go a
     finish b
     assert_status 0
-    is_sanitized || assert_between $(($(cat "$DIR/b.at") - before)) 0 500 'ms until it had it'
+    is_sanitized || assert_between $(($(cat "$DIR/b.at") - before)) 0 500 \
+        'ms until the waiter had the lock'
     assert_no_locks
 }
 
@@ -159,7 +160,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     hold a -k "$KEY" -k "$KEY:2"
     run -75 rlock -k "$KEY:2" -n -- true
     run -75 rlock -k "$KEY:3" -k "$KEY" -n -- true
-    assert_eq "$(holders "$KEY:3")" 0 'members with a key of which the other was not had'
+    assert_eq "$(holders "$KEY:3")" 0 'members that have the free key alone'
     let_go a
     run -0 rlock -k "$KEY:once" --once 2s -- touch "$DIR/once"
     run -0 --separate-stderr rlock -k "$KEY:once" --once 2s -- touch "$DIR/twice"
@@ -182,7 +183,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
     export RLOCK_TOKEN
     run -0 rlock renew -k "$KEY" -t 3
-    (($(on 4 redis_cli pttl "$KEY") > 2000)) || fail "not renewed"
+    (($(on 4 redis_cli pttl "$KEY") > 2000)) || fail "member 4 was not renewed"
     run -0 rlock release -k "$KEY"
     run -76 rlock release -k "$KEY"
     run -76 rlock renew -k "$KEY"
@@ -202,7 +203,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
         finish "w$each" 20
         assert_status 0
     done
-    [[ ! -e $DIR/overlaps ]] || fail 'not alone'
+    [[ ! -e $DIR/overlaps ]] || fail 'two commands ran at the same time'
     sort -nuc "$DIR/fences"
     assert_eq "$(wc -l <"$DIR/fences")" 16 turns
     assert_no_locks
@@ -229,7 +230,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     on 5 redis_cli set "$KEY" foreign PX 60000 >/dev/null
     run -0 --separate-stderr rlock break -k "$KEY" --yes
     assert_match "$stderr" 'broken: it was held by sh of '
-    assert_eq "$(holders "$KEY")" 1 'members that have it yet'
+    assert_eq "$(holders "$KEY")" 1 'members that still have the lock'
     on 5 redis_cli del "$KEY" >/dev/null
     each_of '2 4' redis_cli del "$KEY:some" >/dev/null
     let_go a 7
@@ -281,7 +282,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     export RLOCK_URL=${urls[1]}
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     assert_match "$stderr" 'names other servers .*here one server'
-    # The same servers in another order are the same list.
+    # The same servers in another order are the same list, and rlock does not warn.
     export RLOCK_URL="${urls[4]} ${urls[*]:0:4}"
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     refute_match "$stderr" warning

@@ -64,7 +64,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_status 69
     assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it"
     assert_match "$stderr" "; it was given back$"
-    is_sanitized || assert_between "$took" 500 1500 'ms until it was given up'
+    is_sanitized || assert_between "$took" 500 1500 'ms until rlock gave up'
     [[ ! -e $DIR/ran ]]
     gone "$KEY"
     run --separate-stderr "$RLOCK" -k "$KEY" -n --replicas 1 -- true
@@ -135,7 +135,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     began=$(now_ms)
     finish first
     assert_status 76
-    is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until it was ended'
+    is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until the command was ended'
     assert_match "$stderr" 'only 1 of 2 replicas had it in time'
     eventually 5 gone "$KEY"
 }

@@ -38,7 +38,7 @@ said() {
     json "$DIR/said" '"good" if list(o)[0] == "event" and type(o["elapsed_ms"]) is int
         and set(o) <= {"event", "key", "why", "hint", "elapsed_ms"}
         and 0 <= o["elapsed_ms"] < 60000 else o' | uniq >"$DIR/good"
-    assert_eq "$(<"$DIR/good")" good "what is bad"
+    assert_eq "$(<"$DIR/good")" good "the lines that are not as they should be"
     assert_eq "$(cut -d '"' -f 4 "$DIR/said" | uniq | xargs)" "$events"
 }
 
@@ -104,9 +104,9 @@ said() {
         "$(printf "rlock: $KEY: %s\n" granted renewed released)"
     while IFS= read -r line; do
         before=$now
-        [[ $line =~ ' ('([0-9]+)\.([0-9]{3})' s)'$ ]] || fail "no time: $line"
+        [[ $line =~ ' ('([0-9]+)\.([0-9]{3})' s)'$ ]] || fail "the message has no time: $line"
         now=$((10#${BASH_REMATCH[1]}${BASH_REMATCH[2]}))
-        ((now >= before)) || fail "time goes back: $stderr"
+        ((now >= before)) || fail "the times go back: $stderr"
     done <<<"$stderr"
     ((now >= 600)) || fail "the release came after $now ms"
 }
@@ -276,7 +276,7 @@ all_granted() {
     umask 077
     run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/link" -- true {before}<&-
     assert_report granted 0
-    assert_eq "$(cat <&"$before") $(<"$DIR/other")" 'old old' 'what is not the report'
+    assert_eq "$(cat <&"$before") $(<"$DIR/other")" 'old old' 'files beside the report'
     assert_eq "$(stat -c '%a %u' "$DIR/report") $(readlink "$DIR/link")" "640 $EUID report"
     umask 027
     run -0 rlock -k "$KEY" --report "$DIR/new" -- true
@@ -287,7 +287,7 @@ all_granted() {
     umask 777
     run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/none" -- true
     assert_eq "$stderr|$(stat -c '%a' "$DIR/none")" '|0'
-    assert_eq "$(find "$DIR" -name '.rlock*')" '' 'what was left behind'
+    assert_eq "$(find "$DIR" -name '.rlock*')" '' 'temporary files that are left'
 }
 
 @test "--report overwrites a file that is writable in a folder that isn't" {

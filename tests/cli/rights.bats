@@ -97,7 +97,8 @@ use_all() {
         for command in "${commands[@]}"; do
             finish "$command" 60
             if [[ $status == 77 ]]; then
-                [[ ! -e $DIR/$command.ran ]] || fail "it ran $options without $command, then 77"
+                [[ ! -e $DIR/$command.ran ]] ||
+                    fail "the command ran with $options without $command, then 77"
                 assert_match "$stderr" "no right|NOPERM|can't run"
                 assert_eq "$(redis_cli exists "job:$command")" 0 "left $options without $command"
             else
@@ -193,21 +194,22 @@ attacks() {
     # With the manual's rule the server refuses each command.
     as job <"$DIR/attacks" >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
-    assert_eq "$told" '' 'answers that are no refusal'
+    assert_eq "$told" '' 'replies that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys'
 
     # The same commands, sent by a script, which the manual's rule allows.
     awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
         grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
-    assert_eq "$told" '' 'answers that are no refusal'
+    assert_eq "$told" '' 'replies that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys, after scripts'
 
     # With all commands but those of administrators, the server refuses them because of the keys.
     redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
         '~job:*' '~{job:*' >/dev/null
     as loose <"$DIR/attacks" >"$DIR/told"
-    assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 'refused for the key'
+    assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 \
+        'commands that are refused because of the key'
     assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
 }
 
@@ -219,7 +221,7 @@ use_users() {
 }
 
 @test "rights: in a Cluster, too, no command of one application reaches the other's keys" {
-    local n=0 form before told victims forms=(b a) # these two are in slots of different nodes
+    local n=0 form before told victims forms=(b a) # web:a and web:b have slots of different nodes
     [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=(a b 'b}:job:b' 'c}:job:b' '{t}a' '{v}a')
     cluster_start 2
     for n in 1 2; do

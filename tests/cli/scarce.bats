@@ -61,7 +61,7 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
         esac
         gone "$KEY"
     done
-    ((few > 0)) || fail 'it was never short of descriptors'
+    ((few > 0)) || fail 'rlock was never short of descriptors'
     assert_eq "$status" 0 "status with 24 descriptors"
 }
 
@@ -72,7 +72,7 @@ injected() {
     shift 2
     run --separate-stderr without_leaks strace -f -qq -o "$DIR/trace" -e trace="$call" \
         -e inject="$call:error=EAGAIN:$when" "$RLOCK" "$@"
-    grep -q INJECTED "$DIR/trace" || fail "there was no $call"
+    grep -q INJECTED "$DIR/trace" || fail "rlock did not call $call"
 }
 
 @test "if no process can be started, rlock exits with 71, and the lock is free at once" {
@@ -105,7 +105,7 @@ injected() {
 @test "if no file may grow (ulimit -f 0), messages and reports are lost, but not the lock" {
     local option
     for option in --report --report-append; do
-        # Whoever runs the tests may have SIGXFSZ ignored. The message goes to a pipe.
+        # --default-signal, because whoever runs the tests may have SIGXFSZ ignored.
         run -3 env --default-signal bash -c 'ulimit -f 0; exec "$@"' - \
             "$RLOCK" -k "$KEY" "$option" "$DIR/report" -- sh -c 'exit 3'
         assert_eq "$output" "rlock: $KEY: no-report: $DIR/report: File too large"

@@ -18,7 +18,7 @@ setup() {
     SECRET=$(<"$BATS_FILE_TMPDIR/password")
     AT=127.0.0.1:$REDIS_PORT
     unset REDISCLI_AUTH "${!RLOCK_PASSWORD@}"
-    # REDIS_URL counts least, so a password from any other place wins over it
+    # a password from any other place wins over that of REDIS_URL
     export REDIS_URL=redis://$AT
 }
 
@@ -70,8 +70,8 @@ assert_unseen() {
     printf '%s\n' "${output:-}" "${stderr:-}" >"$DIR/said"
     for secret; do
         ! grep -rlFe "$secret" --exclude-dir=in --exclude=job.env "$DIR" ||
-            fail "there a password is seen"
-        ! grep -qFe "$secret" "$DIR/job.env" || fail 'the command has it in its environment'
+            fail "a password is in these files"
+        ! grep -qFe "$secret" "$DIR/job.env" || fail "a password is in the command's environment"
     done
 }
 
@@ -184,7 +184,7 @@ END
         run -78 --separate-stderr rlock -k "$KEY" --password-file "$DIR/in/file" -- true
         assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: its first line"
     done
-    printf ' %s\n' "$SECRET" >"$DIR/in/file" # a leading blank belongs to the password
+    printf ' %s\n' "$SECRET" >"$DIR/in/file" # the blank belongs to the password
     refused --password-file "$DIR/in/file"
 }
 
@@ -289,8 +289,10 @@ seen_in() {
             start job env "$variable" "$RLOCK" $its_pid -k "$KEY" -- sh -c \
                 'echo running; read -r _ <"$0"' "$DIR/go"
             eventually 10 file_has "$DIR/job.out" running
-            ! seen_in "/proc/$pid/environ" "$SECRET" || fail "main: $variable"
-            ! seen_in "/proc/$(guard_of "$pid")/environ" "$SECRET" || fail "guard: $variable"
+            ! seen_in "/proc/$pid/environ" "$SECRET" ||
+                fail "rlock's environment has the password: $variable"
+            ! seen_in "/proc/$(guard_of "$pid")/environ" "$SECRET" ||
+                fail "the guard's environment has the password: $variable"
             seen_in "/proc/$pid/environ" "${variable%%=*}" || fail "no environment: $variable"
             echo >"$DIR/go"
             finish job
@@ -328,10 +330,12 @@ END
     for way in url RLOCK_PASSWORD RLOCK_URL REDIS_URL REDISCLI_AUTH url_config file \
         RLOCK_PASSWORD_FILE; do
         given "$way" "$SECRET" hold job -k "$KEY"
-        ! memory_has "$(guard_of "$pid")" "$SECRET" || fail "the guard: $way"
+        ! memory_has "$(guard_of "$pid")" "$SECRET" ||
+            fail "the guard's memory has the password: $way"
         case $way in
-            *file | *FILE) ! memory_has "$pid" "$SECRET" || fail "rlock: $way" ;;
-            *) memory_has "$pid" "$SECRET" || fail "the test finds nothing: $way" ;;
+            *file | *FILE) ! memory_has "$pid" "$SECRET" ||
+                fail "rlock's memory has the password: $way" ;;
+            *) memory_has "$pid" "$SECRET" || fail "the test does not find the password: $way" ;;
         esac
         let_go job
         assert_status 0
@@ -355,8 +359,8 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
         start job "${user[@]}" "$RLOCK" "$way" -t 3 --on-lost pause -k "$KEY" -- sh -c \
             'ulimit -c; stat -c %u /proc/self/environ; echo running; read -r _ <"$0"' "$DIR/go"
         eventually 10 file_has "$DIR/job.out" running
-        assert_eq "$(sed -n 2p "$DIR/job.out")" 4711 'the command'
-        assert_eq "$(its_owner "$(guard_of "$pid")")" 4711 'the guard'
+        assert_eq "$(sed -n 2p "$DIR/job.out")" 4711 "owner of the command's files in /proc"
+        assert_eq "$(its_owner "$(guard_of "$pid")")" 4711 "owner of the guard's files in /proc"
         case $way in
             --url*) assert_eq "$(its_owner "$pid")" 0 'rlock, which knows it' ;;
             *) eventually 5 owned_by "$pid" 4711 ;;
@@ -412,7 +416,7 @@ nested() {
     export REDIS_URL=unix://$REDIS_SOCKET
     given RLOCK_URL "$SECRET" nested
     assert_status 78
-    assert_eq "$(redis_cli dbsize)" 0 'keys on a server that nobody meant'
+    assert_eq "$(redis_cli dbsize)" 0 'keys on the server of REDIS_URL'
 }
 
 @test "a nested rlock gets the password from the configuration file or by --pass-credentials" {

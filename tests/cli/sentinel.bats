@@ -124,7 +124,7 @@ END
     export RLOCK_URL=${FIND}127.0.0.1:$FAKE_PORT/main
     run -76 --separate-stderr rlock -t 3 -k "$KEY" -- sleep 10
     assert_match "$stderr" 'lost: it is gone from the server'
-    assert_eq "$(redis_cli dbsize)" 0 'keys at the new one'
+    assert_eq "$(redis_cli dbsize)" 0 'keys on the new primary'
 }
 
 @test "Sentinels that don't answer don't delay a run" {
@@ -204,7 +204,7 @@ replicas_have() {
     eventually 12 renewed
     redis_use "$name"
     redis_continue
-    assert_match "$(redis_cli role)" master 'its role, as it sees it'
+    assert_match "$(redis_cli role)" master 'role that the old primary tells'
     run -75 rlock -k "$KEY" -n -- true
     redis_cli del "$KEY" >/dev/null
     run -75 rlock -k "$KEY" -n -- true

@@ -33,7 +33,8 @@ END
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- "$TOOLS/hold_clock"
     eventually 5 file_has "$DIR/monitor" ' lua\] "(DEL|del)" .*:c"'
     assert_eq "$(grep -c '"EVAL"' "$DIR/monitor")" 2 'scripts'
-    assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVAL"\|^OK$\|"MONITOR"')" 0 'others'
+    assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVAL"\|^OK$\|"MONITOR"')" 0 \
+        'requests beside the scripts'
 }
 
 @test "if one key is busy, it is named, -n ends with 75, and no other key is taken" {
@@ -86,7 +87,7 @@ END
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/dead")"
     finish next
-    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the next has it'
+    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the next waiter had the lock'
     let_go other
 }
 

@@ -37,7 +37,8 @@ END
         assert_status 0
     done
     read -r each most overlaps <<<"$("$TOOLS/guarded" show "$DIR/guarded")"
-    assert_eq "$overlaps overlaps, $each turns" "0 overlaps, $((5 * turns)) turns" 'of writers'
+    assert_eq "$overlaps overlaps, $each turns" "0 overlaps, $((5 * turns)) turns" \
+        'turns of writers, and overlaps with others'
     assert_between "$most" 2 20 'readers at a time'
     before=$(most_before_a_writer)
     echo "# readers at a time: $most; grants before a writer's: $before" >&3
@@ -88,7 +89,7 @@ END
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/writer")"
     finish reader
-    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the reader has it'
+    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the reader had the lock'
     let_go first
     assert_only_fences
 }
@@ -124,13 +125,14 @@ END
     kill -KILL "$(<"$DIR/pids/short")"
     start writer "$RLOCK" -k "$KEY" -t 30 -- "$TOOLS/hold_clock"
     eventually 5 holds 1
-    assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) 'ms until its share was free'
+    assert_between $(($(now_ms) - from)) 500 $((1300 + SLACK)) \
+        "ms until the killed reader's share was free"
     never 1 dead "$pid"
     assert_eq "$(<"$DIR/long.err")" '' # the key did not expire with the killed reader's lease
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/long")"
     finish writer
-    assert_between $((output - from)) 1500 $((3300 + SLACK)) 'ms until all was free'
+    assert_between $((output - from)) 1500 $((3300 + SLACK)) 'ms until the lock was free'
     assert_only_fences
 }
 

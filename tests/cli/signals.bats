@@ -77,7 +77,7 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
             assert_eq "$how" "exit $((128 + number))"
         fi
     done
-    is_sanitized || assert_between "$early" 1 39 'rounds in which the command did not run yet'
+    is_sanitized || assert_between "$early" 1 39 'signals that came before the command ran'
 }
 
 # ---- signals before the command starts ----

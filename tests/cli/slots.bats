@@ -31,7 +31,7 @@ END
     done
     assert_eq "$total" $((many * turns)) turns
     read -r _ most _ <<<"$("$TOOLS/guarded" show "$DIR/all")"
-    assert_between "$most" 2 4 'at a time'
+    assert_between "$most" 2 4 'holders at a time'
     assert_only_fences
 }
 
@@ -48,7 +48,7 @@ END
     start next "$RLOCK" -k "$KEY" --slots 4 -- sh -c 'echo "$("$TOOLS/hold_clock") $RLOCK_SLOT"'
     finish next
     assert_eq "${output#* }" 2 slot
-    assert_between $((${output% *} - from)) 500 $((1400 + SLACK)) 'ms until it was free'
+    assert_between $((${output% *} - from)) 500 $((1400 + SLACK)) 'ms until the slot was free'
     holds 3
     for each in 0 1 3; do let_go "h$each" && assert_status 0; done
     assert_only_fences

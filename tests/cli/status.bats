@@ -165,7 +165,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     status_of
     assert_status 75
     assert_match "$output" 'left     for ever'
-    ((${#output} < 1000)) || fail "${#output} bytes of it"
+    ((${#output} < 1000)) || fail "the output has ${#output} bytes"
     [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
     status_of --json
     assert_eq "$(told 'it["left_ms"]')" -1

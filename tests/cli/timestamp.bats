@@ -73,7 +73,7 @@ holder() { redis_cli get "$KEY"; }
         assert_status 0
         gone "$KEY"
     done <<<$'s 10\nms 13'
-    assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'what stays is the last fence'
+    assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'keys beside the last fence'
 }
 
 @test "a future time is waited for, a past time is replaced, what is no time is left alone" {
@@ -182,6 +182,6 @@ second_one() { (($(wc -l <"$DIR/in") > 1)); }
             $(asking | tr -d "'") get $KEY
             sleep 0.15
         done'"
-    assert_eq "${#lines[@]}" 10 'times that were seen'
-    assert_eq "$(grep -cvE '^[0-9]{10}$' <<<"$output" || :)" 0 'times that are none in seconds'
+    assert_eq "${#lines[@]}" 10 'values that were read'
+    assert_eq "$(grep -cvE '^[0-9]{10}$' <<<"$output" || :)" 0 'values that are no time in seconds'
 }

@@ -246,7 +246,7 @@ certificate_refused() {
     redis_monitor "$DIR/monitor"
     refused 69 "TLS: timed out; does the server speak TLS on this port\?$" \
         -u "rediss://job:$SECRET@127.0.0.1:$REDIS_PORT"
-    is_sanitized || assert_between $(($(now_ms) - before)) 500 2000 'time'
+    is_sanitized || assert_between $(($(now_ms) - before)) 500 2000 'ms until rlock ended'
     refute_match "$(<"$DIR/monitor")" "$SECRET|AUTH"
     python3 - "$DIR" <<'END' 3>&- &
 import socket, sys
@@ -262,7 +262,7 @@ while chunk := peer.recv(65536):
 END
     eventually 10 file_has "$DIR/port" .
     refused 69 'TLS: timed out' -u "rediss://job:$SECRET@127.0.0.1:$(<"$DIR/port")"
-    assert_eq "$(head -c 3 "$DIR/heard" | od -An -tx1)" ' 16 03 01' 'the first bytes'
+    assert_eq "$(head -c 3 "$DIR/heard" | od -An -tx1)" ' 16 03 01' 'first bytes of the handshake'
     ! grep -aq "$SECRET" "$DIR/heard"
 }
 
@@ -372,7 +372,8 @@ END
         finish "waiter$i" 60
         assert_status 0
     done
-    assert_between $(($(now_ms) - from)) 0 15000 'time' # a time-out would cost each waiter 2 s
+    assert_between $(($(now_ms) - from)) 0 15000 \
+        'ms until all waiters were served' # a time-out would cost each waiter 2 s
 }
 forget_scripts() { while redis_cli script flush >/dev/null; do sleep 0.1; done; }
 
@@ -395,7 +396,7 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
     redis_cli config resetstat
     start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 8 -u "rediss://127.0.0.1:$LINE_PORT" \
         -- touch "$DIR/ran"
-    eventually 5 asked_often 2 # the second request shows that the connection works
+    eventually 5 asked_often 2 # the server got a second request, so the connection works
     line drop down on
     redis_cli del "$KEY"
     eventually 5 exists "$KEY"

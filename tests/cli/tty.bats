@@ -57,7 +57,7 @@ press_stop() {
     # a second INT, if rlock passed it on, would reach the command before USR1
     kill -USR1 "$(named rlock)"
     pty_prompt
-    assert_eq "$(times INT)" 1 'how often INT came'
+    assert_eq "$(times INT)" 1 'number of INTs that the command got'
     status_is 3
 }
 
@@ -76,7 +76,7 @@ press_stop() {
 }
 
 @test "^C ends a loop of the shell, while the command runs and while rlock waits" {
-    for _ in {1..5}; do # INT goes to both, and either may end first
+    for _ in {1..5}; do # rlock and the command both get INT, and either may end first
         pty_type 'while :; do rlock -k "$KEY" -- hold_clock "$DIR/shown" 5; done'
         shown .
         pty_key C-c
@@ -132,7 +132,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     shown .
     press_stop
     eventually 5 key_is_free
-    assert_eq "$(named hold_clock)" '' 'what is still there of the command'
+    assert_eq "$(named hold_clock)" '' 'processes of the command'
     pty_type 'fg'
     pty_expect 5 'lost: no renewal'
     pty_prompt
