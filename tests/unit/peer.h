@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * peer: the other end of a connection, played by the test itself, step by step.
+ * peer: the server's end of a connection, which the test itself plays, step by step.
  *
- * For what never blocks; where the library waits by itself, server.h answers from a thread.
+ * For functions that never block. For functions that block, server.h answers from a thread.
  */
 #ifndef PEER_H
 #define PEER_H
 
 #include "server.h"
 
-#define PATIENCE_MS 5000 /* for what must happen */
-#define A_WHILE_MS 30    /* for what must not */
+#define PATIENCE_MS 5000 /* how long to wait for something that must happen */
+#define A_WHILE_MS 30    /* how long to wait for something that must not happen */
 
 static int peer_listener = -1;
-static char peer_address[64]; /* as a URL */
+static char peer_address[64]; /* the URL of the listener */
 
 static inline bool peer_open(void)
 {
@@ -38,7 +38,7 @@ static inline void peer_say(int fd, const char *text)
     (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
-/* Do these bytes come next? */
+/* Does the client send these bytes next? */
 static inline bool peer_hears(int fd, const char *text)
 {
     struct pollfd look = {.fd = fd, .events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_clock: deadlines and what can cut them short. */
+/* test_clock: how deadlines are calculated, when they have passed, and what ends a sleep. */
 #include "base/clock.h"
 #include "tap.h"
 
@@ -19,7 +19,7 @@ static void test_clock(void)
     after = rlock_clock_ms();
     ok(before <= boot.tv_sec * 1000 + boot.tv_nsec / 1000000 &&
            boot.tv_sec * 1000 + boot.tv_nsec / 1000000 <= after,
-       "time is that of CLOCK_BOOTTIME, which counts suspended time");
+       "rlock_clock_ms() returns the time of CLOCK_BOOTTIME");
 }
 
 static void test_arithmetic(void)
@@ -27,37 +27,44 @@ static void test_arithmetic(void)
     struct rlock_deadline deadline = {1000, 7};
     int64_t now;
 
-    is_int(deadline_at(deadline, 999).at_ms, 999, "an earlier moment counts");
-    is_int(deadline_at(deadline, 1001).at_ms, 1000, "a later one doesn't");
-    is_int(deadline_at(deadline, RLOCK_NEVER).at_ms, 1000, "never is later than any");
-    is_int(deadline_at(never, 5).at_ms, 5, "any is earlier than never");
-    is_int(deadline_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER, "never and never is never");
-    is_int(deadline_at(deadline, INT64_MIN).at_ms, INT64_MIN, "even the earliest moment counts");
-    is_int(deadline_at(never, 5).stop_fd, 7, "the stop descriptor is kept");
-    is_int(deadline_in(never, 5).stop_fd, 7, "by both");
+    is_int(deadline_at(deadline, 999).at_ms, 999, "deadline_at() returns an earlier time");
+    is_int(deadline_at(deadline, 1001).at_ms, 1000,
+           "deadline_at() keeps the deadline if the time is later");
+    is_int(deadline_at(deadline, RLOCK_NEVER).at_ms, 1000,
+           "RLOCK_NEVER is later than any deadline");
+    is_int(deadline_at(never, 5).at_ms, 5, "any time is earlier than RLOCK_NEVER");
+    is_int(deadline_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,
+           "deadline_at() of RLOCK_NEVER twice is RLOCK_NEVER");
+    is_int(deadline_at(deadline, INT64_MIN).at_ms, INT64_MIN, "deadline_at() accepts INT64_MIN");
+    is_int(deadline_at(never, 5).stop_fd, 7, "deadline_at() keeps the stop descriptor");
+    is_int(deadline_in(never, 5).stop_fd, 7, "deadline_in() keeps the stop descriptor");
 
     now = rlock_clock_ms();
     deadline = deadline_in(never, 60000);
     ok(deadline.at_ms >= now + 60000 && deadline.at_ms <= rlock_clock_ms() + 60000,
-       "a minute from now");
+       "deadline_in() adds 60000 ms to the time of the call");
     is_int(deadline_in((struct rlock_deadline){now, -1}, 60000).at_ms, now,
-           "not past what is earlier");
-    ok(deadline_in(never, -1000).at_ms <= rlock_clock_ms() - 1000, "a second ago");
+           "deadline_in() keeps an earlier deadline");
+    ok(deadline_in(never, -1000).at_ms <= rlock_clock_ms() - 1000,
+       "deadline_in() of -1000 ms returns a time in the past");
 }
 
 static void test_over(void)
 {
     int64_t now = rlock_clock_ms();
 
-    ok(!deadline_has_passed(never), "never isn't over");
-    ok(deadline_has_passed((struct rlock_deadline){now, -1}), "now is over");
-    ok(deadline_has_passed((struct rlock_deadline){INT64_MIN, -1}), "the earliest moment is over");
-    ok(!deadline_has_passed((struct rlock_deadline){now + 60000, -1}), "in a minute isn't");
-    is_int(deadline_poll_ms(never), -1, "poll waits for ever for never");
+    ok(!deadline_has_passed(never), "RLOCK_NEVER has not passed");
+    ok(deadline_has_passed((struct rlock_deadline){now, -1}),
+       "a deadline at the present time has passed");
+    ok(deadline_has_passed((struct rlock_deadline){INT64_MIN, -1}),
+       "a deadline at INT64_MIN has passed");
+    ok(!deadline_has_passed((struct rlock_deadline){now + 60000, -1}),
+       "a deadline in a minute has not passed");
+    is_int(deadline_poll_ms(never), -1, "the timeout for RLOCK_NEVER is -1");
     is_int(deadline_poll_ms((struct rlock_deadline){now - 1, -1}), 0,
-           "and not at all for the past");
+           "the timeout for a past deadline is 0");
     is_int(deadline_poll_ms((struct rlock_deadline){RLOCK_NEVER - 1, -1}), INT_MAX,
-           "and as long as it can for a moment beyond its range");
+           "a timeout that does not fit an int becomes INT_MAX");
 }
 
 static void test_sleep(void)
@@ -66,34 +73,38 @@ static void test_sleep(void)
     struct rlock_deadline deadline = {before + 50, -1};
     int stop[2];
 
-    is_int(clock_sleep(deadline), RLOCK_TIMEOUT, "a sleep ends with its time");
-    ok(rlock_clock_ms() >= before + 50, "and not before");
+    is_int(clock_sleep(deadline), RLOCK_TIMEOUT, "clock_sleep() ends at its deadline");
+    ok(rlock_clock_ms() >= before + 50, "clock_sleep() does not end before its deadline");
     if (pipe(stop) != 0)
         return;
     deadline.stop_fd = stop[0];
     deadline.at_ms = rlock_clock_ms() + 50;
     is_int(clock_sleep(deadline), RLOCK_TIMEOUT,
-           "a stop descriptor that is silent changes nothing");
-    ok(write(stop[1], "", 1) == 1, "something to read");
+           "clock_sleep() ignores a stop descriptor that is not readable");
+    ok(write(stop[1], "", 1) == 1, "the stop descriptor becomes readable");
     deadline.at_ms = RLOCK_NEVER;
-    is_int(clock_sleep(deadline), RLOCK_STOPPED, "cuts a sleep short");
+    is_int(clock_sleep(deadline), RLOCK_STOPPED,
+           "clock_sleep() ends when the stop descriptor is readable");
     deadline.at_ms = 0;
-    is_int(clock_sleep(deadline), RLOCK_TIMEOUT, "but a time that has come is no sleep");
+    is_int(clock_sleep(deadline), RLOCK_TIMEOUT,
+           "clock_sleep() returns RLOCK_TIMEOUT if its deadline has passed, even with a stop");
     deadline.at_ms = RLOCK_NEVER;
-    ok(read(stop[0], &(char){0}, 1) == 1 && close(stop[1]) == 0, "nobody can write any more");
-    is_int(clock_sleep(deadline), RLOCK_STOPPED, "that cuts it short as well");
+    ok(read(stop[0], &(char){0}, 1) == 1 && close(stop[1]) == 0,
+       "the writing end of the stop pipe is closed");
+    is_int(clock_sleep(deadline), RLOCK_STOPPED,
+           "clock_sleep() ends when the writing end is closed");
     close(stop[0]);
 }
 
-/* The last of this file: under UBSan an overflow ends the program. */
+/* main() calls it last: in a build with UBSan an overflow ends the program. */
 static void test_overflow(void)
 {
     is_int(deadline_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,
-           "a time without end from now is never");
+           "deadline_in() of RLOCK_NEVER is RLOCK_NEVER");
     is_int(deadline_poll_ms((struct rlock_deadline){INT64_MIN, -1}), 0,
-           "no wait for the earliest moment");
+           "the timeout for INT64_MIN is 0");
     ok(!deadline_has_passed(deadline_in(never, RLOCK_NEVER - 1)),
-       "nor is a time over that can't be added");
+       "a deadline whose calculation would overflow has not passed");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cluster: where error replies send us, and whom to ask when nobody is left. */
+/* test_cluster: redirects and CLUSTER NODES are read, and give the next node to ask. */
 #include "server/cluster.h"
 #include "tap.h"
 #include "wire/resp.h"
@@ -33,13 +33,15 @@ static void test_redirects(const struct url *seed)
         if (!okf(cluster_redirect(&cluster, redirects[i].reply, seed, &to, &err) == RLOCK_OK, "%s",
                  redirects[i].reply))
             continue;
-        is_str(to.shown, redirects[i].shown, "to there");
-        ok(strcmp(to.password, "pw") == 0 && to.is_tls, "with the same password, by TLS as before");
+        is_str(to.shown, redirects[i].shown,
+               "cluster_redirect() returns the target of the redirect");
+        ok(strcmp(to.password, "pw") == 0 && to.is_tls,
+           "the target has the password and the TLS of the redirecting node");
         url_fini(&to);
     }
     for (i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
         okf(cluster_redirect(&cluster, nowhere[i], seed, &to, &err) == RLOCK_E_PROTOCOL,
-            "to nowhere: %s", nowhere[i]);
+            "a redirect without a valid target is refused: %s", nowhere[i]);
     cluster_fini(&cluster);
 }
 
@@ -53,12 +55,12 @@ static const char nodes[] =
     "\n"
     "ggg 10.0.0.4 master - 0 1 3 connected";
 
-static void asks(struct cluster *cluster, const struct url *lost, const char *shown)
+static void locates(struct cluster *cluster, const struct url *lost, const char *shown)
 {
     struct url to = {.shown = ""};
 
-    ok(cluster_locate(cluster, lost, &to, NULL) == RLOCK_OK, "there is somebody to ask");
-    is_str(to.shown, shown, "the next one");
+    ok(cluster_locate(cluster, lost, &to, NULL) == RLOCK_OK, "cluster_locate() returns a node");
+    is_str(to.shown, shown, "it is the next node in turn");
     url_fini(&to);
 }
 
@@ -67,15 +69,15 @@ static void test_nodes(const struct url *seed)
     struct cluster cluster;
 
     cluster_init(&cluster, seed);
-    ok(!cluster_is_known(&cluster), "at first nothing is known");
+    ok(!cluster_is_known(&cluster), "a new cluster knows no nodes");
     cluster_set_nodes(&cluster, "", seed);
     cluster_set_nodes(&cluster, "no nodes at all", seed);
-    ok(!cluster_is_known(&cluster), "nor from a text that tells nothing");
+    ok(!cluster_is_known(&cluster), "a reply without nodes adds no node");
     cluster_set_nodes(&cluster, nodes, seed);
-    asks(&cluster, seed, "two.example:6379");
-    asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
-    asks(&cluster, &cluster.node[1], "seed:6379");
-    asks(&cluster, &cluster.node[0], "10.0.0.3:6379");
+    locates(&cluster, seed, "two.example:6379");
+    locates(&cluster, &cluster.node[0], "10.0.0.3:6379");
+    locates(&cluster, &cluster.node[1], "seed:6379");
+    locates(&cluster, &cluster.node[0], "10.0.0.3:6379");
     cluster_fini(&cluster);
 }
 
@@ -87,32 +89,40 @@ static void test_primaries(const struct url *seed)
     size_t n = 0;
 
     while (cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary)) {
-        is_str(primary.shown, n < 2 ? shown[n] : "no more", "a primary that serves slots");
+        is_str(primary.shown, n < 2 ? shown[n] : "no more",
+               "cluster_next_primary() returns a primary that serves slots");
         url_fini(&primary);
         n++;
     }
-    is_int((int64_t)n, 2, "replicas, the nameless and those without slots are passed over");
+    is_int((int64_t)n, 2, "it skips replicas, nodes without an address, and nodes without slots");
     rest = nodes;
     ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
-       "where numbers are preferred");
+       "the first primary is found with CLUSTER_BY_NUMBER");
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary), "the second");
-    is_str(primary.host, "10.0.0.2", "is asked by its number");
-    is_str(primary.alias, "two.example", "and by its name only if that doesn't lead to it");
-    is_str(primary.given, "seed", "while its certificate may be for the name in the URL");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
+       "the second primary is found with CLUSTER_BY_NUMBER");
+    is_str(primary.host, "10.0.0.2", "the host is the IP address with CLUSTER_BY_NUMBER");
+    is_str(primary.alias, "two.example", "the alias is the host name with CLUSTER_BY_NUMBER");
+    is_str(primary.given, "seed", "`given` is the host of the URL that the user gave");
     url_fini(&primary);
     rest = nodes;
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary), "where no host is told");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary),
+       "the first primary is found with CLUSTER_BY_PORT");
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary), "the second");
-    is_str(primary.shown, "seed:6379", "is at the host of who says so");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary),
+       "the second primary is found with CLUSTER_BY_PORT");
+    is_str(primary.shown, "seed:6379",
+           "the host is that of the replying node with CLUSTER_BY_PORT");
     url_fini(&primary);
     rest = "ERR This instance has cluster support disabled";
     ok(!cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary),
-       "a text that tells nothing has none");
+       "an error text contains no primary");
 }
 
-/* What a redirection says of a node completes what is known of it, and the other way round. */
+/*
+ * Redirects and CLUSTER NODES complete each other: one has the address of a node, the other its
+ * name.
+ */
 static void test_aliases(const struct url *seed)
 {
     struct cluster cluster;
@@ -121,36 +131,36 @@ static void test_aliases(const struct url *seed)
     cluster_init(&cluster, seed);
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER,
-       "a node that was never heard of has a number alone");
+       "the target of the first redirect has an address and no alias");
     url_fini(&to);
     cluster_set_nodes(&cluster, nodes, seed);
-    is_int((int64_t)cluster.n, 2, "it is the same that CLUSTER NODES tells of");
-    is_str(cluster.node[0].host, "10.0.0.2", "and called as redirections do");
+    is_int((int64_t)cluster.n, 2, "CLUSTER NODES does not add the known node again");
+    is_str(cluster.node[0].host, "10.0.0.2", "the known node is still named by its address");
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK,
-       "the same redirection");
-    is_str(to.alias, "two.example", "now leads to its name, too");
+       "the same redirect comes again");
+    is_str(to.alias, "two.example", "its target now has the host name as an alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", seed, &to, NULL) == RLOCK_OK &&
            cluster.called == CLUSTER_BY_NAME,
-       "a redirection by name");
-    is_str(to.alias, "10.0.0.2", "leads to its number, too");
+       "a redirect names the node by its host name");
+    is_str(to.alias, "10.0.0.2", "its target has the address as an alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL,
-       "one of another port doesn't");
+       "the target of a redirect to another port has no alias");
     url_fini(&to);
     cluster_set_nodes(&cluster,
                       "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
                       "c 10.0.0.3:1@2,all.example master - 0 1 2 connected 2\n",
                       seed);
-    is_int((int64_t)cluster.n, 2, "nodes that share a name are two");
+    is_int((int64_t)cluster.n, 2, "two nodes with the same host name are both remembered");
     ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL,
-       "and which of the two is meant isn't known");
+       "a redirect to the shared host name gets no alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 :1", seed, &to, NULL) == RLOCK_OK &&
            cluster.called == CLUSTER_BY_PORT,
-       "a redirection without a host");
+       "a redirect without a host sets CLUSTER_BY_PORT");
     url_fini(&to);
     cluster_fini(&cluster);
 }
@@ -180,9 +190,9 @@ static void test_endpoints(void)
 
         if (resp_reader_feed(resp, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
             resp_reader_next(resp, &reply, NULL) == RLOCK_OK)
-            okf(cluster_endpoint(reply) == rows[i].endpoint, "endpoints: %zu", i);
+            okf(cluster_endpoint(reply) == rows[i].endpoint, "cluster_endpoint() of row %zu", i);
         else
-            okf(false, "a reply: %zu", i);
+            okf(false, "row %zu is a whole reply", i);
         resp_reader_free(resp);
     }
 }
@@ -212,8 +222,8 @@ static void test_health(void)
         cluster_examine(healths[i].nodes, &health);
         okf(health.n_slots == healths[i].n_slots && health.n_primaries == healths[i].n_primaries &&
                 health.n_alone == healths[i].n_alone,
-            "%zu: %zu slots, %zu primaries, %zu alone", i, health.n_slots, health.n_primaries,
-            health.n_alone);
+            "row %zu: %zu slots, %zu primaries, %zu without a replica", i, health.n_slots,
+            health.n_primaries, health.n_alone);
     }
 }
 
@@ -229,12 +239,12 @@ static void test_many(const struct url *seed)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
     cluster_set_nodes(&cluster, text, seed);
-    is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "no more are remembered than there is room for");
+    is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "at most CLUSTER_NODES_MAX nodes are remembered");
     cluster_set_nodes(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", seed);
-    is_int((int64_t)cluster.n, 1, "those that are gone are forgotten");
-    is_str(cluster.node[0].shown, "10.0.1.1:6379", "and new ones are not");
+    is_int((int64_t)cluster.n, 1, "nodes that are not in the next reply are forgotten");
+    is_str(cluster.node[0].shown, "10.0.1.1:6379", "the new node of that reply is remembered");
     cluster_set_nodes(&cluster, "", seed);
-    is_int((int64_t)cluster.n, 1, "nothing is no news");
+    is_int((int64_t)cluster.n, 1, "an empty reply changes nothing");
     cluster_fini(&cluster);
 }
 
@@ -242,7 +252,8 @@ int main(void)
 {
     struct url seed;
 
-    if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK, "a seed"))
+    if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK,
+            "the test parses the first URL"))
         return done_testing();
     test_redirects(&seed);
     test_nodes(&seed);

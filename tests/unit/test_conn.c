@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_node: one connection and what a server, or what stands in for one, can do to it.
+ * test_conn: what a connection does after everything that a server can send or fail to send.
  *
- * Nothing in a node blocks, so the test is its own server: it plays both ends in turn.
+ * No function of conn blocks, so one thread plays the client and the server in turns.
  */
 #include "peer.h"
 #include "quorum/member.h"
@@ -14,9 +14,9 @@
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define ONE ":1\r\n"
 
-/* ---- the node's end ---- */
+/* ---- the client ---- */
 
-static void open_node(struct conn *conn, struct url *url, const char *text, const char *password)
+static void open_conn(struct conn *conn, struct url *url, const char *text, const char *password)
 {
     if (url_parse(url, text, NULL) != RLOCK_OK)
         *url = (struct url){.kind = URL_TCP};
@@ -24,7 +24,7 @@ static void open_node(struct conn *conn, struct url *url, const char *text, cons
     conn_configure(conn, &(struct conn_settings){.password = password});
 }
 
-static void close_node(struct conn *conn, struct url *url, int fd)
+static void close_conn(struct conn *conn, struct url *url, int fd)
 {
     conn_fini(conn);
     url_fini(url);
@@ -48,7 +48,7 @@ static enum rlock_status ask(struct conn *conn, const char *word)
     return st;
 }
 
-/* Steps until there is an answer, or until nothing has happened for so long. */
+/* Steps until the reply has come, or until nothing has happened for `patience_ms`. */
 static enum rlock_status step(struct conn *conn, const struct resp_value **reply, int patience_ms)
 {
     enum rlock_status st = conn_step(conn, reply, NULL);
@@ -63,20 +63,20 @@ static enum rlock_status step(struct conn *conn, const struct resp_value **reply
     return st;
 }
 
-static bool answers_one(struct conn *conn)
+static bool reads_one(struct conn *conn)
 {
     const struct resp_value *reply = NULL;
 
     return step(conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_int(reply) == 1;
 }
 
-/* A node that has asked PING on a connection that stands; returns the server's end of it. */
-static int asked(struct conn *conn, struct url *url)
+/* Connects and sends PING. Returns the server's end of the connection. */
+static int open_and_ping(struct conn *conn, struct url *url)
 {
     const struct resp_value *reply;
     int fd;
 
-    open_node(conn, url, peer_address, NULL);
+    open_conn(conn, url, peer_address, NULL);
     if (ask(conn, "PING") != RLOCK_PENDING)
         return -1;
     fd = peer_accept();
@@ -94,29 +94,31 @@ static void test_setup(void)
     int fd;
 
     snprintf(text, sizeof text, "redis://us:from%%20url@%s/3", peer_address + strlen("redis://"));
-    open_node(&conn, &url, text, "from elsewhere");
-    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node is asked");
+    open_conn(&conn, &url, text, "from elsewhere");
+    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request begins");
     fd = peer_accept();
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "it greets first");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the connection sends the setup first");
     ok(peer_hears(fd,
                   "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$8\r\nfrom url\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3"
                   "\r\n"),
-       "with the login of its URL and the database");
+       "AUTH with the user and password of the URL, and SELECT");
     peer_say(fd, "+OK\r\n+O");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "and waits for each answer");
-    ok(peer_hears_nothing(fd), "nothing is asked before AUTH and SELECT were answered");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "it waits for each reply to the setup");
+    ok(peer_hears_nothing(fd), "the request is not sent before AUTH and SELECT are answered");
     peer_say(fd, "K\r\n");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "then it asks");
-    ok(peer_hears(fd, PING), "what was to be asked");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the setup is answered");
+    ok(peer_hears(fd, PING), "the request is sent");
     peer_say(fd, ONE);
-    ok(answers_one(&conn), "and has the answer");
+    ok(reads_one(&conn), "the reply is read");
     ok(ask(&conn, "PING") == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            peer_hears(fd, PING),
-       "a standing connection needs no AUTH");
-    close_node(&conn, &url, fd);
+       "the next request on the same connection has no AUTH");
+    close_conn(&conn, &url, fd);
 }
 
-/* Who is named is who asks, also without a password: else it would be the default user. */
+/*
+ * A user without a password still sends AUTH. Otherwise the default user would make the requests.
+ */
 static void test_no_password(void)
 {
     const struct resp_value *reply = NULL;
@@ -126,13 +128,13 @@ static void test_no_password(void)
     int fd;
 
     snprintf(text, sizeof text, "redis://us@%s", peer_address + strlen("redis://"));
-    open_node(&conn, &url, text, NULL);
-    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node with a user and no password");
+    open_conn(&conn, &url, text, NULL);
+    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request begins, with a user and no password");
     fd = peer_accept();
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "greets as that user");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the connection sends the setup");
     ok(peer_hears(fd, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$0\r\n\r\n") && peer_hears_nothing(fd),
-       "with an empty one");
-    close_node(&conn, &url, fd);
+       "AUTH has the user and an empty password");
+    close_conn(&conn, &url, fd);
 }
 
 static void test_bad_setup(void)
@@ -141,13 +143,13 @@ static void test_bad_setup(void)
         const char *says;
         enum rlock_status st;
     } rows[] = {
-        {"-WRONGPASS no\r\n", RLOCK_OK}, /* answered: by a refusal */
+        {"-WRONGPASS no\r\n", RLOCK_OK}, /* an error reply */
         {"-NOPERM no\r\n", RLOCK_OK},
         {":1\r\n", RLOCK_E_PROTOCOL},
         {"$2\r\nOK\r\n", RLOCK_E_PROTOCOL},
         {"+QUEUED\r\n", RLOCK_E_PROTOCOL},
         {"HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
-        {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* the answer to nothing that was asked */
+        {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* a second reply that answers nothing */
     };
     const struct resp_value *reply = NULL;
     struct conn conn;
@@ -157,19 +159,19 @@ static void test_bad_setup(void)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int fd;
 
-        open_node(&conn, &url, peer_address, "pw");
+        open_conn(&conn, &url, peer_address, "pw");
         (void)!ask(&conn, "PING");
         fd = peer_accept();
         (void)!step(&conn, &reply, A_WHILE_MS);
-        ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "a password without a user");
+        ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "AUTH has the password alone");
         peer_say(fd, rows[i].says);
-        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st, "AUTH or SELECT answered %s",
-            rows[i].says);
+        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st,
+            "the status after the reply to AUTH is right: %s", rows[i].says);
         if (rows[i].st == RLOCK_OK)
-            ok(resp_error(reply) != NULL, "is the refusal");
+            ok(resp_error(reply) != NULL, "conn_step() returns the error reply");
         conn_abandon(&conn, NULL);
-        ok(peer_hears_the_end(fd), "and nothing is asked of somebody who did not let us in");
-        close_node(&conn, &url, fd);
+        ok(peer_hears_the_end(fd), "the request is never sent");
+        close_conn(&conn, &url, fd);
     }
 }
 
@@ -179,7 +181,7 @@ static void test_pieces(void)
     const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
-    int fd = asked(&conn, &url);
+    int fd = open_and_ping(&conn, &url);
     bool is_pending = true;
     char piece[2] = "";
     size_t i;
@@ -189,14 +191,14 @@ static void test_pieces(void)
         peer_say(fd, piece);
         is_pending = is_pending && step(&conn, &reply, 1) == RLOCK_PENDING;
     }
-    ok(is_pending, "a reply in pieces is none");
+    ok(is_pending, "a part of a reply is not a reply");
     peer_say(fd, "\n");
     ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_array_count(reply) == 3,
-       "until its last byte is there");
-    close_node(&conn, &url, fd);
+       "the reply is whole with its last byte");
+    close_conn(&conn, &url, fd);
 }
 
-/* What the server does after the request, and what has become of the request then. */
+/* What the server does after it has got the request, and the status of the request then. */
 static void test_endings(void)
 {
     static const struct {
@@ -221,22 +223,20 @@ static void test_endings(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = asked(&conn, &url);
+        int fd = open_and_ping(&conn, &url);
 
         peer_say(fd, rows[i].says);
         if (rows[i].closes)
             shutdown(fd, SHUT_RDWR);
-        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st, "a server says \"%s\"%s", rows[i].says,
-            rows[i].closes ? " and closes" : "");
+        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st, "the server sends \"%s\"%s",
+            rows[i].says, rows[i].closes ? " and closes" : "");
         if (rows[i].st != RLOCK_OK)
-            ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd),
-               "that was the last on this connection");
-        close_node(&conn, &url, fd);
+            ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd), "the connection is closed");
+        close_conn(&conn, &url, fd);
     }
 }
 
-/* Whatever came in between two requests: the next one gets a connection of its own. */
-/* Where a primary is needed, its role comes before anything that could be executed. */
+/* With must_be_primary each new connection sends ROLE, and the request only to a primary. */
 static void test_role(void)
 {
     static const struct {
@@ -254,21 +254,25 @@ static void test_role(void)
     int fd;
 
     for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        open_node(&conn, &url, peer_address, NULL);
+        open_conn(&conn, &url, peer_address, NULL);
         conn_configure(&conn, &(struct conn_settings){.must_be_primary = true});
-        is_int(ask(&conn, "PING"), RLOCK_PENDING, "a node that must be a primary");
+        is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request to a primary begins");
         fd = peer_accept();
         step(&conn, &reply, A_WHILE_MS);
-        ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "is asked if it is");
+        ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "ROLE is sent alone");
         peer_say(fd, roles[i].says);
-        okf(step(&conn, &reply, A_WHILE_MS) == roles[i].st, "ROLE: %s", roles[i].says);
+        okf(step(&conn, &reply, A_WHILE_MS) == roles[i].st,
+            "the status after the reply to ROLE is right: %s", roles[i].says);
         ok(roles[i].st == RLOCK_PENDING ? peer_hears(fd, PING) : peer_hears_the_end(fd),
-           "and what else only if that may be");
-        close_node(&conn, &url, fd);
+           "the request is sent only if the server may be a primary");
+        close_conn(&conn, &url, fd);
     }
 }
 
-static void test_unasked(void)
+/*
+ * If bytes came, or the connection ended, between two requests, the second makes a new connection.
+ */
+static void test_early_bytes(void)
 {
     static const char *const rows[] = {":2\r\n", "$", "+OK\r\n+OK\r\n", NULL};
     size_t i;
@@ -277,26 +281,26 @@ static void test_unasked(void)
         const struct resp_value *reply = NULL;
         struct conn conn;
         struct url url;
-        int old = asked(&conn, &url);
+        int old = open_and_ping(&conn, &url);
         int fresh;
 
         peer_say(old, ONE);
-        ok(answers_one(&conn), "a good answer");
+        ok(reads_one(&conn), "the first request is answered");
         if (rows[i] != NULL)
             peer_say(old, rows[i]);
         else
             shutdown(old, SHUT_RDWR);
         poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
-        okf(ask(&conn, "PING") == RLOCK_PENDING, "then unasked: %s",
+        okf(ask(&conn, "PING") == RLOCK_PENDING, "between the requests comes: %s",
             rows[i] != NULL ? rows[i] : "the end");
         fresh = peer_accept();
         ok(step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING),
-           "the next request goes out on a fresh connection");
-        ok(peer_hears_the_end(old), "and the old one is closed");
+           "the next request is sent by a new connection");
+        ok(peer_hears_the_end(old), "the old connection is closed");
         peer_say(fresh, ONE);
-        ok(answers_one(&conn), "so that the answer is the answer to it");
+        ok(reads_one(&conn), "the reply on the new connection is read");
         close(old);
-        close_node(&conn, &url, fresh);
+        close_conn(&conn, &url, fresh);
     }
 }
 
@@ -305,7 +309,7 @@ static void test_endless(void)
     const struct resp_value *reply = NULL;
     struct conn conn;
     struct url url;
-    int fd = asked(&conn, &url);
+    int fd = open_and_ping(&conn, &url);
     enum rlock_status st = RLOCK_PENDING;
     char noise[4097];
     int fed = 0;
@@ -317,12 +321,12 @@ static void test_endless(void)
         peer_say(fd, noise);
         st = step(&conn, &reply, A_WHILE_MS);
     }
-    is_int(st, RLOCK_E_PROTOCOL, "an endless reply has an end");
-    ok(fed <= 17, "after 64 KiB");
-    close_node(&conn, &url, fd);
+    is_int(st, RLOCK_E_PROTOCOL, "a reply without an end is refused");
+    ok(fed <= 17, "it is refused after 64 KiB");
+    close_conn(&conn, &url, fd);
 }
 
-/* ---- giving up ---- */
+/* ---- conn_abandon() ---- */
 
 static void test_abandon(void)
 {
@@ -337,42 +341,42 @@ static void test_abandon(void)
     int fd;
 
     request_add(&undo, "UNDO");
-    fd = asked(&conn, &url);
+    fd = open_and_ping(&conn, &url);
     conn_abandon(&conn, &undo);
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
-       "a request that was sent and is given up has its undo behind it");
-    close_node(&conn, &url, fd);
+       "an abandoned request that was sent is followed by its undo");
+    close_conn(&conn, &url, fd);
 
-    open_node(&conn, &url, peer_address, "pw");
+    open_conn(&conn, &url, peer_address, "pw");
     (void)!ask(&conn, "PING");
     fd = peer_accept();
     (void)!step(&conn, &reply, A_WHILE_MS);
     ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
-       "one that still waits for the reply to AUTH");
+       "a connection waits for the reply to AUTH");
     conn_abandon(&conn, &undo);
-    ok(peer_hears_the_end(fd), "has nothing to undo");
-    close_node(&conn, &url, fd);
+    ok(peer_hears_the_end(fd), "an abandoned request that was not sent has no undo");
+    close_conn(&conn, &url, fd);
 
     big = calloc(1, 8u << 20);
     if (big == NULL)
         return;
     memset(big, 'x', (8u << 20) - 1);
-    fd = asked(&conn, &url);
+    fd = open_and_ping(&conn, &url);
     peer_say(fd, ONE);
-    ok(answers_one(&conn), "a connection that stands");
+    ok(reads_one(&conn), "a first request is answered");
     setsockopt(conn.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            conn.sent_bytes < conn.request_bytes,
-       "a request that can't be sent whole");
+       "a second request is sent in part");
     conn_abandon(&conn, &undo);
     while ((n = recv(fd, big, 1 << 20, 0)) > 0)
         is_clean = is_clean && memchr(big, 'U', (size_t)n) == NULL;
-    ok(is_clean, "has no undo behind it");
+    ok(is_clean, "an abandoned request that was sent in part has no undo");
     free(big);
-    close_node(&conn, &url, fd);
+    close_conn(&conn, &url, fd);
 }
 
-/* What is said before the request: only a refusal to talk at all is an answer to it. */
+/* The server sends bytes before it has got the request. Only an error reply is accepted then. */
 static void test_early(void)
 {
     const struct resp_value *reply = NULL;
@@ -380,24 +384,24 @@ static void test_early(void)
     struct url url;
     int fd;
 
-    open_node(&conn, &url, peer_address, NULL);
+    open_conn(&conn, &url, peer_address, NULL);
     (void)!ask(&conn, "PING");
     fd = peer_accept();
     peer_say(fd, "-DENIED no\r\n");
     shutdown(fd, SHUT_WR);
     ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_error(reply) != NULL,
-       "a server that refuses to talk is heard");
+       "an error reply to the connection itself is returned");
     conn_abandon(&conn, NULL);
-    close_node(&conn, &url, fd);
+    close_conn(&conn, &url, fd);
 
-    open_node(&conn, &url, peer_address, NULL);
+    open_conn(&conn, &url, peer_address, NULL);
     (void)!ask(&conn, "PING");
     fd = peer_accept();
     peer_say(fd, ONE);
     poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
     is_int(step(&conn, &reply, PATIENCE_MS), RLOCK_E_PROTOCOL,
-           "an answer that was there before the request is no answer to it");
-    close_node(&conn, &url, fd);
+           "a reply that came before the request was sent is refused");
+    close_conn(&conn, &url, fd);
 }
 
 /* ---- secrets in freed memory ---- */
@@ -425,7 +429,7 @@ static void test_secrets_are_cleared(void)
 
     request_add(&undo, "UNDO");
     request_add(&undo, SECRET);
-    open_node(&conn, &url, peer_address, SECRET);
+    open_conn(&conn, &url, peer_address, SECRET);
     (void)!conn_start_request(&conn, CONN_CLUSTER_NODES, NULL, 0, rlock_clock_ms() + PATIENCE_MS,
                               NULL);
     fd = peer_accept();
@@ -441,7 +445,7 @@ static void test_secrets_are_cleared(void)
                       "$5\r\nNODES\r\n*1\r\n$6\r\n" SECRET "\r\n*2\r\n$4\r\nUNDO\r\n$6\r\n" SECRET
                       "\r\n"),
        "the connection sends the password, the request and its undo");
-    close_node(&conn, &url, fd);
+    close_conn(&conn, &url, fd);
     is_int(n_frees_with_secret, 0, "it frees no memory that still contains one of these");
 
     n_frees_with_secret = 0;
@@ -452,14 +456,14 @@ static void test_secrets_are_cleared(void)
 
 int main(void)
 {
-    if (!ok(peer_open(), "a place to listen"))
+    if (!ok(peer_open(), "the test listens"))
         return done_testing();
     test_setup();
     test_no_password();
     test_bad_setup();
     test_pieces();
     test_endings();
-    test_unasked();
+    test_early_bytes();
     test_role();
     test_endless();
     test_abandon();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_error_reply: what the errors of servers mean, bare and as scripts wrap them. */
+/* test_error_reply: the status, reason and text of error replies, bare and inside script errors. */
 #include "server/error_reply.h"
 #include "tap.h"
 
-/* As redis and valkey write them, without the leading "-". */
+/* Error replies of Redis and Valkey, without the leading "-". */
 static const struct {
     const char *text;
     enum rlock_status meaning;
@@ -61,7 +61,7 @@ static const struct {
     {"", RLOCK_E_UNSUPPORTED},
 };
 
-/* What versions put around an error that a script met. */
+/* The text that each version of Redis puts around the error of a command in a script. */
 static const struct {
     const char *before, *after;
 } wrappings[] = {
@@ -75,7 +75,7 @@ static const struct {
     {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* 7 */
 };
 
-/* What decides where and how a request goes on. */
+/* The reason and the kind, by which the caller decides whether to send the request again. */
 static const struct {
     const char *text;
     enum rlock_reason reason;
@@ -136,28 +136,29 @@ static void test_texts(void)
 
     (void)error_reply_read("ERR unknown command AUTH, with args: pw1 pw1", "pw1", &kind, &err);
     is_str(err.text, "the server says: ERR unknown command AUTH, with args: *** ***",
-           "a password that the server repeats is masked");
+           "a password that a reply repeats is masked");
     snprintf(reply, sizeof reply, "%0150d%s", 0, "secretsecret");
     (void)error_reply_read(reply, "secretsecret", &kind, &err);
-    ok(strstr(err.text, "sec") == NULL, "also where the text is cut within it");
+    ok(strstr(err.text, "sec") == NULL, "a password is masked at the end of the shown text");
     memset(password, 'z', sizeof password - 1);
     snprintf(reply, sizeof reply, "ERR unknown command 'AUTH', with args: '%s'", password);
     (void)error_reply_read(reply, password, &kind, &err);
-    ok(strchr(err.text, 'z') == NULL, "a password of 1500 bytes is masked, though the text is cut");
+    ok(strchr(err.text, 'z') == NULL,
+       "a password of 1500 bytes is masked, although the text is cut");
     snprintf(reply, sizeof reply, "ERR with args: 'user' '%.117s' ", password);
     (void)error_reply_read(reply, password, &kind, &err);
     ok(strchr(err.text, 'z') == NULL, "a password that the server itself has cut is masked");
     (void)error_reply_read("ERR se secr ", "secretsecret", &kind, &err);
     is_str(err.text, "the server says: ERR se secr ",
-           "a few bytes that a password begins with are no password");
+           "words that begin like the password are not masked");
     (void)error_reply_read("FOREIGN job holds a hash", NULL, &kind, &err);
     ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0,
-       "a key of another program is named");
+       "FOREIGN is reported with the key, as another program uses the key");
     (void)error_reply_read("ERR Protocol error: unauthenticated bulk length", NULL, &kind, &err);
     is_str(err.text, "the server says: NOAUTH Authentication required.",
-           "what a server says to a long request before AUTH is told as NOAUTH");
+           "\"unauthenticated\" is reported as NOAUTH");
     (void)error_reply_read("CROSSSLOT Keys", NULL, &kind, &err);
-    ok(strstr(err.text, "braces") != NULL, "keys of several slots: what to do is said");
+    ok(strstr(err.text, "braces") != NULL, "CROSSSLOT is reported with advice to use braces");
 }
 
 int main(void)
@@ -178,14 +179,14 @@ int main(void)
                     strncmp(err.text, "the server says: ", 17) == 0,
                 "%s", reply);
             okf(error_reply_read(reply, NULL, &kind, NULL) == errors[i].meaning,
-                "the same without a text");
+                "the status is the same without a struct rlock_error");
         }
     memset(reply, 'x', sizeof reply - 1);
     reply[sizeof reply - 1] = '\0';
     (void)error_reply_read(reply, NULL, &kind, &err);
-    ok(strlen(err.text) < sizeof err.text, "an endless error is cut");
+    ok(strlen(err.text) < sizeof err.text, "a long error reply is cut");
     (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &kind, &err);
-    ok(is_printable(err.text), "what a server says is one line without control characters");
+    ok(is_printable(err.text), "the text has no control characters");
     test_reasons();
     test_texts();
     return done_testing();

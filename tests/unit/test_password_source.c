@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_password_source: lookups that connections share, and what becomes of the passwords. */
+/* test_password_source: connections share a lookup, and every password is reported as forgotten. */
 #include "base/err.h"
 #include "tap.h"
 #include "wire/password_source.h"
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 static int n_asked, n_forgotten;
-static int ended[2];             /* a pipe: holds a byte when the lookup has ended */
-static enum rlock_status answer; /* of take(); RLOCK_PENDING: the lookup has not ended */
-static const char *answered;     /* the password */
+static int ended[2];             /* a pipe that contains a byte when the lookup has ended */
+static enum rlock_status answer; /* what take() returns; RLOCK_PENDING: the lookup has not ended */
+static const char *answered;     /* the password that take() finds */
 
 static void set_answer(enum rlock_status st)
 {
@@ -70,24 +70,29 @@ static void test_shared(void)
     char *one = NULL;
     char *two = NULL;
 
-    ok(!password_source_is_set(NULL) && password_source_is_set(&source), "there is a source");
+    ok(!password_source_is_set(NULL) && password_source_is_set(&source),
+       "password_source_is_set() is true for a source with callbacks, false for NULL");
     ok(password_source_request(&source, &err) == RLOCK_OK &&
            password_source_request(&source, &err) == RLOCK_OK && n_asked == 1,
-       "two connections share a lookup");
-    is_int(password_source_take(&source, &one, &err), RLOCK_PENDING, "which has not ended");
-    is_int(password_source_fd(&source), ended[0], "and can be waited for");
+       "two connections share one lookup");
+    is_int(password_source_take(&source, &one, &err), RLOCK_PENDING,
+           "take returns RLOCK_PENDING while the lookup runs");
+    is_int(password_source_fd(&source), ended[0],
+           "password_source_fd() returns the descriptor of the lookup");
     set_answer(RLOCK_OK);
-    is_int(password_source_take(&source, &one, &err), RLOCK_OK, "the first has its result");
-    is_int(password_source_fd(&source), -1, "the second needn't wait");
-    is_int(password_source_take(&source, &two, &err), RLOCK_OK, "and has it, too");
-    is_str(one, "first", "a copy");
-    is_str(two, "first", "another copy");
-    ok(source.password == NULL, "nobody waits: none is kept");
+    is_int(password_source_take(&source, &one, &err), RLOCK_OK,
+           "the first connection takes the password");
+    is_int(password_source_fd(&source), -1, "password_source_fd() is -1 when the result is there");
+    is_int(password_source_take(&source, &two, &err), RLOCK_OK,
+           "the second connection takes the password");
+    is_str(one, "first", "the first connection has a copy");
+    is_str(two, "first", "the second connection has a copy");
+    ok(source.password == NULL, "the source keeps no password when no connection waits");
     password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "a copy is left");
+    is_int(n_forgotten, 0, "forgotten() is not called while one copy is left");
     password_source_give_back(&source, &two);
     password_source_give_back(&source, &two);
-    ok(one == NULL && two == NULL && n_forgotten == 1, "forgotten once, as it was found once");
+    ok(one == NULL && two == NULL && n_forgotten == 1, "forgotten() is called once for one lookup");
     password_source_fini(&source);
 }
 
@@ -99,18 +104,18 @@ static void test_two_lookups(void)
 
     ok(password_source_request(&source, NULL) == RLOCK_OK &&
            password_source_take(&source, &one, NULL) == RLOCK_OK,
-       "a connection has a password");
+       "the first connection takes a password");
     answered = "second";
     ok(password_source_request(&source, NULL) == RLOCK_OK &&
            password_source_take(&source, &two, NULL) == RLOCK_OK && n_asked == 2,
-       "one that comes later looks it up anew");
-    is_str(two, "second", "and has the new one");
+       "a later connection starts another lookup");
+    is_str(two, "second", "it takes the new password");
     password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "while a copy is left none is told as forgotten");
+    is_int(n_forgotten, 0, "forgotten() is not called while a copy of any password is left");
     password_source_give_back(&source, &two);
-    is_int(n_forgotten, 2, "two were found: forgotten is called twice");
+    is_int(n_forgotten, 2, "forgotten() is called twice for two lookups");
     password_source_fini(&source);
-    is_int(n_forgotten, 2, "and no more");
+    is_int(n_forgotten, 2, "password_source_fini() does not call forgotten() again");
 }
 
 static void test_abandoned(void)
@@ -118,18 +123,20 @@ static void test_abandoned(void)
     struct password_source source = begin(RLOCK_PENDING);
     char *one = NULL;
 
-    ok(password_source_request(&source, NULL) == RLOCK_OK, "a connection waits");
+    ok(password_source_request(&source, NULL) == RLOCK_OK,
+       "the first connection requests a password");
     password_source_abandon(&source);
     ok(password_source_request(&source, NULL) == RLOCK_OK && n_asked == 1,
-       "the lookup that it abandoned serves for the next");
-    ok(password_source_request(&source, NULL) == RLOCK_OK, "and for one more");
+       "after it has abandoned, a second connection shares the same lookup");
+    ok(password_source_request(&source, NULL) == RLOCK_OK,
+       "a third connection shares the same lookup");
     set_answer(RLOCK_OK);
-    is_int(password_source_take(&source, &one, NULL), RLOCK_OK, "which has the password");
-    is_int(n_forgotten, 0, "it is kept for the other");
+    is_int(password_source_take(&source, &one, NULL), RLOCK_OK, "one of them takes the password");
+    is_int(n_forgotten, 0, "the source keeps the password for the other connection");
     password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "also when that copy is gone");
+    is_int(n_forgotten, 0, "forgotten() is not called while a connection waits");
     password_source_abandon(&source);
-    is_int(n_forgotten, 1, "until the other waits no longer");
+    is_int(n_forgotten, 1, "forgotten() is called when the last connection has abandoned");
     password_source_fini(&source);
 }
 
@@ -139,24 +146,27 @@ static void test_faults(void)
     struct rlock_error err;
     char *one = NULL;
 
-    is_int(password_source_request(&source, &err), RLOCK_E_SYSTEM, "no lookup can be started");
-    is_str(err.text, "ask: none", "it is said why");
+    is_int(password_source_request(&source, &err), RLOCK_E_SYSTEM,
+           "a request fails if ask() fails");
+    is_str(err.text, "ask: none", "the error is the one of ask()");
     set_answer(RLOCK_E_CONFIG);
-    ok(password_source_request(&source, &err) == RLOCK_OK, "the next one can");
-    is_int(password_source_take(&source, &one, &err), RLOCK_E_CONFIG, "but finds nothing");
-    ok(one == NULL && strcmp(err.text, "take: none") == 0, "which is told");
+    ok(password_source_request(&source, &err) == RLOCK_OK, "the next request starts a lookup");
+    is_int(password_source_take(&source, &one, &err), RLOCK_E_CONFIG,
+           "take returns the fault of the lookup");
+    ok(one == NULL && strcmp(err.text, "take: none") == 0,
+       "the error is the one of take(), and no password is set");
     set_answer(RLOCK_OK);
     ok(password_source_request(&source, &err) == RLOCK_OK &&
            password_source_take(&source, &one, &err) == RLOCK_OK && n_asked == 3,
-       "a fault is not kept: the next connection asks again");
+       "after a fault the next connection starts another lookup");
     password_source_give_back(&source, &one);
     password_source_fini(&source);
-    is_int(n_forgotten, 1, "only what was found is forgotten");
+    is_int(n_forgotten, 1, "forgotten() is called only for the lookup that found a password");
 }
 
 int main(void)
 {
-    if (!is_int(pipe(ended), 0, "a pipe"))
+    if (!is_int(pipe(ended), 0, "the test makes a pipe"))
         return done_testing();
     test_shared();
     test_two_lookups();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_random: tokens that nobody else draws, and jitter that stays in its bounds. */
+/* test_random: tokens are random and differ from each other, and jitter stays in its bounds. */
 #include "base/random.h"
 #include "tap.h"
 
@@ -14,8 +14,8 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, sizeof token[0]);
 }
 
-/* In how many tokens are these two digits the same? */
-static int alike(size_t one, size_t other)
+/* Counts the tokens whose digits at these two places are equal. */
+static int count_equal(size_t one, size_t other)
 {
     int n = 0;
     size_t i;
@@ -46,16 +46,16 @@ static void test_tokens(void)
     }
     for (j = 0; j < RLOCK_TOKEN_BYTES; j++) {
         has_all = has_all && seen[j] == 0xffff;
-        for (i = 0; i < j; i++) /* one pair of sixteen is alike by chance */
-            is_free = is_free && alike(i, j) > TOKENS / 32 && alike(i, j) < TOKENS / 8;
+        for (i = 0; i < j; i++) /* random digits are equal in one of 16 tokens */
+            is_free = is_free && count_equal(i, j) > TOKENS / 32 && count_equal(i, j) < TOKENS / 8;
     }
     qsort(token, TOKENS, sizeof token[0], compare);
     for (i = 1; i < TOKENS; i++)
         is_single = is_single && compare(token[i - 1], token[i]) != 0;
     ok(is_hex, "a token is 32 hex digits and a NUL");
-    ok(is_single, "no two are the same");
-    ok(is_free, "no digit of them follows from another");
-    ok(has_all, "every digit of them is random: each place has had each value");
+    ok(is_single, "10000 tokens are all different");
+    ok(is_free, "no digit of a token depends on another digit");
+    ok(has_all, "every place of a token has had each of the 16 digits");
 }
 
 static void test_between(void)
@@ -71,11 +71,11 @@ static void test_between(void)
         if (is_within)
             seen |= 1u << (ms + 2);
     }
-    ok(is_within, "jitter stays in its bounds");
-    is_int(seen, 0x1f, "and takes every value in them, the bounds as well");
-    is_int(random_between(7, 7), 7, "no room for chance");
-    is_int(random_between(7, 3), 7, "bounds the wrong way round give the low one");
-    ok(random_between(0, RLOCK_TTL_MAX_MS) >= 0, "the longest time there is");
+    ok(is_within, "random_between() stays within its bounds");
+    is_int(seen, 0x1f, "random_between() returns every value, its bounds included");
+    is_int(random_between(7, 7), 7, "random_between() of two equal bounds returns the bound");
+    is_int(random_between(7, 3), 7, "random_between() returns low_ms if high_ms is smaller");
+    ok(random_between(0, RLOCK_TTL_MAX_MS) >= 0, "random_between() accepts the longest TTL");
 }
 
 int main(void)

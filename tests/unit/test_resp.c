@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_codec: replies come in any pieces, and never cost more than their bounds. */
+/* test_resp: replies are read in any pieces, and never take more memory than their bounds allow. */
 #include "tap.h"
 #include "wire/resp.h"
 
@@ -8,7 +8,7 @@
 
 #define BOUND (64 * 1024)
 
-/* Sanitizers have memory of their own, which grows. */
+/* Sanitizers allocate memory of their own, so their builds do not check the size of the process. */
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
@@ -19,10 +19,10 @@ static const bool is_sanitized = true;
 static const bool is_sanitized = false;
 #endif
 
-/* Room for a reply of a test that is longer than the bound. */
+/* Contains the replies of the tests, also those that are longer than the bound. */
 static char big[BOUND + 4096];
 
-/* As arrays of bytes: one of them has a NUL in it. */
+/* Whole replies, with their lengths, as one of them contains a NUL byte. */
 #define BYTES(text)           \
     {                         \
         text, sizeof text - 1 \
@@ -49,7 +49,7 @@ static const struct {
     BYTES("*1\r\n*1\r\n*1\r\n*2\r\n$1\r\na\r\n+b\r\n"),
 };
 
-/* Feeds `n` bytes in pieces of `piece` after a first one; the state after the last. */
+/* Feeds `n` bytes: a first piece, then pieces of `piece` bytes. Returns the last status. */
 static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_t n, size_t first,
                               size_t piece, const struct resp_value **reply)
 {
@@ -84,7 +84,7 @@ static void test_splits(void)
                       resp_reader_is_empty(resp) &&
                       resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING;
         is_good = is_good && feed(resp, whole[i].text, n, 1, 1, &reply) == RLOCK_OK;
-        okf(is_good, "whole only with its last byte, wherever it is cut: %s", whole[i].text);
+        okf(is_good, "a reply in pieces is whole only with its last byte: %s", whole[i].text);
         resp_reader_free(resp);
     }
 }
@@ -102,47 +102,49 @@ static void test_contents(void)
         (void)!resp_reader_feed(resp, whole[i].text, whole[i].n, NULL);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply) &&
            !resp_reader_is_empty(resp),
-       "many replies at once come one by one: +OK");
+       "several replies that come at once are read one by one: +OK");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply),
-       "a status of no text");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply), "an error isn't OK");
-    is_str(resp_error(reply), "ERR no", "and has its text");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply), "zero is a number");
+       "an empty status reply is not OK");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply),
+       "an error reply is not OK");
+    is_str(resp_error(reply), "ERR no", "resp_error() returns the text of an error reply");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply),
+       "0 is an integer reply");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MAX,
-       "the greatest");
+       "INT64_MAX is an integer reply");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MIN,
-       "the least");
+       "INT64_MIN is an integer reply");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) == NULL &&
            n == 77,
-       "nothing is no text");
+       "a null string is not a string");
     ok(!resp_is_ok(reply) && !resp_is_int(reply) && resp_int(reply) == 0 &&
            resp_error(reply) == NULL && resp_array_count(reply) == 0 &&
            resp_array_at(reply, 0) == NULL,
-       "and nothing else");
+       "a null string has no other type");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 0,
-       "an empty text is a text");
+       "an empty string is a string");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0, "hello");
-    is_str(resp_string(reply, &n), "hello", "has its bytes");
+    is_str(resp_string(reply, &n), "hello", "resp_string() returns the bytes of a string");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 4,
-       "the ends of lines may stand in a text");
+       "a string may contain line ends");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
-       "no array");
+       "a null array has no elements");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
-       "an empty array");
+       "an empty array has no elements");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 3 &&
            resp_int(resp_array_at(reply, 1)) == 1700000000000 && resp_array_at(reply, 3) == NULL,
-       "an array has its elements and no more");
+       "an array has three elements and no fourth");
     ok(!resp_is_int(NULL) && resp_int(NULL) == 0 && resp_string(NULL, &n) == NULL,
-       "what isn't there is nothing");
+       "NULL is not an integer and not a string");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
            resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
            resp_string(resp_array_at(reply, 3), &n)[1] == 'x',
-       "a text of any bytes");
+       "a string may contain a NUL byte");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
            resp_array_count(resp_array_at(resp_array_at(resp_array_at(reply, 0), 0), 0)) == 2,
-       "four levels");
+       "an array of four levels is read");
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING && resp_reader_is_empty(resp),
-       "that was all");
+       "no reply and no byte is left");
     resp_reader_free(resp);
 }
 
@@ -165,7 +167,7 @@ static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_err
     return st;
 }
 
-/* `head`, then `n` times `each`, then `tail`, in `big`; returns how many bytes. */
+/* Writes `head`, then `n` times `each`, then `tail` to `big`. Returns the number of bytes. */
 static size_t build(const char *head, size_t n, const char *each, const char *tail)
 {
     size_t used = (size_t)snprintf(big, sizeof big, "%s", head);
@@ -181,22 +183,28 @@ static void test_bounds(void)
     size_t n = BOUND - strlen("$65526\r\n\r\n");
 
     snprintf(head, sizeof head, "$%zu\r\n", n);
-    is_int(read_once(big, build(head, n, "x", "\r\n"), NULL), RLOCK_OK, "64 KiB are a reply");
+    is_int(read_once(big, build(head, n, "x", "\r\n"), NULL), RLOCK_OK,
+           "a reply of 64 KiB is accepted");
     snprintf(head, sizeof head, "$%zu\r\n", n + 1);
     is_int(read_once(big, build(head, n + 1, "x", "\r\n"), NULL), RLOCK_E_PROTOCOL,
-           "one byte more isn't");
+           "a reply of 64 KiB and one byte is refused");
     is_int(read_once(big, build("+", BOUND, "x", ""), NULL), RLOCK_E_PROTOCOL,
-           "nor is a line without end");
-    is_int(read_once(big, build("*64\r\n", 64, ":1\r\n", ""), NULL), RLOCK_OK, "64 elements");
-    is_int(read_once(big, build("*65\r\n", 65, ":1\r\n", ""), NULL), RLOCK_E_PROTOCOL, "65");
-    is_int(read_once(big, build("", 4, "*1\r\n", ":1\r\n"), NULL), RLOCK_OK, "4 levels");
-    is_int(read_once(big, build("", 5, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL, "5");
-    is_int(read_once(big, build("", 100, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL, "100");
+           "a line of more than 64 KiB is refused");
+    is_int(read_once(big, build("*64\r\n", 64, ":1\r\n", ""), NULL), RLOCK_OK,
+           "an array of 64 elements is accepted");
+    is_int(read_once(big, build("*65\r\n", 65, ":1\r\n", ""), NULL), RLOCK_E_PROTOCOL,
+           "an array of 65 elements is refused");
+    is_int(read_once(big, build("", 4, "*1\r\n", ":1\r\n"), NULL), RLOCK_OK,
+           "arrays in 4 levels are accepted");
+    is_int(read_once(big, build("", 5, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL,
+           "arrays in 5 levels are refused");
+    is_int(read_once(big, build("", 100, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL,
+           "arrays in 100 levels are refused");
     is_int(read_once(big, build("", 3, "*64\r\n", ""), NULL), RLOCK_PENDING,
-           "wide and deep, within both bounds");
+           "three levels of 64 elements each are within the bounds");
 }
 
-/* What a server can't mean. What is not complete must stay pending, or be an error early. */
+/* Malformed replies. Each must be refused, even if it is not whole yet. */
 static const char *const hostile[] = {
     "$-2\r\n",
     "$-9223372036854775808\r\n",
@@ -240,15 +248,15 @@ static void test_hostile(void)
             "refused: %s", hostile[i]);
     }
     is_int(read_once(big, build("$9223372036854775807\r\n", BOUND, "x", ""), NULL),
-           RLOCK_E_PROTOCOL, "the longest text there can be is refused once it is too long");
+           RLOCK_E_PROTOCOL, "a string of INT64_MAX bytes is refused after 64 KiB");
     n = build("$1000000000\r\n", BOUND, "x", "");
     for (round = 0; round < 500 && read_once(big, n, NULL) == RLOCK_E_PROTOCOL; round++)
         if (round == 9)
             getrusage(RUSAGE_SELF, &before);
     getrusage(RUSAGE_SELF, &after);
-    is_int(round, 500, "a gigabyte, announced again and again, is refused again and again");
+    is_int(round, 500, "500 strings of 1 GB each are refused");
     if (!is_sanitized)
-        ok(after.ru_maxrss - before.ru_maxrss < 1024, "and never takes up a megabyte");
+        ok(after.ru_maxrss - before.ru_maxrss < 1024, "the process has grown by less than 1 MiB");
 }
 
 static void test_requests(void)
@@ -259,12 +267,14 @@ static void test_requests(void)
 
     request_add(&request, "GET");
     request_add(&request, "");
-    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a request is encoded");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
+           "request_encode() encodes a request");
     request.n = 0;
     request_add(&request, "a\r\nb");
-    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "another one behind it");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
+           "request_encode() appends a second request");
     ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0,
-       "each word with its length");
+       "each word is encoded with its length");
     free(bytes);
 }
 
@@ -283,12 +293,15 @@ static void test_scripts(void)
     request_add(&request, digest);
     request_add(&request, "1");
     request_add(&request, "k");
-    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "a script by its digest");
-    is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK, "is spelled out");
-    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0, "with all behind it");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "an EVALSHA is encoded");
+    is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK,
+           "request_encoded_use_eval() turns it into EVAL");
+    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0,
+       "the EVAL has the script and all words of the EVALSHA");
     request_use_eval(&request);
-    is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK, "or before it is encoded");
-    ok(n_again == n && memcmp(again, spelled, n) == 0, "which is the same");
+    is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK,
+           "the request is encoded after request_use_eval()");
+    ok(n_again == n && memcmp(again, spelled, n) == 0, "the result is the same");
     free(bytes);
     free(again);
 }
@@ -304,6 +317,6 @@ int main(void)
     ok(strncmp(resp_built_with(true), "hiredis ", 8) == 0 &&
            strstr(resp_built_with(true), "TLS yes") != NULL &&
            strstr(resp_built_with(false), "TLS no") != NULL,
-       "it says with what it was built");
+       "resp_built_with() names hiredis, and whether there is TLS");
     return done_testing();
 }

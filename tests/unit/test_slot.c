@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_slot: hash slots as a Cluster counts them. */
+/* test_slot: slot_of() returns the same hash slots as Redis Cluster. */
 #include "server/slot.h"
 #include "tap.h"
 
 #include <string.h>
 
-/* The Cluster specification's examples, and what CLUSTER KEYSLOT of a server says. */
+/* Examples of the Redis Cluster specification, and replies of a server to CLUSTER KEYSLOT. */
 static const struct {
     const char *key;
     unsigned slot;
@@ -41,7 +41,7 @@ int main(void)
     for (i = 0; i < sizeof known / sizeof known[0]; i++)
         okf(slot_of(known[i].key, strlen(known[i].key)) == known[i].slot, "slot of \"%s\"",
             known[i].key);
-    is_int(slot_of("a\0b{foo}", 8), 12182, "a key is bytes, and not a string");
-    is_int(slot_of("foobar", 3), 12182, "no more bytes of it are looked at than were given");
+    is_int(slot_of("a\0b{foo}", 8), 12182, "a key may contain NUL bytes");
+    is_int(slot_of("foobar", 3), 12182, "slot_of() reads only the given number of bytes");
     return done_testing();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_socket: the way to a server, by number, by name and by path, and ways that lead nowhere. */
+/* test_socket: connections by address, host name and path, and addresses where nothing listens. */
 #include "base/clock.h"
 #include "peer.h"
 #include "tap.h"
@@ -9,7 +9,7 @@
 #include <netdb.h>
 #include <sys/un.h>
 
-/* Goes on until there is a connection or a fault. */
+/* Connects within `ms`: steps until the socket is connected, or connecting has failed. */
 static enum rlock_status connect_to(struct connector *connector, int64_t ms, int *fd,
                                     struct rlock_error *err)
 {
@@ -40,13 +40,13 @@ static void test_reached(const char *text, const char *name)
     for (round = 0; round < 2; round++) {
         int peer;
 
-        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "leads to the server");
+        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "the connector connects");
         peer = peer_accept();
         ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0,
-           "by a connection that never blocks and is no command's business");
-        ok(connector.addresses.n > 0, "the way is remembered");
+           "the socket is non-blocking and close-on-exec");
+        ok(connector.addresses.n > 0, "the address is kept for the next connection");
         socket_reset(&fd);
-        ok(peer_hears_the_end(peer), "and given up at once");
+        ok(peer_hears_the_end(peer), "socket_reset() ends the connection");
         close(peer);
     }
     connector_fini(&connector);
@@ -67,14 +67,14 @@ static void test_nowhere(void)
         connector_init(&connector, &url);
         ok(connect_to(&connector, PATIENCE_MS, &fd, &err) == RLOCK_E_UNREACHABLE &&
                strstr(err.text, "Connection refused") != NULL,
-           "where nobody is nobody answers");
+           "a port without a listener refuses the connection");
         connector_fini(&connector);
         url_fini(&url);
     }
     if (url_parse(&url, "unix:///nowhere/at/all", NULL) == RLOCK_OK) {
         connector_init(&connector, &url);
         is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_E_UNREACHABLE,
-               "no such socket");
+               "a path without a socket is unreachable");
         connector_fini(&connector);
         url_fini(&url);
     }
@@ -82,14 +82,14 @@ static void test_nowhere(void)
     if (url_parse(&url, long_name, NULL) == RLOCK_OK) {
         connector_init(&connector, &url);
         is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_E_CONFIG,
-               "no such name can be");
+               "a host name of 391 bytes is refused");
         connector_fini(&connector);
         url_fini(&url);
     }
-    ok(fd == -1, "none of them gives a connection");
+    ok(fd == -1, "none of these attempts returns a socket");
 }
 
-/* Where a name leads is asked for each call; what it was is of use where nobody knows. */
+/* Each connection looks the name up again; earlier addresses are used only if the lookup fails. */
 static void test_moved(void)
 {
     int fd = -1;
@@ -99,38 +99,41 @@ static void test_moved(void)
     struct url url;
 
     snprintf(text, sizeof text, "redis://localhost%s", strrchr(peer_address, ':'));
-    if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, "a name"))
+    if (!is_int(url_parse(&url, text, NULL), RLOCK_OK, "the URL of a host name is parsed"))
         return;
     connector_init(&connector, &url);
-    ok(resolve_numeric("127.0.0.1", strrchr(text, ':') + 1, &here) == RLOCK_OK, "its address");
+    ok(resolve_numeric("127.0.0.1", strrchr(text, ':') + 1, &here) == RLOCK_OK,
+       "the address of the listener is parsed");
     connector.host_is_name = resolve_numeric("192.0.2.1", "6379", &connector.addresses) == RLOCK_OK;
     is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
-           "that led elsewhere is looked up");
+           "a name with an old address is looked up again");
     socket_reset(&fd);
     close(peer_accept());
     connector_fini(&connector);
     url_fini(&url);
-    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
+    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK,
+                "the URL of a host name is parsed"))
         return;
     connector_init(&connector, &url);
     connector.host_is_name = true;
     connector.addresses = here;
     is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
-           "where no resolver answers, what was known is called");
+           "if the lookup fails, the earlier address is used");
     socket_reset(&fd);
     close(peer_accept());
     connector_fini(&connector);
     url_fini(&url);
 }
 
-/* A name that is looked up for nobody any more, as when the time is over. */
+/* The caller abandons a lookup that is running, as it does when the time is over. */
 static void test_given_up(void)
 {
     struct connector connector;
     struct url url;
     int round;
 
-    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK, "a name"))
+    if (!is_int(url_parse(&url, "redis://name.invalid", NULL), RLOCK_OK,
+                "the URL of a host name is parsed"))
         return;
     connector_init(&connector, &url);
     for (round = 0; round < 20; round++) {
@@ -140,12 +143,12 @@ static void test_given_up(void)
     }
     connector_fini(&connector);
     url_fini(&url);
-    ok(true, "can be given up while it is looked up");
+    ok(true, "20 running lookups are abandoned without a crash");
 }
 
 /*
- * A listener whose queue is full: the kernel drops what comes, as a machine that is switched off
- * would. Sets `address`; returns what is to be closed in the end.
+ * A listener with a full queue. The kernel drops further packets that ask for a connection, so the
+ * address answers no more than a machine that is switched off. deaf_open() sets `address` to it.
  */
 struct deaf {
     int fd[3];
@@ -181,7 +184,7 @@ static void deaf_close(const struct deaf *deaf)
         close(deaf->fd[i]);
 }
 
-/* Two dead addresses ahead of a live one cost half a second, however much time there is. */
+/* Two dead addresses before a live one cost 250 ms each, however far the deadline is. */
 static void test_silent(void)
 {
     int fd = -1;
@@ -200,23 +203,24 @@ static void test_silent(void)
     connector_init(&connector, &url);
     ok(resolve_numeric(url.host, url.port, &connector.addresses) == RLOCK_OK &&
            connector.addresses.n == 1,
-       "ours");
+       "the address of the listener is parsed");
     connector.addresses.address[2] = connector.addresses.address[0];
     connector.addresses.address[0] = dead[0].address[0];
     connector.addresses.address[1] = dead[1].address[0];
     connector.addresses.n = 3;
     from = rlock_clock_ms();
     is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK,
-           "behind two that are silent");
+           "the third address connects after two that do not answer");
     took = rlock_clock_ms() - from;
-    okf(took >= 400 && took < 3000, "each costs a quarter of a second: %d ms", (int)took);
+    okf(took >= 400 && took < 3000, "each dead address costs 250 ms: %d ms", (int)took);
     socket_reset(&fd);
     close(peer_accept());
     from = rlock_clock_ms();
-    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK, "and once more");
+    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK,
+           "a second connection is made");
     took = rlock_clock_ms() - from;
-    okf(took < 250 && connector.addresses.n == 3, "the one that stood is asked first: %d ms",
-        (int)took);
+    okf(took < 250 && connector.addresses.n == 3,
+        "the second connection tries the live address first: %d ms", (int)took);
     socket_reset(&fd);
     close(peer_accept());
     connector_fini(&connector);
@@ -225,7 +229,7 @@ static void test_silent(void)
         deaf_close(&deaf[i]);
 }
 
-/* One that is refused costs nothing at all. */
+/* After an address that refuses the connection the next one is tried at once. */
 static void test_refused(void)
 {
     int fd = -1;
@@ -246,8 +250,9 @@ static void test_refused(void)
     connector.addresses.address[1] = number.address[0];
     connector.addresses.n = 2;
     from = rlock_clock_ms();
-    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "behind one that is refused");
-    ok(rlock_clock_ms() - from < 250, "is found at once");
+    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
+           "the second address connects after one that refuses");
+    ok(rlock_clock_ms() - from < 250, "the refused connection does not cost 250 ms");
     socket_reset(&fd);
     close(peer_accept());
     connector_fini(&connector);
@@ -258,7 +263,8 @@ static void test_refused(void)
 int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
-static int hanging[2]; /* a pipe: the resolver hangs until its writing end is closed */
+static int
+    hanging[2]; /* a pipe: getaddrinfo() of hanging.invalid waits until its writing end is closed */
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **list)
@@ -270,7 +276,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     return __real_getaddrinfo(host, port, hints, list);
 }
 
-/* The other name of a node counts where the first is refused, is not known, or its lookup hangs. */
+/* The alias is used if the host refuses the connection, is unknown, or its lookup hangs. */
 static void test_alias(void)
 {
     static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1", "hanging.invalid",
@@ -289,8 +295,8 @@ static void test_alias(void)
         if (url_at(&url, &peer, hosts[i], aliases[i], peer.port, NULL) != RLOCK_OK)
             continue;
         connector_init(&connector, &url);
-        okf(connect_to(&connector, PATIENCE_MS, &fd, NULL) == RLOCK_OK, "%s, which is %s", hosts[i],
-            aliases[i]);
+        okf(connect_to(&connector, PATIENCE_MS, &fd, NULL) == RLOCK_OK,
+            "host %s, alias %s: connected", hosts[i], aliases[i]);
         close(peer_accept());
         socket_reset(&fd);
         connector_fini(&connector);
@@ -321,13 +327,13 @@ static void test_families(void)
     resolve_interleave(list, &kept);
     for (i = 0; i < kept.n && i < 5; i++)
         order[i] = kept.address[i].storage.ss_family == AF_INET6 ? '6' : '4';
-    is_str(order, "64646", "the families take turns");
+    is_str(order, "64646", "IPv6 and IPv4 alternate");
     kept.n = 0;
     resolve_interleave(NULL, &kept);
-    is_int((int64_t)kept.n, 0, "of nothing nothing is kept");
+    is_int((int64_t)kept.n, 0, "an empty list gives no addresses");
 }
 
-/* A listener at a path instead of a port. */
+/* Replaces the peer's listener by one on a Unix socket. */
 static bool listen_at(const char *path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -346,11 +352,12 @@ int main(void)
     char path[64];
     char text[80];
 
-    if (!ok(peer_open() && mkdtemp(folder) != NULL, "a place to listen"))
+    if (!ok(peer_open() && mkdtemp(folder) != NULL,
+            "the test listens on a port, and has a directory"))
         return done_testing();
     snprintf(named, sizeof named, "redis://localhost:%s", strrchr(peer_address, ':') + 1);
-    test_reached(peer_address, "a number");
-    test_reached(named, "a name");
+    test_reached(peer_address, "the URL of an address is parsed");
+    test_reached(named, "the URL of a host name is parsed");
     test_nowhere();
     test_moved();
     test_given_up();
@@ -360,8 +367,8 @@ int main(void)
     test_families();
     snprintf(path, sizeof path, "%s/socket", folder);
     snprintf(text, sizeof text, "unix://%s", path);
-    if (ok(listen_at(path), "a socket"))
-        test_reached(text, "a path");
+    if (ok(listen_at(path), "the test listens on a Unix socket"))
+        test_reached(text, "the URL of a path is parsed");
     peer_close();
     unlink(path);
     rmdir(folder);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_tls: a handshake with what is no server, or none that can be trusted.
+ * test_tls: handshakes with peers that send something else than a TLS server.
  *
- * What a real server does, and certificates, are in tests/cli/tls.bats.
+ * tests/cli/tls.bats has the tests with real servers and certificates.
  */
 #include "peer.h"
 #include "quorum/member.h"
@@ -12,7 +12,7 @@
 
 #define SECRET "s3cret"
 
-/* Both ends of a line, and the handshake that was begun on one of them. */
+/* Two connected sockets, and the TLS connection that begins on the first. */
 struct talk {
     struct tls_connection *line;
     int fd;
@@ -57,13 +57,17 @@ static const struct {
     const char *says;
 } answers[] = {
 #define BYTES(text) text, sizeof text - 1
-    {"an error of Redis", BYTES("-ERR max\r\n"), RLOCK_E_PROTOCOL, "is not TLS"},
+    {"an error reply of Redis", BYTES("-ERR max\r\n"), RLOCK_E_PROTOCOL, "is not TLS"},
     {"a record that is too long", BYTES("\x16\x03\x03\xff\xff"), RLOCK_E_PROTOCOL, "TLS: "},
     {"half a record", BYTES("\x16\x03\x03\x00\x40"), RLOCK_PENDING, ""},
-    {"no version in common", BYTES("\x15\x03\x03\x00\x02\x02\x46"), RLOCK_E_UNSUPPORTED, "1.2"},
-    {"a refusal", BYTES("\x15\x03\x03\x00\x02\x02\x28"), RLOCK_E_CONFIG, "refuses us"},
-    {"trouble of its own", BYTES("\x15\x03\x03\x00\x02\x02\x50"), RLOCK_E_UNREACHABLE, "gave up"},
-    {"a word of goodbye", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE, "closed"},
+    {"an alert: no common TLS version", BYTES("\x15\x03\x03\x00\x02\x02\x46"), RLOCK_E_UNSUPPORTED,
+     "1.2"},
+    {"an alert: handshake failure", BYTES("\x15\x03\x03\x00\x02\x02\x28"), RLOCK_E_CONFIG,
+     "refuses us"},
+    {"an alert: internal error", BYTES("\x15\x03\x03\x00\x02\x02\x50"), RLOCK_E_UNREACHABLE,
+     "gave up"},
+    {"an alert: close notify", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE,
+     "closed"},
 };
 
 static void test_answers(struct tls_context *tls)
@@ -75,14 +79,14 @@ static void test_answers(struct tls_context *tls)
     for (i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         enum rlock_status st = RLOCK_PENDING;
 
-        if (!ok(begin(&talk, tls, "h"), "a line"))
+        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
             return;
         for (at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
             (void)!write(talk.peer, answers[i].bytes + at, 1);
             st = tls_handshake(talk.line, &talk.err);
         }
         okf(st == answers[i].st && strstr(talk.err.text, answers[i].says) != NULL,
-            "byte by byte, %s: %d %s", answers[i].what, st, talk.err.text);
+            "the server sends, byte by byte, %s: %d %s", answers[i].what, st, talk.err.text);
         end(&talk);
     }
 }
@@ -93,29 +97,29 @@ static void test_events(struct tls_context *tls)
     char noise[4096] = "\x15\x03\x03\x00\x02\x02\x50";
     int written = 0;
 
-    if (!ok(begin(&talk, tls, "h"), "a line"))
+    if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
         return;
     fcntl(talk.fd, F_SETFL, O_NONBLOCK);
     while (send(talk.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         written++;
     ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && written > 0 &&
            tls_events(talk.line) == (POLLIN | POLLOUT),
-       "what can't be sent yet waits for POLLOUT");
+       "tls_events() has POLLOUT while bytes wait to be sent");
     swallow(talk.peer);
     ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && tls_events(talk.line) == POLLIN,
-       "once it is sent, only an answer is awaited");
+       "once all bytes are sent, only POLLIN is waited for");
     (void)!write(talk.peer, noise, 7);
     close(talk.peer);
     talk.peer = -1;
     okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE &&
             strstr(talk.err.text, "gave up") != NULL,
-        "what was said before the end counts: %s", talk.err.text);
+        "an alert that came before the end of the connection is reported: %s", talk.err.text);
     end(&talk);
 }
 
 /*
- * A request on a connection that stands: the server says nothing before it is asked, so who polls
- * for its words alone waits until the time for the answer is over.
+ * Redis sends nothing before it has got a request. If conn_events() asked only for POLLIN while a
+ * request is not sent yet, the caller would wait until the request times out.
  */
 static void test_unsent(struct tls_context *tls)
 {
@@ -129,7 +133,7 @@ static void test_unsent(struct tls_context *tls)
     request_add(&request, "PING");
     if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
                 request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
-            "a line"))
+            "a TLS connection begins, and a request is encoded"))
         return;
     conn_init(&conn, &url);
     conn.tls_connection = talk.line;
@@ -137,34 +141,35 @@ static void test_unsent(struct tls_context *tls)
     conn.replies = resp_reader_new();
     ok(tls_handshake(conn.tls_connection, NULL) == RLOCK_PENDING &&
            tls_events(conn.tls_connection) == POLLIN,
-       "of which TLS waits for the other end");
+       "TLS waits for bytes of the server");
     conn.phase = CONN_READY;
     ok(conn_start_request(&conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
                           NULL) == RLOCK_PENDING &&
            conn_events(&conn) == (POLLIN | POLLOUT),
-       "a request that isn't sent yet waits for POLLOUT, whatever TLS waits for");
+       "conn_events() has POLLOUT for a request that is not sent yet");
     conn.sent_bytes = conn.request_bytes;
-    is_int(conn_events(&conn), POLLIN, "once it is sent, only an answer is awaited");
+    is_int(conn_events(&conn), POLLIN, "once all bytes are sent, only POLLIN is waited for");
     conn.sent_bytes = 0;
     conn.phase = CONN_TLS_HANDSHAKE;
-    is_int(conn_events(&conn), POLLIN, "in the handshake it isn't its turn yet");
+    is_int(conn_events(&conn), POLLIN,
+           "conn_events() has no POLLOUT for the request during the handshake");
     conn_fini(&conn);
     url_fini(&url);
     free(bytes);
     close(talk.peer);
 }
 
-/* A dead line: no SIGPIPE, which would end this test. */
+/* The peer has closed the socket. A SIGPIPE would end this test. */
 static void test_dead(struct tls_context *tls)
 {
     struct talk talk;
 
-    if (!ok(begin(&talk, tls, "h"), "a line"))
+    if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
         return;
     close(talk.peer);
     talk.peer = -1;
-    okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE, "a dead line: %s",
-        talk.err.text);
+    okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE,
+        "a closed socket is reported: %s", talk.err.text);
     end(&talk);
 }
 
@@ -177,21 +182,22 @@ static void test_hosts(struct tls_context *tls)
     size_t i;
 
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
-        okf(begin(&talk, tls, good[i]), "a host: %s", good[i]);
+        okf(begin(&talk, tls, good[i]), "a TLS connection begins for the host %s", good[i]);
         end(&talk);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        okf(!begin(&talk, tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG, "no host: '%s'",
-            bad[i]);
+        okf(!begin(&talk, tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG,
+            "the host '%s' is refused", bad[i]);
         end(&talk);
     }
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG, "no host: one too long");
+    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG,
+       "a host of 299 bytes is refused");
     end(&talk);
 }
 
-/* Whatever is forgotten, nothing is said in plain where TLS was meant. */
+/* Without a struct tls_context nothing is sent to a server of rediss://. */
 static void test_never_plain(void)
 {
     struct request request = {.n = 0};
@@ -201,10 +207,10 @@ static void test_never_plain(void)
     int steps;
     int fd;
 
-    if (!ok(peer_open(), "a peer"))
+    if (!ok(peer_open(), "the test listens"))
         return;
     snprintf(url, sizeof url, "rediss://:" SECRET "@%s", peer_address + strlen("redis://"));
-    if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "a member"))
+    if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "the member is opened"))
         return;
     request_add(&request, "PING");
     member_ask(&member, &request, NULL,
@@ -213,8 +219,9 @@ static void test_never_plain(void)
     fd = peer_accept();
     for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
         member_step(&member);
-    okf(member.state == RLOCK_E_CONFIG, "without tls_context_new: %s", member.err.text);
-    ok(peer_hears_the_end(fd), "and without a word");
+    okf(member.state == RLOCK_E_CONFIG, "a request without a struct tls_context fails: %s",
+        member.err.text);
+    ok(peer_hears_the_end(fd), "the connection is closed, and no byte was sent");
     close(fd);
     member_close(&member);
     peer_close();
@@ -229,10 +236,11 @@ int main(void)
 
     test_never_plain();
     if (!tls_is_built()) {
-        okf(st == RLOCK_E_CONFIG, "built without TLS: %s", err.text);
+        okf(st == RLOCK_E_CONFIG, "tls_context_new() fails in a build without TLS: %s", err.text);
         return done_testing();
     }
-    if (okf(st == RLOCK_OK, "the library, and the CAs of the system: %s", err.text)) {
+    if (okf(st == RLOCK_OK, "tls_context_new() loads OpenSSL and the CAs of the system: %s",
+            err.text)) {
         test_answers(tls);
         test_events(tls);
         test_unsent(tls);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_url: addresses from text; a password is never told. */
+/* test_url: good URLs are read, bad ones are refused, and no text shows a password. */
 #include "tap.h"
 #include "wire/url.h"
 
 #include <stdlib.h>
 
-#define SECRET "s3cret" /* the only password in this file that could be found in a text */
+#define SECRET "s3cret" /* a password that occurs in no other text of this file */
 
 static const struct {
     const char *text, *host, *port, *user, *password, *shown;
@@ -140,12 +140,12 @@ static void test_sentinels(void)
 
     if (!ok(url_parse(&url, "redis+sentinel://u:" SECRET "@a,b:1,[::1],[::2]:2/m%61in/3", NULL) ==
                 RLOCK_OK,
-            "good: Sentinels"))
+            "a URL of four Sentinels is read"))
         return;
     ok(url.kind == URL_SENTINEL && strcmp(url.service, "main") == 0 && url.db == 3 &&
            strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0,
-       "the service, and what is for its primary");
-    is_int((int64_t)url.n_sentinels, 4, "as many as are named");
+       "it has the service, and the user, password and database of the primary");
+    is_int((int64_t)url.n_sentinels, 4, "it has four Sentinels");
     for (i = 0; i < url.n_sentinels; i++)
         ok(strcmp(url.sentinel[i].shown, shown[i]) == 0 && url.sentinel[i].password == NULL &&
                url.sentinel[i].user == NULL && url.sentinel[i].db == 0,
@@ -160,23 +160,23 @@ static void test_good(void)
     size_t i;
 
     for (i = 0; i < sizeof tcp / sizeof tcp[0]; i++) {
-        if (!okf(url_parse(&url, tcp[i].text, &err) == RLOCK_OK, "good: %s", tcp[i].text))
+        if (!okf(url_parse(&url, tcp[i].text, &err) == RLOCK_OK, "%s is read", tcp[i].text))
             continue;
         okf(url.kind == URL_TCP && same(url.host, tcp[i].host) && same(url.port, tcp[i].port) &&
                 same(url.user, tcp[i].user) && same(url.password, tcp[i].password) &&
                 url.db == tcp[i].db && url.path == NULL &&
                 url.is_tls == (strncmp(tcp[i].text, "rediss:", 7) == 0),
             "all parts of %s", tcp[i].text);
-        is_str(url.shown, tcp[i].shown, "shown to people without its password");
+        is_str(url.shown, tcp[i].shown, "the text for messages is right, without the password");
         url_fini(&url);
     }
     for (i = 0; i < sizeof local / sizeof local[0]; i++) {
-        if (!okf(url_parse(&url, local[i].text, &err) == RLOCK_OK, "good: %s", local[i].text))
+        if (!okf(url_parse(&url, local[i].text, &err) == RLOCK_OK, "%s is read", local[i].text))
             continue;
         okf(url.kind == URL_UNIX && same(url.path, local[i].path) && url.db == local[i].db &&
                 url.host == NULL && url.user == NULL && url.password == NULL,
             "all parts of %s", local[i].text);
-        is_str(url.shown, local[i].path, "shown to people");
+        is_str(url.shown, local[i].path, "the text for messages is the path");
         url_fini(&url);
         url_fini(&url);
     }
@@ -194,13 +194,14 @@ static void test_bad(void)
         okf(url_parse(&url, bad[i].text, &err) == RLOCK_E_CONFIG && err.status == RLOCK_E_CONFIG &&
                 strstr(err.text, bad[i].why) != NULL,
             "bad: %s: %s", bad[i].text, err.text);
-        okf(strstr(err.text, SECRET) == NULL, "the password isn't told: %s", err.text);
-        okf(url.db == 0x55555555, "nothing is given out");
-        okf(url_parse(&url, bad[i].text, NULL) == RLOCK_E_CONFIG, "the same without a text");
+        okf(strstr(err.text, SECRET) == NULL, "the error text has no password: %s", err.text);
+        okf(url.db == 0x55555555, "the struct url is unchanged");
+        okf(url_parse(&url, bad[i].text, NULL) == RLOCK_E_CONFIG,
+            "it is refused without a struct rlock_error, too");
     }
 }
 
-/* start, n times c, end; parsed */
+/* Parses a URL of `start`, then n times the character c, then `end`. */
 static enum rlock_status parse_long(struct url *url, const char *start, char c, size_t n,
                                     const char *end)
 {
@@ -223,22 +224,27 @@ static void test_limits(void)
 
     is_int(parse_long(&url, "unix:///", 'a', 107, ""), RLOCK_E_CONFIG,
            "a path of 108 bytes is too long for a socket");
-    if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK, "one of 107 isn't")) {
-        is_int((int64_t)strlen(url.path), 107, "and is kept whole");
+    if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK,
+               "a path of 107 bytes is read")) {
+        is_int((int64_t)strlen(url.path), 107, "the path is whole");
         url_fini(&url);
     }
-    if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK, "a long password")) {
-        is_int((int64_t)strlen(url.password), 65536, "is kept whole");
+    if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK,
+               "a password of 65536 bytes is read")) {
+        is_int((int64_t)strlen(url.password), 65536, "the password is whole");
         url_fini(&url);
     }
-    if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK, "a long host")) {
-        is_int((int64_t)strlen(url.host), 65536, "is kept whole");
-        ok(strlen(url.shown) < sizeof url.shown, "and is cut where it is shown");
+    if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK,
+               "a host of 65536 bytes is read")) {
+        is_int((int64_t)strlen(url.host), 65536, "the host is whole");
+        ok(strlen(url.shown) < sizeof url.shown, "the text for messages is cut");
         url_fini(&url);
     }
-    is_int(parse_long(&url, "redis://h:", '0', 65536, ""), RLOCK_E_CONFIG, "a long port");
-    if (is_int(url_parse(&url, "redis://a%0A%1b[2J%7f", NULL), RLOCK_OK, "a host of any bytes")) {
-        ok(is_printable(url.shown), "is shown without control characters");
+    is_int(parse_long(&url, "redis://h:", '0', 65536, ""), RLOCK_E_CONFIG,
+           "a port of 65536 digits is refused");
+    if (is_int(url_parse(&url, "redis://a%0A%1b[2J%7f", NULL), RLOCK_OK,
+               "a host with control characters is read")) {
+        ok(is_printable(url.shown), "the text for messages has no control characters");
         url_fini(&url);
     }
 }
