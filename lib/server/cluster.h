@@ -7,12 +7,12 @@
 
 #define CLUSTER_NODES_MAX 16 /* how many nodes are remembered */
 
-/* How redirects name a node: the nodes' setting cluster-preferred-endpoint-type. */
+/* How redirects name a node, by the nodes' setting cluster-preferred-endpoint-type. */
 enum cluster_endpoint {
     CLUSTER_BY_ANY,    /* not known yet: use the host name, or the address of a node without one */
-    CLUSTER_BY_NUMBER, /* "ip" */
-    CLUSTER_BY_NAME,   /* "hostname" */
-    CLUSTER_BY_PORT    /* "unknown-endpoint": port only; the host is that of the redirecting node */
+    CLUSTER_BY_NUMBER, /* setting "ip": by its IP address */
+    CLUSTER_BY_NAME,   /* setting "hostname": by its host name */
+    CLUSTER_BY_PORT    /* setting "unknown-endpoint": by its port, at the redirecting node's host */
 };
 
 /* The nodes that are known, besides `first`. With none, the server may be no Cluster. */
@@ -29,7 +29,7 @@ void cluster_init(struct cluster *cluster, const struct url *first);
 /* cluster_fini: free all nodes. The cluster may be used again, and then knows `first` alone. */
 void cluster_fini(struct cluster *cluster);
 
-/* cluster_clear_passwords: as url_clear_password(), of all nodes. */
+/* cluster_clear_passwords: call url_clear_password() for all nodes. */
 void cluster_clear_passwords(struct cluster *cluster);
 
 /*
@@ -68,8 +68,8 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots);
 
 /* The health of a Cluster, from the reply of one node to CLUSTER NODES. */
 struct cluster_health {
-    size_t n_slots;     /* slots that a primary serves which has not failed */
-    size_t n_primaries; /* that serve slots and have not failed */
+    size_t n_slots;     /* slots that are served by a primary which has not failed */
+    size_t n_primaries; /* primaries that serve slots and have not failed */
     size_t n_alone;     /* primaries without a replica that has not failed */
 };
 

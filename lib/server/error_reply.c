@@ -39,10 +39,12 @@ static const struct {
     {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},  /* Redis 8 */
-    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* Redis 7 */
+    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
+     ERROR_REPLY_FINAL}, /* the words of Redis 8 */
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
+     ERROR_REPLY_FINAL}, /* the words of Redis 7 */
     {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
-     ERROR_REPLY_FINAL}, /* Redis 7 */
+     ERROR_REPLY_FINAL}, /* the words of Redis 7 */
     /* the server can't execute the request now */
     {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -67,7 +69,7 @@ static const struct {
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* every other error */
 };
 
-/* Our scripts reply it for a key of another program, see lib/lua/shared/keys.lua. */
+/* Our scripts reply FOREIGN if another program uses the key, see lib/lua/shared/keys.lua. */
 #define FOREIGN "FOREIGN "
 #define SHOWN_BYTES 160 /* how much of a reply is shown */
 

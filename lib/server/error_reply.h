@@ -7,12 +7,12 @@
 
 /* What the caller does after an error reply. */
 enum error_reply {
-    ERROR_REPLY_FINAL,           /* fails; the server did not execute the request */
-    ERROR_REPLY_MOVED,           /* asks another node from now on, see cluster_redirect() */
-    ERROR_REPLY_ASK,             /* asks another node, for this request only */
-    ERROR_REPLY_TRY_AGAIN,       /* asks later: no node of the Cluster serves the key now */
-    ERROR_REPLY_NOSCRIPT,        /* sends EVAL: EVALSHA can't call the script */
-    ERROR_REPLY_PARTLY_EXECUTED, /* fails; the script may have written something before its error */
+    ERROR_REPLY_FINAL,           /* the server did not execute the request, which has failed */
+    ERROR_REPLY_MOVED,           /* the caller asks another node from now on: cluster_redirect() */
+    ERROR_REPLY_ASK,             /* the caller asks another node, for this request only */
+    ERROR_REPLY_TRY_AGAIN,       /* no node serves the key now: the caller asks again later */
+    ERROR_REPLY_NOSCRIPT,        /* EVALSHA can't call the script: the caller sends EVAL */
+    ERROR_REPLY_PARTLY_EXECUTED, /* the request has failed, but the script may have written keys */
 };
 
 /*

@@ -9,16 +9,16 @@
 
 /* All Sentinels of a URL. Their user and password may differ from those of the primary. */
 struct sentinel {
-    const struct url *url;         /* borrowed */
+    const struct url *url;         /* names the Sentinels; borrowed */
     struct conn_settings settings; /* of the connections to the Sentinels */
     struct watcher *watcher;       /* one for each Sentinel of the URL */
     char *question;                /* the encoded request, the same for all Sentinels */
     size_t question_bytes;
     struct url wrong;    /* the server that was found to be down or no primary; host NULL: none */
     struct url named;    /* `wrong`, if a Sentinel has named it again; host NULL: none has */
-    int64_t deadline_ms; /* when to give up */
-    int64_t patience_ms; /* when to take `named`, even if Sentinels have not answered yet */
-    bool is_asking;      /* requests are pending */
+    int64_t deadline_ms; /* when sentinel_locate() gives up */
+    int64_t patience_ms; /* when `named` is taken, even if some Sentinels have not answered */
+    bool is_asking;      /* requests to Sentinels are pending */
 };
 
 enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,
@@ -32,7 +32,7 @@ void sentinel_set_password(struct sentinel *sentinel, const char *password,
 /* sentinel_set_tls: needed for rediss+sentinel:// before sentinel_ask(); borrowed. */
 void sentinel_set_tls(struct sentinel *sentinel, struct tls_context *tls);
 
-/* sentinel_clear_passwords: as conn_clear_password(), of everything here. */
+/* sentinel_clear_passwords: as conn_clear_password(), for the connections to all Sentinels. */
 void sentinel_clear_passwords(struct sentinel *sentinel);
 
 /* sentinel_ask: begin to ask all Sentinels at once; `deadline_ms` is on rlock_clock_ms(). */

@@ -22,7 +22,7 @@ int64_t server_info_number(const char *info, const char *name, int64_t none);
 
 /* Identifies one run of a server: after a restart both values are different. */
 struct server_identity {
-    char run_id[48]; /* "": not known */
+    char run_id[48]; /* "": the server has not sent its run_id */
     int64_t
         started_ms; /* the latest time at which the server may have started, on rlock_clock_ms() */
 };

@@ -40,7 +40,7 @@ static const char *given_password(const struct conn *conn)
 static void clear(char **bytes, size_t *n)
 {
     if (*bytes != NULL)
-        explicit_bzero(*bytes, *n); /* it may contain a password or tokens */
+        explicit_bzero(*bytes, *n); /* the bytes may contain a password or tokens */
     free(*bytes);
     *bytes = NULL;
     *n = 0;

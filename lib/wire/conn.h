@@ -28,21 +28,22 @@ enum conn_preamble {
 
 /* How connections to one server are made. Every pointer is borrowed, and may be NULL. */
 struct conn_settings {
-    const char *password;                    /* a password in the URL goes before it */
-    struct password_source *password_source; /* looks a password up if there is none above */
-    struct tls_context *tls;                 /* needed for rediss:// only */
-    size_t reply_bytes;     /* the longest reply that is accepted; 0: the default of resp.h */
-    bool must_be_primary;   /* each new connection sends ROLE, and fails at a replica */
-    bool wants_server_info; /* CONN_INFO_SERVER precedes the first request of each connection */
+    const char *password; /* used if the URL has no password */
+    struct password_source
+        *password_source;    /* looks the password up if neither the URL nor `password` has one */
+    struct tls_context *tls; /* needed for rediss:// only */
+    size_t reply_bytes;      /* the longest reply that is accepted; 0: the default of resp.h */
+    bool must_be_primary;    /* each new connection sends ROLE, and fails at a replica */
+    bool wants_server_info;  /* CONN_INFO_SERVER precedes the first request of each connection */
 };
 
 struct conn {
-    const struct url *url; /* borrowed */
+    const struct url *url; /* the server; borrowed */
     struct conn_settings settings;
 
     /* the connection */
     enum conn_phase phase;
-    unsigned n_connections; /* how many were started, this one included */
+    unsigned n_connections; /* how many connections were started, the present one included */
     bool has_received;      /* this server has sent a byte, by this or an earlier connection */
     struct connector connector;
     int fd;                                /* the connected socket; -1: none */
@@ -53,16 +54,16 @@ struct conn {
     char *looked_up_password; /* from password_source, until AUTH is answered; else NULL */
     char *setup; /* AUTH, SELECT and ROLE, encoded, until they are answered; else NULL */
     size_t setup_bytes;
-    int n_setup_replies; /* that have not come yet */
+    int n_setup_replies; /* replies to `setup` that have not come yet */
 
     /* the request */
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
     bool has_request;     /* false: the preamble was sent alone; conn_step() returns its reply */
-    char *preamble_reply; /* until conn_take_preamble_reply() is called; else NULL */
+    char *preamble_reply; /* text of the reply, until conn_take_preamble_reply(); else NULL */
     char *request;        /* preamble and request, encoded */
     size_t request_bytes;
-    size_t sent_bytes; /* of `setup` in CONN_SETTING_UP, else of `request` */
+    size_t sent_bytes; /* sent so far: of `setup` in CONN_SETTING_UP, else of `request` */
     int64_t sent_ms;   /* on rlock_clock_ms(), just before the first byte of the request was sent;
                         * 0: no byte was sent, so the server can't have executed the request */
 };

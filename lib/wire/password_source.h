@@ -21,11 +21,14 @@ struct password_source {
     enum rlock_status result; /* of the newest lookup; RLOCK_PENDING while it runs */
     struct rlock_error err;   /* why the newest lookup failed */
     char *password;           /* the result, while connections wait for it; else NULL */
-    size_t n_copies;          /* of passwords, that connections have not given back yet */
-    size_t n_found;           /* lookups for which callbacks.forgotten was not called yet */
+    size_t n_copies;          /* copies of passwords that connections have not given back yet */
+    size_t n_found; /* lookups that found a password and whose forgotten() was not called yet */
 };
 
-/* password_source_init: copies `callbacks`, and borrows their context. NULL: nothing to look up. */
+/*
+ * password_source_init: copies `callbacks`, and borrows their context. If `callbacks` is NULL, the
+ * source looks nothing up.
+ */
 void password_source_init(struct password_source *source,
                           const struct rlock_password_source *callbacks, int64_t lookup_ms);
 void password_source_fini(struct password_source *source);

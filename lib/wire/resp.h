@@ -17,7 +17,7 @@
 struct request {
     int n;              /* number of words; the arrays are initialized up to there only */
     const char *script; /* source of the script that an EVALSHA calls; NULL: not an EVALSHA */
-    size_t text_used;   /* bytes of `text` */
+    size_t text_used;   /* bytes of `text` that are in use */
     const char *word[REQUEST_WORDS];
     size_t bytes[REQUEST_WORDS];
     char text[REQUEST_TEXT_BYTES]; /* contains the words that request_add_format() made */

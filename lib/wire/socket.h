@@ -39,16 +39,16 @@ enum connector_name { CONNECTOR_HOST, CONNECTOR_ALIAS, CONNECTOR_NAMES };
  * deadline, the connector tries the addresses of earlier connections.
  */
 struct connector {
-    const struct url *url;                  /* borrowed */
+    const struct url *url;                  /* the server; borrowed */
     struct lookup *lookup[CONNECTOR_NAMES]; /* running lookups; NULL: that name is not looked up */
     struct addresses addresses; /* addresses of the server, in the order in which to try them */
-    struct address connected;   /* address of the newest connection; the next one tries it first */
-    bool avoids_connected;      /* ... or last: the server at `connected` has become a replica */
-    bool host_is_name;          /* the URL's host is a name, not an IP address */
-    bool alias_is_due;          /* this connection has not tried the URL's alias yet */
-    size_t next;                /* index in `addresses` of the next one to try */
-    int64_t deadline_ms;        /* when the caller gives up, if nothing is connected by then */
-    int64_t next_attempt_ms;    /* when to try the next address beside the pending ones */
+    struct address connected; /* address of the newest connection, which the next one tries first */
+    bool avoids_connected;    /* try `connected` last: the server there has become a replica */
+    bool host_is_name;        /* the URL's host is a name, not an IP address */
+    bool alias_is_due;        /* this connection has not tried the URL's alias yet */
+    size_t next;              /* index in `addresses` of the next one to try */
+    int64_t deadline_ms;      /* when the caller gives up, if nothing is connected by then */
+    int64_t next_attempt_ms;  /* when to try the next address beside the pending ones */
     int64_t resolver_deadline_ms; /* when to give up the lookup and try earlier addresses */
     size_t n_attempts;
     struct {

@@ -23,7 +23,8 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* then return to the caller, who watches the deadlines */
+#define READS_A_STEP \
+    16 /* how often one call receives before it returns; the caller watches the deadline */
 
 struct tls_context {
     struct libssl lib;

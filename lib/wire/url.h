@@ -17,10 +17,10 @@ struct url {
     char *alias;    /* URL_TCP: another host name or IP address of the server; NULL: none known */
     char *given;    /* URL_TCP: the host that the first of a chain of redirects to here came from;
                      * NULL: no redirect led here */
-    char port[6];   /* URL_TCP: decimal */
+    char port[6];   /* URL_TCP: port number, in decimal */
     char *path;     /* URL_UNIX: path of the socket */
-    char *user;     /* NULL: none */
-    char *password; /* NULL: none */
+    char *user;     /* for AUTH; NULL: none */
+    char *password; /* for AUTH; NULL: none */
     int db;         /* number of the database; 0: the default, so no SELECT is sent */
     bool is_tls;    /* connect with TLS; of URL_SENTINEL: to the Sentinels and to the primary */
     char *service;  /* URL_SENTINEL: the name under which the Sentinels know the primary */
