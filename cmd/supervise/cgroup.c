@@ -81,15 +81,29 @@ static bool find_parent(char *path, size_t room)
 }
 
 /*
- * Removes directories of earlier runs, in which a process lived on when rlock ended. The directory
- * of an rlock that still lives is left alone, as it may be empty only because its command has yet
- * to start. The kernel refuses to remove the directory of a cgroup that has members.
+ * The number of the pid namespace that this process is in, pid_namespaces(7). Processes of several
+ * containers may share a cgroup, and each container counts its pids for itself. 0: not known.
+ */
+static unsigned long pid_namespace(void)
+{
+    struct stat namespace;
+
+    return stat("/proc/self/ns/pid", &namespace) == 0 ? (unsigned long)namespace.st_ino : 0;
+}
+
+/*
+ * Removes directories that earlier runs have left, because a process of the cgroup lived on when
+ * rlock ended. The kernel refuses to remove the directory of a cgroup that has members. An empty
+ * one may belong to an rlock that lives and has yet to start its command. So a directory is removed
+ * only if the rlock in its name is of our pid namespace, in which kill(2) proves that it is dead.
  */
 static void remove_old(int parent_fd)
 {
     int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *parent = fd < 0 ? NULL : fdopendir(fd);
+    unsigned long ours = pid_namespace();
     const struct dirent *entry;
+    unsigned long namespace;
     int pid;
 
     if (parent == NULL) {
@@ -98,29 +112,30 @@ static void remove_old(int parent_fd)
         return;
     }
     while ((entry = readdir(parent)) != NULL)
-        if (sscanf(entry->d_name, PREFIX "%d", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 &&
-            errno == ESRCH)
+        if (sscanf(entry->d_name, PREFIX "%lu-%d-", &namespace, &pid) == 2 && ours != 0 &&
+            namespace == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
             unlinkat(parent_fd, entry->d_name, AT_REMOVEDIR);
     closedir(parent);
 }
 
 /*
- * Makes a directory with a name of its own. That of the pid alone may exist already: the kernel
- * gives a pid again, and each container counts its pids for itself. What runs in the existing one
- * belongs to somebody else, and must not be killed with our command.
+ * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free: the kernel gives a pid
+ * again, and the directory of an earlier rlock with our pid may still be there. The members of that
+ * cgroup belong to somebody else, and KILL to the command's cgroup must not reach them.
  */
 static int make_directory(struct cgroup *cgroup)
 {
     unsigned n;
 
     for (n = 0; n < NAMES_MAX; n++) {
-        snprintf(cgroup->name, sizeof cgroup->name, PREFIX "%d-%u", (int)getpid(), n);
+        snprintf(cgroup->name, sizeof cgroup->name, PREFIX "%lu-%d-%u", pid_namespace(),
+                 (int)getpid(), n);
         if (mkdirat(cgroup->parent_fd, cgroup->name, 0755) == 0)
             return 0;
         if (errno != EEXIST)
             break;
     }
-    cgroup->name[0] = '\0'; /* nothing of ours is there to be removed */
+    cgroup->name[0] = '\0'; /* cgroup_remove() has no directory to remove */
     return errno;
 }
 

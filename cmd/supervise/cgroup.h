@@ -8,7 +8,7 @@ struct cgroup {
     int parent_fd; /* directory of the cgroup that rlock was started in; -1: no cgroup is used */
     int procs_fd;  /* cgroup.procs of the new cgroup: a process that writes 0 here moves there */
     int kill_fd;   /* cgroup.kill of the new cgroup: the kernel kills all members on a write of 1 */
-    char name[32]; /* of the new cgroup's directory, which is in the parent's */
+    char name[48]; /* of the new cgroup's directory, which is in the parent's */
 };
 
 #define CGROUP_NONE                                    \

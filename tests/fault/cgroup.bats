@@ -54,6 +54,7 @@ marked_as() {
         [[ $(<"/proc/$each/comm") != "$1" ]] || echo "$each"
     done
 }
+holds_a_cgroup() { [[ -n $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 holds_no_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 
 @test "a lock that another has: who can't be signalled is killed, with nothing said of that" {
@@ -89,7 +90,7 @@ holds_no_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     start_there command "$PLACE/rlock" --cgroup -k "$KEY" -- sh -c 'cat /proc/self/cgroup; exit 7'
     finish command
     assert_status 7
-    assert_match "$output" "0::.*/rlock-[0-9]+"
+    assert_match "$output" "0::.*/rlock-[0-9]+-[0-9]+-0"
     holds_no_cgroup
 }
 
@@ -111,7 +112,7 @@ holds_no_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 @test "a cgroup of the same name has members already: they are not killed with the command" {
     local each strangers
     # shellcheck disable=SC2016
-    start_there command sh -c 'for each in "rlock-$$" "rlock-$$-0"; do
+    start_there command bash -c 'for each in "rlock-$(stat -Lc %i /proc/self/ns/pid)-$$-"{0,1}; do
             mkdir "$CGROUP/$each"
             (echo 0 >"$CGROUP/$each/cgroup.procs" && exec setsid sleep 60) &
             echo "stranger $!"
@@ -126,6 +127,33 @@ holds_no_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     mapfile -t strangers < <(sed -n 's/^stranger //p' "$DIR/command.out")
     assert_eq "${#strangers[@]}" 2
     for each in "${strangers[@]}"; do alive "$each"; done
+}
+
+# 1. In a pid namespace of its own, a first rlock has made its cgroup, and waits for the lock. The
+#    cgroup is empty, as the command has not started. Outside of that namespace no process has the
+#    first rlock's pid.
+# 2. A second rlock starts below the same cgroup and removes the directories of dead ones.
+@test "an rlock of another pid namespace waits with an empty cgroup: the next rlock keeps it" {
+    need unshare
+    local free=30000
+    while [[ -e /proc/$free ]]; do ((free++)); done
+    redis_cli set "$KEY" other
+    # shellcheck disable=SC2016
+    start inner sh -c 'echo $$ >"$CGROUP/cgroup.procs" && exec "$@"' - \
+        unshare --pid --fork --mount-proc sh -c '
+            echo "$1" >/proc/sys/kernel/ns_last_pid
+            shift
+            setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+            exit $?' - $((free - 1)) "$PLACE/rlock" --cgroup -k "$KEY" -- echo ran
+    eventually 10 holds_a_cgroup
+    start_there next "$PLACE/rlock" --cgroup -k "$KEY:next" -- true
+    finish next
+    assert_status 0
+    redis_cli del "$KEY"
+    finish inner
+    assert_status 0
+    assert_eq "$output" ran
+    holds_no_cgroup
 }
 
 @test "a cgroup that isn't the user's to divide: 71, and the lock is not asked for" {
