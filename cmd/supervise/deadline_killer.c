@@ -207,7 +207,7 @@ static _Noreturn void be_killer(struct killer *killer, int keep_fd)
                              {.fd = timer, .events = POLLIN},
                              {.fd = killer->bound.fd, .events = POLLIN}};
 
-    prctl(PR_SET_NAME, "rlock-leash"); /* as the manual calls it */
+    prctl(PR_SET_NAME, "rlock-deadline");
     fds_keep((int[]){killer->starter_fd, timer, killer->bound.fd, keep_fd}, 4);
     for (;;) {
         listen_to_starter(killer);

@@ -189,8 +189,8 @@ full_or_closed() {
     is_sanitized || assert_between $(($(now_ms) - before)) 0 3000
     assert_match "$(<"$DIR/got")" '^[0-9a-f]{32}$'
     eventually 5 dead "$(<"$DIR/pids/reader")"
-    eventually 5 test -n "$(leash)"
-    for its_pid in $(renewd) $(leash); do
+    eventually 5 test -n "$(deadline_killer)"
+    for its_pid in $(renewd) $(deadline_killer); do
         # /proc/PID/stat has the session and the terminal behind the process group
         assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(renewd) 0 "
         assert_eq "$(readlink "/proc/$its_pid/cwd")" /
@@ -200,7 +200,7 @@ full_or_closed() {
         done
         refute_match "$(ls -l "/proc/$its_pid/fd")" "$DIR/(pipe|sh|got)|README"
     done
-    assert_eq "$(renewd | wc -w) $(leash | wc -w)" '1 1'
+    assert_eq "$(renewd | wc -w) $(deadline_killer | wc -w)" '1 1'
 }
 
 @test "neither password nor token is in the arguments of the processes that stay behind" {
@@ -209,7 +209,7 @@ full_or_closed() {
         -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
     eventually 10 test -s "$DIR/got"
     refute_match "$(tr '\0' ' ' <"/proc/$(renewd)/cmdline")" "s3cr3t|$(<"$DIR/got")"
-    refute_match "$(tr '\0' ' ' <"/proc/$(leash)/cmdline")" "s3cr3t|$(<"$DIR/got")"
+    refute_match "$(tr '\0' ' ' <"/proc/$(deadline_killer)/cmdline")" "s3cr3t|$(<"$DIR/got")"
     redis_use redis
 }
 
@@ -246,7 +246,7 @@ full_or_closed() {
 
 @test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
     shell sh -t 1 --on-lost ignore
-    assert_eq "$(leash)" ""
+    assert_eq "$(deadline_killer)" ""
     redis_cli set "$KEY" other PX 60000
     eventually 5 alone
     tell sh 'echo went on'
@@ -276,22 +276,22 @@ full_or_closed() {
 @test "a deadline killer that is killed is replaced, and the renew daemon goes on renewing" {
     local first
     shell sh -t 1
-    first=$(leash)
+    first=$(deadline_killer)
     kill -KILL "$first"
-    eventually 5 another_leash "$first"
+    eventually 5 another_killer "$first"
     never 2 gone "$KEY"
     kill -KILL "$(renewd)"
     eventually 5 dead "$(<"$DIR/pids/sh")"
 }
-another_leash() { [[ -n $(leash) && $(leash) != "$1" ]]; }
+another_killer() { [[ -n $(deadline_killer) && $(deadline_killer) != "$1" ]]; }
 
 @test "a child that ignores TERM is ended also if the deadline killer is killed meanwhile" {
     local child
     shell sh -t 1
-    echo "kill -STOP $(renewd); kill -KILL $(leash)" >"$DIR/no-leash"
+    echo "kill -STOP $(renewd); kill -KILL $(deadline_killer)" >"$DIR/no-killer"
     tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
     child=$output
-    tell sh 'trap ". \"\$DIR/no-leash\"; exit 7" TERM'
+    tell sh 'trap ". \"\$DIR/no-killer\"; exit 7" TERM'
     redis_cli set "$KEY" other PX 60000
     finish sh
     assert_status 7

@@ -153,7 +153,7 @@ bound() {
         exec "$TOOLS/hold_clock" "$DIR/clock" 5' bash "$1"
 }
 
-# What renews is stopped, so it is the leash that ends the command.
+# The renew daemon is stopped, so the deadline killer ends the command.
 bound_by_grant() {
     local stayed
     LATE=900

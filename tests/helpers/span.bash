@@ -4,7 +4,7 @@
 #     shell NAME OPTION...     a shell that has acquired $KEY, bound to itself, with these options;
 #                              returns when it holds it. It runs what `tell` says until it ends
 #     tell NAME COMMAND        a line for that shell to run; returns when it has, sets `output`
-#     renewd NAME, leash NAME  pids of the processes that stayed behind for it
+#     renewd, deadline_killer    pids of the processes that stayed behind for it
 #     unchanged COMMAND...     no key of the server but for its time left is another afterwards
 
 shell() {
@@ -37,8 +37,8 @@ of_name() {
     done
 }
 renewd() { of_name rlock-renewd; }
-leash() { of_name rlock-leash; }
-alone() { [[ -z $(renewd)$(leash) ]]; }
+deadline_killer() { of_name rlock-deadline; }
+alone() { [[ -z $(renewd)$(deadline_killer) ]]; }
 
 everything() {
     local key
