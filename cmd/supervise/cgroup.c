@@ -2,10 +2,10 @@
 /*
  * cgroup: a control group for the command, by the files of cgroup v2 (cgroups(7)).
  *
- * Why: KILL by process numbers runs a race with processes that fork and exit faster than /proc can
- * be read; as root rlock wins it by real-time priority, as an ordinary user on a busy machine it
- * may not. A write to cgroup.kill is no race: the kernel kills the members under one lock, and a
- * fork that is under way is killed with its parent.
+ * Why: proctree.c reads pids from /proc and sends KILL to them. Processes that fork and exit faster
+ * than rlock reads /proc can escape it, if rlock runs as an ordinary user on a busy machine. A
+ * write to cgroup.kill leaves no gap: the kernel kills all members under one lock, and kills a
+ * child that is being forked with its parent.
  */
 #include "supervise/cgroup.h"
 
@@ -21,11 +21,12 @@
 #include <unistd.h>
 
 #define PREFIX "rlock-"
-#define NAMES_MAX 100 /* that are tried */
+#define NAMES_MAX 100 /* names that make_directory() tries */
 
 /*
  * A line of /proc/self/mountinfo, proc(5): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...".
- * A mount point with a blank in its name, written as \040, is not used.
+ * Finds the mount of cgroup v2. The kernel writes a blank in a path as \040; such a path is not
+ * decoded, so cgroup_make() fails to open it.
  */
 static bool find_mount(char *root, char *point, size_t room)
 {
@@ -74,7 +75,7 @@ static bool find_parent(char *path, size_t room)
 
     if (!find_mount(root, point, sizeof point) || !find_own(own, sizeof own))
         return false;
-    /* in a container the mount may show only a part of the tree, from `root` on */
+    /* in a container the mount may show only the cgroups below `root`, so that is cut off */
     if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
         below = own + strlen(root);
     return snprintf(path, room, "%s%s", point, below) < (int)room;
@@ -119,9 +120,9 @@ static void remove_old(int parent_fd)
 }
 
 /*
- * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free: the kernel gives a pid
- * again, and the directory of an earlier rlock with our pid may still be there. The members of that
- * cgroup belong to somebody else, and KILL to the command's cgroup must not reach them.
+ * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free: the kernel gives a
+ * pid again, and the directory of an earlier rlock with our pid may still be there. The members of
+ * that cgroup belong to somebody else, and KILL to the command's cgroup must not reach them.
  */
 static int make_directory(struct cgroup *cgroup)
 {
@@ -166,7 +167,7 @@ int cgroup_make(struct cgroup *cgroup, char *path, unsigned room)
     if (cgroup->parent_fd < 0)
         return errno;
     remove_old(cgroup->parent_fd);
-    /* the kernel asks for this right when a process moves from the one cgroup to the other */
+    /* cgroups(7): to move a process out of the parent, one needs write access to this file */
     if (faccessat(cgroup->parent_fd, "cgroup.procs", W_OK, AT_EACCESS) != 0)
         failed = errno;
     else

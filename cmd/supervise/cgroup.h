@@ -3,12 +3,12 @@
 #ifndef CGROUP_H
 #define CGROUP_H
 
-/* Begins as CGROUP_NONE. The descriptors are inherited by the guard, and closed at an exec. */
+/* Begins as CGROUP_NONE. The guard inherits the descriptors; an exec closes them. */
 struct cgroup {
-    int parent_fd; /* directory of the cgroup that rlock was started in; -1: no cgroup is used */
+    int parent_fd; /* directory of the cgroup that rlock was started in; -1: no --cgroup */
     int procs_fd;  /* cgroup.procs of the new cgroup: a process that writes 0 here moves there */
     int kill_fd;   /* cgroup.kill of the new cgroup: the kernel kills all members on a write of 1 */
-    char name[48]; /* of the new cgroup's directory, which is in the parent's */
+    char name[48]; /* of the new cgroup's directory in the parent's; "": there is none */
 };
 
 #define CGROUP_NONE                                    \
@@ -25,8 +25,8 @@ struct cgroup {
 int cgroup_make(struct cgroup *cgroup, char *path, unsigned room);
 
 /*
- * cgroup_enter: move the calling process, and so all processes that it starts from now on, into the
- * cgroup. 0, or an errno. A single write(2): may be called between vfork and exec.
+ * cgroup_enter: move the calling process into the cgroup; children that it starts from then on are
+ * members, too. 0, or an errno. May be called between vfork and exec, as it only calls write(2).
  */
 int cgroup_enter(int procs_fd);
 
@@ -34,9 +34,9 @@ int cgroup_enter(int procs_fd);
 void cgroup_kill(const struct cgroup *cgroup);
 
 /*
- * cgroup_remove: close the descriptors, and remove the cgroup's directory. If a process of the
- * cgroup lives on, such as a daemon that the command left behind, the directory stays, and a later
- * cgroup_make() below the same parent removes it.
+ * cgroup_remove: close the descriptors, and remove the cgroup's directory. The kernel refuses that
+ * as long as the cgroup has a member, such as a daemon that the command left behind. In that case a
+ * later cgroup_make() below the same parent removes the directory.
  */
 void cgroup_remove(struct cgroup *cgroup);
 

@@ -3,11 +3,12 @@
  * deadline_killer: a process of its own that ends the bound process before the lease ends.
  *
  * `rlock acquire --bind-pid` leaves a renew daemon behind, which may be killed, or stopped for too
- * long. The deadline killer has no network: it knows the lease's deadlines, which the daemon tells
- * it after each renewal, and acts by them whether the daemon lives or not.
+ * long. The daemon tells the deadline killer the lease's deadlines after each renewal, and the
+ * killer acts by the last ones whether the daemon lives or not. The killer uses no network.
  *
- * The bound process is no child of ours, so its orphans don't become our children: proctree.c
- * remembers each process that was once seen in the tree, and finds it after its parent has ended.
+ * The bound process is not the killer's child, so the kernel does not make the killer the parent of
+ * the bound process's orphans. So proctree.c remembers each process that it has once seen in the
+ * tree, and finds that process again after its parent has ended.
  */
 #include "supervise/deadline_killer.h"
 
@@ -26,11 +27,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEARD_WITHIN_MS 1000
-#define LOOK_AGAIN_MS 20
-#define KILL_AT_ONCE_MS 20
-#define GIVE_UP_MS 2000 /* after the time for KILL: then stop waiting for what KILL didn't end */
-#define NO_TIMER_MS 100 /* between two looks at the clock, where no timer could be opened */
+#define HEARD_WITHIN_MS 1000 /* a starter that isn't stopped sends a message in that time */
+#define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
+#define KILL_AT_ONCE_MS 20   /* KILL is repeated for so long, then the clock is looked at */
+#define GIVE_UP_MS 2000      /* so long after the first KILL, stop waiting for the last process */
+#define NO_TIMER_MS 100      /* without a timer: how often to look at the clock */
 
 /* ---- the bound process ---- */
 
@@ -76,7 +77,10 @@ void bound_process_signal(const struct bound_process *bound, int number)
     signal_process(bound->fd, number);
 }
 
-/* The descendants get the signal before the process, which could end and leave them behind. */
+/*
+ * The descendants get a signal before the bound process does: when that ends, the kernel gives them
+ * to another parent, and they can't be found any more.
+ */
 static void signal_descendants(struct bound_process *bound, int number, int64_t kill_ms)
 {
     if (number == SIGTERM)
@@ -91,7 +95,7 @@ static void note_root(struct bound_process *bound, pid_t spared)
     proctree_spare(&bound->tree, getpid());
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
-    bound->is_noted = !bound_process_has_ended(bound); /* else its pid may be another's */
+    bound->is_noted = !bound_process_has_ended(bound); /* else another process may have its pid */
 }
 
 void bound_process_note(struct bound_process *bound, pid_t spared)
@@ -109,7 +113,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     bound_process_note(bound, spared);
     if (!bound->is_noted)
         return 0;
-    if (rlock_clock_ms() < kill_ms) { /* else whoever was to end it before us has sent TERM */
+    if (rlock_clock_ms() < kill_ms) { /* later than that only KILL helps */
         signal_descendants(bound, SIGTERM, kill_ms);
         signal_process(bound->fd, SIGTERM);
     }
@@ -127,9 +131,9 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     return 0;
 }
 
-/* ---- inside the deadline killer ---- */
+/* ---- in the deadline killer's own process ---- */
 
-/* What the starter tells the killer. */
+/* What the starter, which is the renew daemon, tells the killer. */
 enum killer_order { KILLER_SET, KILLER_END_BOUND, KILLER_STOP };
 
 struct killer_message {
@@ -140,14 +144,14 @@ struct killer_message {
 struct killer {
     struct bound_process bound;
     struct deadlines deadlines;
-    int starter_fd; /* the socket to the starter; -1: the starter is gone */
+    int starter_fd; /* the socket to the starter; -1: the starter has closed its end, or is dead */
     pid_t starter;
-    bool is_told;    /* the starter reports why the bound process is ended */
-    bool is_stopped; /* nothing is to be ended any more */
+    bool is_told;    /* by END_BOUND: the starter reports why the bound process is ended */
+    bool is_stopped; /* by STOP: the killer exits, and the bound process lives on */
     const struct report *report;
 };
 
-/* Takes all messages there are, as only the last one counts. */
+/* Reads all messages that have come, because only the last one counts. */
 static void listen_to_starter(struct killer *killer)
 {
     struct killer_message message;
@@ -169,8 +173,9 @@ static void listen_to_starter(struct killer *killer)
 }
 
 /*
- * Only after the bound process was ended, as a report may block. The starter may have come to the
- * same deadline at the same time, and knows better why: it gets a moment to say so.
+ * Called only after the end of the bound process, because a report may block. The starter may have
+ * come to the same deadline, and knows better why there was no renewal. So the killer waits a
+ * moment for KILLER_END_BOUND, which says that the starter reports.
  */
 static void report_why(struct killer *killer, const char *outcome)
 {
@@ -191,7 +196,7 @@ static void report_why(struct killer *killer, const char *outcome)
 
 static void end_bound(struct killer *killer)
 {
-    bool starter_lives = getppid() == killer->starter; /* else its pid may be another's */
+    bool starter_lives = getppid() == killer->starter; /* else another process may have its pid */
     pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
                                       starter_lives ? killer->starter : 0);
 
@@ -223,7 +228,7 @@ static _Noreturn void be_killer(struct killer *killer, int keep_fd)
     }
 }
 
-/* ---- what its starter does with it ---- */
+/* ---- in the process that has started the deadline killer ---- */
 
 int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
                           struct deadlines deadlines, int keep_fd, const struct report *report)

@@ -7,70 +7,75 @@
 #include "supervise/deadlines.h"
 #include "supervise/proctree.h"
 
-/* ---- the bound process: what a lease is bound to, by --bind-pid; it is no child of ours ---- */
+/* ---- the bound process: the one that --bind-pid names; it is not our child ---- */
 
 struct bound_process {
     pid_t pid;
-    int fd;               /* pidfd: of this process, also when another has got its pid; -1: none */
-    struct proctree tree; /* its descendants, */
-    bool is_noted;        /* which were looked at by bound_process_note() */
+    int fd;               /* pidfd: stays with the process if another one gets its pid; -1: none */
+    struct proctree tree; /* the descendants of the bound process */
+    bool is_noted;        /* bound_process_note() has looked for them at least once */
 };
 
 /*
- * bound_process_open: the process must be running, and one that the caller may signal. Takes a
- * descriptor, and memory for the tree, until the program ends. 0, or an errno; ESRCH: it has ended.
+ * bound_process_open: bind to the process `pid`. Returns 0, or an errno: ESRCH if the process has
+ * ended, EPERM if the caller may not signal it. Keeps a descriptor open, and memory for the tree,
+ * until the program exits.
  */
 int bound_process_open(struct bound_process *bound, pid_t pid);
 
-/* bound_process_refusal: why no lease may be bound to this process, whoever asks; NULL: it may. */
+/*
+ * bound_process_refusal: why rlock binds no lease to this process, even for root: a text for the
+ * user. NULL: rlock does.
+ */
 const char *bound_process_refusal(pid_t pid);
 
 bool bound_process_has_ended(const struct bound_process *bound);
 
-/* bound_process_signal: to the process, and to none of its descendants. */
+/* bound_process_signal: send a signal to the bound process only, not to its descendants. */
 void bound_process_signal(const struct bound_process *bound, int number);
 
 /*
- * bound_process_note: remember the descendants that there are now, so that bound_process_end() ends
- * also those whose parents have ended by then. Neither this process nor `spared`, which may be 0,
- * counts.
+ * bound_process_note: remember the present descendants, so that bound_process_end() finds them also
+ * if their parents end before that. This process and the process `spared` (0: none) may be
+ * descendants; they and their own descendants are left out.
  */
 void bound_process_note(struct bound_process *bound, pid_t spared);
 
 /*
- * bound_process_end: send TERM to the process and its descendants, and KILL from `kill_ms` on,
- * until none of them runs. Blocks until then, but at most 2 s after `kill_ms`, for those that even
- * KILL does not end. Neither this process nor `spared` gets a signal.
- * Returns the pid of a process that is left, as we have no right to signal it; 0: none is.
+ * bound_process_end: send TERM to the bound process and its descendants, and from `kill_ms` on
+ * KILL, until all have ended. Blocks until then, or until 2 s after `kill_ms`. This process and
+ * `spared` get no signal. Returns the pid of a process that is left because the kernel refuses our
+ * signals to it, or 0.
  */
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
 
 /* ---- the deadline killer ---- */
 
 struct deadline_killer {
-    pid_t pid; /* 0: none */
-    int fd;    /* readable once it has ended; -1: none */
+    pid_t pid; /* 0: no killer was started */
+    int fd;    /* the socket to the killer, readable when the killer has ended; -1: no killer */
 };
 
 /*
- * deadline_killer_start: fork the deadline killer, which keeps `keep_fd` open, unless -1. When the
- * killer ends the bound process because the deadline has come, the killer says why by `report`,
- * unless the caller does, see deadline_killer_end_bound(). Returns 0, or an errno.
+ * deadline_killer_start: fork the deadline killer. It keeps the descriptor `keep_fd` open (-1:
+ * none). If it ends the bound process because a deadline has come, it reports that by `report`,
+ * except after deadline_killer_end_bound(). Returns 0, or an errno.
  */
 int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
                           struct deadlines deadlines, int keep_fd, const struct report *report);
 
 /*
- * deadline_killer_set: new deadlines, which hold whether the caller lives or not.
- * deadline_killer_end_bound: the same, and the caller has reported, or will, why the bound
- * process is ended. Both never block. False: the killer is gone.
+ * deadline_killer_set: send the killer new deadlines. It acts by them even if the caller dies.
+ * deadline_killer_end_bound: the same for deadlines that are not the lease's own; the caller
+ * reports why the bound process is ended. Both never block. False: the killer is gone, or does not
+ * read.
  */
 bool deadline_killer_set(const struct deadline_killer *killer, struct deadlines deadlines);
 bool deadline_killer_end_bound(const struct deadline_killer *killer, struct deadlines deadlines);
 
 /*
- * deadline_killer_stop: nothing is to be ended any more. The killer exits soon, and the caller has
- * to reap it.
+ * deadline_killer_stop: tell the killer to exit, and to leave the bound process alone. Does not
+ * wait for the killer's end; the caller has to reap it.
  */
 void deadline_killer_stop(struct deadline_killer *killer);
 

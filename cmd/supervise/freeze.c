@@ -2,16 +2,17 @@
 /*
  * freeze: stop every thread of all descendants of this process, and let them run again.
  *
- * By ptrace(2) and not by SIGSTOP, because
+ * It uses ptrace(2) and not SIGSTOP, because
  * - SIGCONT, which a shell sends for `fg`, does not wake a traced thread;
  * - a process that was stopped before the freeze is still stopped after the release;
- * - no parent in the tree is told that its child was stopped;
- * - if the tracer dies the kernel kills what it traced (PTRACE_O_EXITKILL);
- * - the kernel knows what is traced, so nothing has to be remembered, however many there are.
+ * - the kernel does not tell the parents in the tree that their children were stopped;
+ * - if the tracer dies, the kernel kills the traced processes (PTRACE_O_EXITKILL);
+ * - the kernel knows which threads are traced, so this file needs no list of them.
  *
- * What can't be traced can't be frozen: a process of another user, a process that forbids it
- * (PR_SET_DUMPABLE), a process under a debugger outside the tree. A debugger inside the tree, such
- * as another guard, is frozen itself, and what it has stopped stays stopped.
+ * A process that can't be traced can't be frozen: a process of another user, a process that forbids
+ * it (PR_SET_DUMPABLE), a process under a debugger outside the tree. A debugger inside the tree,
+ * such as the guard of another rlock, is frozen itself, and the threads that it has stopped stay
+ * stopped.
  */
 #include "supervise/freeze.h"
 
@@ -26,19 +27,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define END_ROUNDS 100
-#define END_ROUND_MS 2
+#define END_ROUNDS 100 /* of freeze_end(), at most */
+#define END_ROUND_MS 2 /* the pause between two of them */
 
-/* One look at all threads of the tree. */
+/* What one walk over all threads of the tree has found. */
 struct pass {
-    bool is_still; /* no thread was seen that may run */
-    int refused;   /* the errno of a thread that can't be stopped; 0: none */
-    size_t n_dead; /* zombies; one more than before: its children became ours meanwhile */
+    bool is_still; /* every thread is stopped or dead */
+    int refused;   /* the errno for a thread that can't be stopped; 0: all can */
+    size_t n_dead; /* zombies; more than in the last pass: their children have become ours */
 };
 
 /*
- * A vfork parent whose child is frozen cannot stop for us, as it sleeps until the child's exec, and
- * for the same reason cannot run: count it as frozen.
+ * A thread that has called vfork(2) sleeps in the kernel until its child's exec. If the child is
+ * frozen, the thread can neither stop for ptrace(2) nor run, so it counts as frozen.
  */
 static bool waits_for_vfork(pid_t thread)
 {
@@ -66,7 +67,7 @@ static bool waits_for_vfork(pid_t thread)
     return number == SYS_clone || number == SYS_clone3;
 }
 
-/* Is this thread stopped, and traced by us? The kernel grants the request for no other. */
+/* Is this thread stopped, and do we trace it? Otherwise the kernel refuses this request (ESRCH). */
 static bool is_frozen(pid_t thread)
 {
     unsigned long unused;
@@ -82,14 +83,17 @@ static bool counts_as_dead(struct pass *pass, char state)
     return true;
 }
 
-/* A thread that we trace, and told to stop before. It may be a zombie by now instead. */
+/* A thread that we trace, and have told to stop in an earlier pass. It may be a zombie by now. */
 static void judge_ours(struct pass *pass, pid_t thread)
 {
     if (!counts_as_dead(pass, proctree_state(thread)) && !waits_for_vfork(thread))
         pass->is_still = false;
 }
 
-/* A thread that we can't trace. If its tracer has stopped it and is frozen itself, it is still. */
+/*
+ * A thread that we can't trace. If another tracer has stopped the thread, and we have frozen that
+ * tracer, nobody lets the thread run.
+ */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
     char state = proctree_state(thread);
@@ -102,7 +106,7 @@ static void judge_other(struct pass *pass, pid_t thread, int failed)
         pass->refused = failed;
 }
 
-/* By the options a child that a thread forks before it stops is traced from its start. */
+/* With these options the kernel lets us trace a child that the thread forks before it stops. */
 static void stop(pid_t thread, void *context)
 {
     const unsigned long options =
@@ -131,11 +135,11 @@ static struct pass stop_all(struct proctree *tree)
 }
 
 /*
- * One look can miss a process:
- * 1. we look at our own children;
+ * One pass can miss a process:
+ * 1. the pass reads the list of our own children;
  * 2. a process deeper in the tree ends, and its child becomes ours;
- * 3. we look where that child was.
- * So two looks, and no process may have ended between them.
+ * 3. the pass comes to where the dead process was, and does not find that child.
+ * So there are two passes, and they count only if no process has ended between them.
  */
 bool freeze_tree(struct proctree *tree, int *refused)
 {
@@ -155,7 +159,10 @@ struct release {
     size_t n; /* threads that were let go */
 };
 
-/* The signal that a thread was about to get when it stopped; 0: it stopped because we asked. */
+/*
+ * The signal that stopped the thread, and that the thread is to get when it runs again. 0: the
+ * thread stopped because of PTRACE_INTERRUPT.
+ */
 static long pending_signal(const siginfo_t *info)
 {
     return (info->si_code & 0xff) == SIGTRAP && info->si_code >> 8 > 0 ? 0 : info->si_signo;
@@ -180,7 +187,10 @@ void freeze_release_one(pid_t thread, int64_t not_after_ms)
     let_go(thread, &(struct release){.not_after_ms = not_after_ms});
 }
 
-/* Parents last: as long as a parent is frozen, its children stay where they were found. */
+/*
+ * Children are released before their parents: a parent that runs may exit, and its children, which
+ * then become ours, would not be found where they were.
+ */
 void freeze_release(struct proctree *tree, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
@@ -188,7 +198,7 @@ void freeze_release(struct proctree *tree, int64_t not_after_ms)
     do {
         release.n = 0;
         proctree_each_thread(tree, true, let_go, &release);
-    } while (release.n > 0); /* again: if somebody killed a parent, its children have moved */
+    } while (release.n > 0); /* repeat: if a parent was killed meanwhile, its children are ours */
 }
 
 void freeze_end(struct proctree *tree)

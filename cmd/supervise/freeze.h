@@ -6,28 +6,32 @@
 #include "supervise/proctree.h"
 
 /*
- * freeze_tree: stop every thread of the tree that isn't stopped yet. Never blocks.
+ * freeze_tree: tell every thread of the tree to stop that isn't stopped yet. Never blocks.
  *
- * True: all threads are stopped, and none runs before freeze_release(). Call it again when a
- * process of the tree has ended: if that was a debugger, the kernel lets go what it had stopped.
- * False: some threads have yet to stop, or were found only now: call it again in a few ms.
- * `*refused` is the errno of a thread that can't be stopped, or 0.
+ * True: all threads are stopped, and none runs before freeze_release(). The caller calls this again
+ * when a process of the tree has ended: if that was a debugger, the kernel lets the threads run
+ * that the debugger had stopped. False: some threads have yet to stop, or were found only now; the
+ * caller calls this again in a few ms. `*refused` is the errno for a thread that can't be stopped,
+ * or 0.
  *
- * If this process dies, the kernel kills all that is frozen.
+ * If this process dies, the kernel kills all frozen processes.
  */
 bool freeze_tree(struct proctree *tree, int *refused);
 
 /*
- * freeze_release: let all stopped threads run again, but none when it is `not_after_ms` on
- * rlock_clock_ms() or later: then the rest stays stopped. A thread that freeze_tree() told to stop
- * may stop only after this: waitpid(2) reports it as stopped, and it needs freeze_release_one().
+ * freeze_release: let the stopped threads run again, one after the other. From `not_after_ms` on
+ * (on rlock_clock_ms()) it lets no further thread run.
+ *
+ * freeze_release_one: the same for one thread. freeze_tree() tells a thread to stop; if the thread
+ * stops only after freeze_release(), waitpid(2) reports that, and the caller calls this.
  */
 void freeze_release(struct proctree *tree, int64_t not_after_ms);
 void freeze_release_one(pid_t thread, int64_t not_after_ms);
 
 /*
- * freeze_end: let all threads run again for good, also those that have yet to stop, so that this
- * process may end without killing them. Blocks for 0.2 s at most.
+ * freeze_end: stop tracing the tree, so that the kernel does not kill it when this process exits.
+ * Only a stopped thread can be released, so this first waits until all have stopped. Blocks for
+ * 0.2 s at most.
  */
 void freeze_end(struct proctree *tree);
 

@@ -2,9 +2,10 @@
 /*
  * spawn: starts the command, with the signals and descriptors that rlock was started with.
  *
- * By vfork(2): most of what a fork(2) costs is the copy of the page tables, which exec throws away.
- * Until its exec the child runs in our memory, so it writes to its own variables only. A pipe
- * brings the errno of a failed exec; a successful exec closes the pipe.
+ * It uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
+ * which the exec throws away. Until its exec the child runs in the parent's memory, so the child
+ * writes to its own variables only. The child writes the errno of a failed exec to a pipe, which a
+ * successful exec closes.
  */
 #include "supervise/spawn.h"
 
@@ -18,14 +19,14 @@
 #include <unistd.h>
 
 /*
- * The child tells its parent one number: an errno of exec is positive, SPAWN_TOO_LATE is -1, and an
- * errno of cgroup_enter() is made smaller than -1.
+ * The child writes one number to the pipe: the errno of exec, which is positive; or SPAWN_TOO_LATE,
+ * which is -1; or the errno of cgroup_enter() in this form, which is below -1.
  */
 #define FROM_CGROUP(failed) (-1 - (failed))
 
 /*
- * In the child. The lease is checked here, directly before the exec: the guard may have been
- * stopped, for longer than the lease lasts, at any point before.
+ * Runs in the child, and does not return. The child checks the lease directly before the exec,
+ * because the guard may have been stopped at any point before, for longer than the lease lasts.
  */
 static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_fd)
 {

@@ -9,21 +9,22 @@
 #include <sys/types.h>
 
 struct spawn_plan {
-    char *const *argv; /* argv[0] is looked for in PATH */
+    char *const *argv; /* execvpe(3) looks for argv[0] in PATH */
     char *const *envp;
-    const sigset_t *mask; /* of blocked signals */
-    int cgroup_fd;     /* cgroup.procs of the cgroup that the command is started in; -1: our own */
-    bool ignore_child; /* SIGCHLD was ignored when rlock was started */
-    int64_t not_after_ms; /* on rlock_clock_ms(): the lease ends; the command is not started */
+    const sigset_t *mask; /* the signals that the command starts with as blocked */
+    int cgroup_fd;        /* cgroup.procs of the command's cgroup; -1: the command stays in ours */
+    bool ignore_child;    /* the command starts with SIGCHLD ignored, as rlock did */
+    int64_t not_after_ms; /* on rlock_clock_ms(): from then on the command must not start */
 };
 
-/* `*error`, when it was `not_after_ms` before the exec. */
+/* `*error`, if `not_after_ms` came before the exec. */
 #define SPAWN_TOO_LATE (-1)
 
 /*
- * spawn: start the command, and wait for its exec. Returns its pid, or 0 with `*error` an errno or
- * SPAWN_TOO_LATE; `*is_exec_error` is true if that errno is exec's, and false if a call
- * before it failed. If the calling process dies, the kernel kills the command. Allocates nothing.
+ * spawn: start the command, and wait for its exec. Returns the command's pid; or 0, and sets
+ * `*error` to an errno or to SPAWN_TOO_LATE. `*is_exec_error`: true if execvpe(3) set that errno,
+ * false if an earlier call did. If the calling process dies, the kernel kills the command (but not
+ * its descendants). Allocates no memory.
  */
 pid_t spawn(const struct spawn_plan *plan, bool *is_exec_error, int *error);
 
