@@ -34,7 +34,7 @@
 #define RLOCK_VERSION "0.1.0"
 #define RLOCK_KEY_MAX 65536  /* longest key, in bytes */
 #define RLOCK_KEYS_MAX 32    /* most keys that one handle locks together */
-#define RLOCK_PARENTS_MAX 16 /* most tokens of locks that the caller runs under */
+#define RLOCK_PARENTS_MAX 16 /* most parent locks: locks of the processes above the caller */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_REPLICAS_MAX 1000
 #define RLOCK_MEMBERS_MAX 9 /* most servers of a quorum */
@@ -59,8 +59,8 @@ enum rlock_status {
     RLOCK_E_CONFIG,      /* an address, a file or a certificate is wrong */
     RLOCK_E_UNREACHABLE, /* no reply: connection refused, timed out or reset, or no such host */
     RLOCK_E_PROTOCOL,    /* the reply is not Redis' protocol, or too long */
-    RLOCK_E_SERVER,      /* the server can't execute it now: loading, read-only, out of memory */
-    RLOCK_E_UNSUPPORTED, /* the server can never execute it: a command is missing */
+    RLOCK_E_SERVER,      /* no request can be executed now: loading, read-only, out of memory */
+    RLOCK_E_UNSUPPORTED, /* the server lacks a command that the request needs */
     RLOCK_E_REFUSED,     /* wrong password, no permission, or a key of another type */
     RLOCK_E_NO_QUORUM,   /* too few members granted the lock */
     RLOCK_E_REPLICAS,    /* too few replicas had the grant in time, so it was given back */
@@ -118,7 +118,7 @@ enum rlock_mode {
 enum rlock_protocol {
     RLOCK_PROTOCOL_TOKEN,  /* the holder's token, and who the holder is */
     RLOCK_PROTOCOL_TIME_S, /* the expiry, in seconds since 1970: one key, exclusive, no queue */
-    RLOCK_PROTOCOL_TIME_MS /* the expiry, in milliseconds since 1970; else the same */
+    RLOCK_PROTOCOL_TIME_MS /* as RLOCK_PROTOCOL_TIME_S, but in milliseconds */
 };
 
 /* What other users of the lock are told about its holder. rlock_open() copies the strings. */
@@ -134,7 +134,7 @@ struct rlock_holder {
 /* Why the server didn't grant the lock when it was last asked. */
 struct rlock_obstacle {
     char holder[256];           /* the holder, for people: printable ASCII; "": none was seen */
-    int64_t seen_ms;            /* when its reply was read, on rlock_clock_ms() */
+    int64_t seen_ms;            /* when the server's reply was read, on rlock_clock_ms() */
     int64_t left_ms;            /* from seen_ms until the lock expires; -1: it never expires */
     int64_t since_ms;           /* when the lease began, server time, ms since 1970; 0: unknown */
     int64_t place;              /* the caller's place in the queue, from 1; 0: not in the queue */
@@ -194,7 +194,7 @@ struct rlock_grant {
     uint64_t fence;             /* greater than that of each earlier grant of these keys; never 0 */
     int64_t slot;               /* with RLOCK_SLOTS: 0 .. n_slots - 1 */
     bool is_parent;             /* the parents hold all keys: the lease is a parent's */
-    bool has_parent;            /* the parents hold some of the keys */
+    bool has_parent;            /* the parents hold some or all of the keys */
     uint32_t parent_keys;       /* bit i is set if a parent holds keys[i] */
     struct rlock_timing timing; /* config.timing, shorter if a parent's lease is shorter */
 };
@@ -203,13 +203,13 @@ struct rlock_grant {
 enum rlock_ending {
     RLOCK_ENDS_FREE, /* the lock is free, or passes to the next waiter */
     RLOCK_ENDS_REST, /* nobody can acquire the lock for stay_ms */
-    RLOCK_ENDS_DONE  /* the same, and waiters with `unless_done` get RLOCK_DONE */
+    RLOCK_ENDS_DONE  /* as RLOCK_ENDS_REST, but waiters with `unless_done` get RLOCK_DONE */
 };
 
 /* What the renewer reports. */
 enum rlock_kept {
     RLOCK_KEPT_RENEWED,  /* the lease was renewed: expires_ms is new */
-    RLOCK_KEPT_RESTORED, /* the same, but the key had vanished and was put back */
+    RLOCK_KEPT_RESTORED, /* renewed as well, but the key had vanished and was put back */
     RLOCK_KEPT_TROUBLE,  /* a renewal failed, `text` says why; the renewer tries again */
     RLOCK_KEPT_RELEASED, /* another process released the lease; the renewer has ended */
     RLOCK_KEPT_LOST      /* the lease is lost, `text` says how; the renewer has ended */
@@ -254,7 +254,7 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * limit, within connect_ms; it waits for a server that has answered before. If a reply is lost, it
  * asks again with the same token. It undoes a request that it gives up.
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
- * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (obstacle.holder did it),
+ * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (by obstacle.holder),
  * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent holds a key in another
  * mode. Blocks until `deadline`, and up to reply_ms longer to undo a request (0.5 s if stopped).
  * Source: lib/ops/acquire_loop.c, lib/lua/acquire.lua.

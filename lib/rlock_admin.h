@@ -21,7 +21,7 @@ enum rlock_seen {
     RLOCK_SEEN_SHARED,    /* held by owners that use RLOCK_SHARED */
     RLOCK_SEEN_SLOTS,     /* held by owners that use RLOCK_SLOTS */
     RLOCK_SEEN_REST,      /* released with RLOCK_ENDS_REST: nobody holds or can acquire it yet */
-    RLOCK_SEEN_DONE,      /* released with RLOCK_ENDS_DONE: the same, with a done mark */
+    RLOCK_SEEN_DONE,      /* as RLOCK_SEEN_REST, but released with RLOCK_ENDS_DONE */
     RLOCK_SEEN_FOREIGN    /* the value of another program, which may be no lock at all */
 };
 

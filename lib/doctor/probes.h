@@ -38,7 +38,7 @@ void probe_set_replica(struct probe *probe, bool is_replica);
 /* probe_key: the key of the lock whose rights are tried: the caller's, or "rlock-doctor". */
 const char *probe_key(const struct probe *probe);
 
-/* probe_report: passes a finding to the examiner. `change`, what to do, is NULL for "nothing". */
+/* probe_report: passes a finding to the examiner. `change` is what to do; NULL: nothing. */
 void probe_report(struct probe *probe, const char *check, enum rlock_grade grade,
                   const char *change, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

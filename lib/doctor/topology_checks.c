@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topology_checks: reports whether a server's Sentinels or its Cluster can replace it in time.
+ * topology_checks: reports whether Sentinels or a Cluster can replace a dead primary in time.
  *
  * In time means: if a primary dies just before a lease is renewed, a replica must become the new
  * primary before that lease ends. Source: "High availability with Redis Sentinel"; Redis Cluster

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* topology_checks: reports whether a server's Sentinels or its Cluster can replace it in time. */
+/* topology_checks: reports whether Sentinels or a Cluster can replace a dead primary in time. */
 #ifndef TOPOLOGY_CHECKS_H
 #define TOPOLOGY_CHECKS_H
 

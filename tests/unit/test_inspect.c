@@ -23,7 +23,7 @@ struct seen {
     int n_waiters;
     struct rlock_view view; /* the last one; its pointers are not valid any more */
     struct rlock_party holder;
-    char text[256]; /* keys, and hosts of waiters */
+    char text[256]; /* the keys of the locks and the hosts of the waiters shown */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
