@@ -24,9 +24,9 @@
 #define NAMES_MAX 100 /* names that make_directory() tries */
 
 /*
- * A line of /proc/self/mountinfo, proc(5): "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...".
- * Finds the mount of cgroup v2. The kernel writes a blank in a path as \040; such a path is not
- * decoded, so cgroup_make() fails to open it.
+ * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form
+ * "ID PARENT DEVICE ROOT MOUNTPOINT ... - cgroup2 ...". The kernel writes a blank in a path as
+ * \040, which is not decoded here, so cgroup_make() fails to open such a path.
  */
 static bool find_mount(char *root, char *point, size_t room)
 {

@@ -64,23 +64,23 @@
 
 #define PLACES_MAX (1U << 22) /* PID_MAX_LIMIT: Linux has no higher pid */
 #define PLACES_MIN (1U << 15)
-#define TERM_WALKS 100 /* at most; it ends when a walk finds no new process */
-#define REAPED_AT_ONCE 4096
-#define MOMENT_NS 50000
-#define MOMENT_EACH_NS 500 /* more for each of our children, as looking at each takes as long */
-#define WALK_PAUSES 4      /* the time between two walks for KILL, in walks */
-#define WALK_EVERY 32      /* rounds of KILL to our own children, then one to the whole tree */
+#define TERM_WALKS 100      /* of one proctree_term(), at most */
+#define REAPED_AT_ONCE 4096 /* zombies, before KILL goes on */
+#define MOMENT_NS 50000     /* the pause between two rounds of KILL */
+#define MOMENT_EACH_NS 500  /* added for each of our children: to read about each takes as long */
+#define WALK_PAUSES 4       /* the time between two walks for KILL, in walks */
+#define WALK_EVERY 32       /* rounds of KILL to our own children, then one to the whole tree */
 #define WALK_MASK 0x07ffffffU
-#define LIST_BYTES 4096 /* read at once of a list of children */
+#define LIST_BYTES 4096 /* the buffer for a list of children */
 
-/* What is known of a process. If there is little memory, several pids share one place. */
+/* What is known of a process. If the array is shorter than pid_max, several pids share a place. */
 struct proctree_place {
     pid_t pid;
     pid_t parent;
     uint32_t started;   /* in ticks since boot; the lower 32 bits */
     unsigned walk : 27; /* the last walk that found the process */
     unsigned is_spared : 1;
-    unsigned is_spared_kin : 1; /* spared as a descendant: it may be reaped by its parent */
+    unsigned is_spared_kin : 1; /* spared as a descendant of a spared child */
     unsigned is_termed : 1;     /* it has got TERM */
     unsigned is_killed : 1;     /* a child of ours that has got KILL */
     unsigned has_threads : 1;
@@ -88,7 +88,7 @@ struct proctree_place {
 
 /* ---- small files of /proc ---- */
 
-/* The pids among the names in a directory of /proc, one after the other. */
+/* Reads a directory of /proc, and returns the names that are pids one after the other. */
 struct pids {
     int fd;
     long filled;
@@ -258,7 +258,10 @@ static bool is_ours(const struct proctree *tree)
     return tree->root == getpid();
 }
 
-/* A spared child of ours keeps its pid, as we don't reap it; the pid of others may be reused. */
+/*
+ * The caller doesn't reap a spared child, so no other process gets its pid. A spared descendant is
+ * reaped by its parent, so its start time has to show that the pid is still its own.
+ */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
     const struct proctree_place *place = place_of(tree, pid);
@@ -278,7 +281,10 @@ static bool was_found(const struct proctree *tree, pid_t pid)
     return place->pid == pid && place->walk == tree->walk;
 }
 
-/* Notes a process that was found. What was known of it before stays. False: there is no room. */
+/*
+ * Notes a process that a walk has found, and keeps what was known of it before (TERM, KILL). False:
+ * the list is full, or another process has the place.
+ */
 static bool note(struct proctree *tree, const struct process *process)
 {
     struct proctree_place *place = place_of(tree, process->pid);
@@ -321,16 +327,17 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
 
 struct walk {
     struct proctree *tree;
-    bool finds_all;        /* also zombies, and it counts if a process may have been missed */
-    bool spares;           /* each process that is found is left alone from now on */
-    bool is_whole;         /* no process was missed */
-    proctree_visit *visit; /* NULL: threads are not visited */
+    bool finds_all;        /* list zombies too, and note in is_whole if a process is hidden */
+    bool spares;           /* spare each process that is found */
+    bool is_whole;         /* false: the walk may have missed a process */
+    proctree_visit *visit; /* for each thread; NULL: the walk only lists processes */
     void *context;
 };
 
 /*
- * At the tick `listed` this process's pid was in the list of children of `parent`. Is this the
- * process that was listed? If it started in that very tick, its parent has to be `parent` or us.
+ * At the tick `listed` we read this process's pid in the list of children of `parent`. Did the pid
+ * belong to this process then? Yes, if it started before. If it started in that tick or later,
+ * another process may have had the pid: then `parent`, or this process, has to be its parent.
  */
 static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
                        uint32_t listed)
@@ -346,7 +353,7 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
     if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
         return;
     if (!process_read(&process, pid)) {
-        /* it may be there and run: /proc can hide the processes of other users (hidepid) */
+        /* a process that runs may be missing in /proc, mounted with hidepid: proc(5) */
         if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
             walk->is_whole = false;
         return;
@@ -445,7 +452,7 @@ static void find_by_lists(struct walk *walk)
     }
 }
 
-/* Without lists of children: add each process whose parent was found, until none is added. */
+/* Without lists of children: add each process whose parent is in the list, until none is added. */
 static void find_by_search(struct walk *walk)
 {
     struct proctree *tree = walk->tree;
@@ -476,7 +483,10 @@ static void find_by_search(struct walk *walk)
     } while (tree->n > before);
 }
 
-/* Orphans of another root are in no list: a process that was found stays as long as it lives. */
+/*
+ * If the root is another process, its orphans become children of a process outside of the tree. So
+ * processes that the last walk has listed are listed again as long as they live.
+ */
 static void begin_walk(struct proctree *tree)
 {
     size_t n = tree->n;
@@ -524,7 +534,7 @@ bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *v
 
 typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);
 
-/* Acts on each child as soon as its pid was read: runaways are gone a moment later. */
+/* Acts on each child as soon as its pid was read: a moment later it may have forked and exited. */
 static void each_child(struct proctree *tree, act_on_child *act, void *context)
 {
     struct process process;
@@ -621,7 +631,7 @@ size_t proctree_signal(struct proctree *tree, int number)
     return tree->n;
 }
 
-/* True: a process got TERM, so one that it forked before may have been missed. */
+/* True: a process got TERM; it may have forked another one since this walk came past. */
 static bool term_all(struct proctree *tree)
 {
     uint32_t last = (uint32_t)(tree->term_ms * tree->hertz / 1000);
@@ -665,8 +675,8 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 struct killing {
     proctree_reaped *reaped;
     void *context;
-    bool is_any; /* there was a child; one that was just reaped counts: it may leave us orphans */
-    bool is_new; /* one of them had got no KILL before */
+    bool is_any;       /* a child was found or reaped: the orphans of a reaped one become ours */
+    bool is_new;       /* one of them had got no KILL before */
     size_t n_children; /* of ours, as this round found them, without spared ones */
 };
 
@@ -677,12 +687,12 @@ static void note_end(struct proctree *tree, const struct killing *killing, pid_t
     if (WIFSTOPPED(status))
         return;
     if (place->pid == pid)
-        place->is_killed = false; /* the pid may be another's from now on */
+        place->is_killed = false; /* another process may get the pid from now on */
     if (killing->reaped != NULL)
         killing->reaped(pid, status, killing->context);
 }
 
-/* Zombies make the list of children longer to read. */
+/* Reaps zombies, because they make the list of our children longer to read. */
 static void reap(struct proctree *tree, struct killing *killing)
 {
     int status;
@@ -773,7 +783,7 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
     unsigned round = 0;
     bool is_raised = raise_priority();
 
-    tree->refused = 0; /* a process that could not be sent TERM may have ended since */
+    tree->refused = 0; /* a process that refused TERM may have ended since */
     do {
         if (tree->cgroup != NULL)
             cgroup_kill(tree->cgroup);
@@ -877,13 +887,13 @@ bool proctree_spare(struct proctree *tree, pid_t child)
     struct process process;
     bool has_room = !process_read(&process, child) || note_spared(tree, &process, false);
 
-    tree->n = 0; /* note_spared() listed it, but it is none of the tree */
+    tree->n = 0; /* note_spared() has listed the child, which does not belong to the tree */
     return has_room;
 }
 
 struct sparing {
-    bool is_first; /* all children; else only those that are spared already */
-    bool is_whole; /* there was room for all */
+    bool is_first; /* spare all children; false: only those that are spared already */
+    bool is_whole; /* false: there was no room to spare one */
 };
 
 static void spare(struct proctree *tree, pid_t pid, void *context)
@@ -900,8 +910,8 @@ static void spare(struct proctree *tree, pid_t pid, void *context)
 }
 
 /*
- * Their descendants are noted each by itself: when a spared child ends, its orphans become our
- * children, and would be taken for orphans of the command's tree.
+ * The descendants of spared children are noted one by one: when a spared child ends, its orphans
+ * become our children, and would otherwise be taken for orphans of the command's tree.
  */
 bool proctree_spare_children(struct proctree *tree, bool is_first)
 {

@@ -14,8 +14,8 @@ struct proctree_place;
 /*
  * The tree is all descendants of one process, the root, without the root. If the root is this
  * process, it has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become its
- * children. If the root is another process, each process that was seen in the tree once is
- * remembered until it ends, as its parent may end before it.
+ * children. If the root is another process, proctree.c remembers each process that it has seen in
+ * the tree until that process ends, because its parent may end first.
  *
  * Only proctree.c writes the fields.
  */
@@ -23,19 +23,19 @@ struct proctree {
     pid_t root;
     struct proctree_place *place; /* what is known of a process: an array indexed by pid */
     pid_t *list;           /* the pids that the last walk found, parents before their children */
-    size_t room;           /* for so many processes there is room in each of the two arrays */
+    size_t room;           /* the length of each of the two arrays */
     size_t n;              /* entries in the list */
     unsigned walk;         /* the number of the last walk */
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
-    bool has_spared;       /* there are processes to be left alone */
+    bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
-    int children;          /* such a file of our own, kept open; -1: not needed */
+    int children;          /* this file of our main thread, kept open; -1: not needed */
     pid_t session;         /* the session that rlock was started in */
-    long hertz;            /* ticks a second, in which the kernel gives start times */
+    long hertz;            /* ticks a second: the kernel gives start times in ticks */
     int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */
     int64_t term_ms;       /* when TERM was sent for the first time; 0: not yet */
     const struct cgroup *cgroup; /* the cgroup that all of the tree is in; NULL: it is in none */
-    pid_t refused;               /* the last process that we had no right to signal; 0: none */
+    pid_t refused; /* the last process that the kernel refused our signal to; 0: none */
 };
 
 /*
@@ -89,24 +89,25 @@ size_t proctree_signal(struct proctree *tree, int number);
 size_t proctree_look(struct proctree *tree);
 
 /*
- * proctree_kill: send KILL to all, again and again, until nothing is left or it is `deadline_ms`.
- * If the root is this process, reaps its children, and calls `reaped` for each unless it is NULL.
- * True: something is left; `refused` is then set if we have no right to signal it.
+ * proctree_kill: send KILL to each process of the tree, again and again, until no process is left
+ * or `deadline_ms` has come. If the root is this process, it also reaps its children, and calls
+ * `reaped` for each (NULL: no call). True: a process is left; `refused` is set if the kernel
+ * refuses our KILL to it.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
                    void *context);
 
 /*
- * proctree_each_thread: call `visit` for each thread of each process of the tree: a parent before
- * its children are looked for, or with `upwards` children before their parent. False: some thread
- * may have been missed, as there is no /proc, or no room.
+ * proctree_each_thread: call `visit` for each thread of each process of the tree. A process is
+ * visited before its children are looked for; with `upwards`, children come before their parent.
+ * False: a thread may have been missed, because /proc isn't mounted, or the arrays are full.
  */
 typedef void proctree_visit(pid_t thread, void *context);
 bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit,
                           void *context);
 
-/* proctree_state: of a thread, as in proc(5): R, S, D, T, t, Z and so on; '\0': there is none. */
+/* proctree_state: the state of a thread, a letter as in proc(5); '\0': there is no such thread. */
 char proctree_state(pid_t thread);
 
 /*
