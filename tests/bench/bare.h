@@ -1,4 +1,4 @@
-/* bare: what the programs that rlock is measured against have in common. */
+/* bare: functions that bare_line.c and two_round_trips.c share. */
 /* SPDX-License-Identifier: MIT */
 #ifndef BARE_H
 #define BARE_H
@@ -35,7 +35,7 @@ static int server_connect(const char *port)
     return fd;
 }
 
-/* One round trip: whether the server did what was asked (a status, a list, or the number 1). */
+/* Sends a request and reads the reply. True if the reply is a status, a list or the number 1. */
 static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
 {
     char in[256];
@@ -60,8 +60,8 @@ static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
 }
 
 /*
- * fork copies the page tables of this process; spawn shares them until the
- * exec, as vfork does (glibc's posix_spawn).
+ * Starts the command by fork, which copies the page tables of this process, or
+ * by posix_spawn, whose child uses the parent's until the exec, as with vfork.
  */
 static pid_t start(int by_fork, char **argv)
 {

@@ -1,19 +1,19 @@
-/* bare_line: the least a program can do to stand in line for a lock in Redis. */
+/* bare_line: runs a command under a lock in Redis with a queue, with as little work as possible. */
 /*
  *     bare_line PORT KEY COMMAND [ARG...]
  *
- * The floor of a hand-over: the round trips are those of rlock, a script to
- * stand in line, BLPOP on a list of one's own, a script to take the lock, the
- * command, a script to pass it on; the scripts do as little as they can. Nobody
- * notices a waiter that died, an expired lock or a server that went away, and
- * it is not a lock to use.
+ * No lock with a queue can be handed over faster. bare_line makes the same round
+ * trips as rlock: a script to join the queue, BLPOP on a list of its own, a
+ * script to take the lock, the command, a script to hand the lock over. But its
+ * scripts don't check anything: a dead waiter, an expired lock or a server that
+ * is gone stop the whole queue. Don't use it as a lock.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
 #include "bare.h"
 
-/* KEYS: the lock, the line. ARGV: our token, the time to live, our list. */
+/* KEYS: the lock, the queue. ARGV: the token of this process, the TTL in seconds. */
 static const char acquire[] = "local held = redis.call('GET', KEYS[1])\n"
                               "if not held or held == ARGV[1] then\n"
                               "    return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])\n"

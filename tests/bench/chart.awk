@@ -1,15 +1,16 @@
-# chart: the same numbers as table.awk, as bars in SVG.
+# chart: draws the numbers that table.awk prints as bars, in SVG.
 #
 #     awk -v about=TEXT -f chart.awk kind=limit limits.tsv kind=time time.tsv
 #         kind=memory memory.tsv kind=line line.tsv kind=rest rest.tsv kind=server server.tsv
 #
-# All axes are linear and start at 0. What is near rlock has a panel of its own, because beside the
-# slowest no difference could be seen. The colours can be read on white and on black, and are better
-# where the viewer says which it is.
+# All axes are linear and start at 0. Programs that are nearly as fast as rlock have a panel of
+# their
+# own: at the scale of the slowest program their bars would look the same. The colours can be read
+# on white and on black; a viewer that tells its colour scheme gets colours for that scheme.
 #
 # SPDX-License-Identifier: MIT
 
-# Everything is kept until the end, for the height is known only then.
+# draw collects the elements: the first line of the SVG needs the height, which is known at the end.
 function draw(element) {
     body = body element "\n"
 }
@@ -20,7 +21,7 @@ function label(x, class, text) {
     draw(sprintf("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%s</text>", x, y, class, text))
 }
 
-# bar: one program; the thin line reaches to `beyond`.
+# bar: draws one program, with a thin line up to the value `beyond`.
 function bar(name, value, beyond, unit, scale,    end) {
     y += 24
     end = left + value * scale
@@ -33,8 +34,8 @@ function bar(name, value, beyond, unit, scale,    end) {
     label(left + width + 75, "right", sprintf("%.2f %s", value, unit))
 }
 
-# panel: the programs that have a value, and one of at most `most`; a line at the limit, unless
-# that is 0.
+# panel: draws the programs that have a value of at most `most`, and a dashed line at the limit,
+# unless the limit is 0.
 function panel(title, value, beyond, unit, most, limit, limit_said,    i, longest, top) {
     y += 40
     label(0, "title", title (limit ? "; dashed: " limit_said : ""))

@@ -1,25 +1,27 @@
-/* crowd: many waiters for one lock, what they cost while they wait, and how they are served. */
+/* crowd: measures what many waiters for one lock cost, and how they are served. */
 /*
  *     crowd WAITERS MS REST_S HOOK FOLDER PROGRAM [ARG...]
  *
- * PROGRAM is run with three more words, those of turn.c, and so has a turn
- * under a lock. The first one holds the lock until all WAITERS are there: they
- * are started one after the other, each when the one before it has come to
- * rest, so that their order is known. For REST_S seconds they are left alone and
- * measured. Then the shell command HOOK runs, the first one ends, and all have
- * their turn of MS milliseconds. FOLDER gets the log of the turns.
+ * PROGRAM takes a lock and does the work of turn.c, whose three arguments crowd
+ * adds to ARG. crowd
+ * 1. starts a holder, which has the lock until step 4;
+ * 2. starts WAITERS waiters, each when the one before it sleeps, so that their
+ *    order is known;
+ * 3. measures the waiters for REST_S seconds;
+ * 4. runs the shell command HOOK and ends the holder; each waiter then has the
+ *    lock for MS milliseconds. FOLDER gets the log of these turns.
  *
- * Standard output has a line for each number: its name, a tab, the number.
+ * Standard output has lines with a name, a tab and a number:
  *
- *     handover_us   end of a turn to the start of the next; as many as WAITERS
- *     waiter_s      how long all of them together waited since the first turn ended
- *     inversions    pairs of waiters not served in the order they came
- *     overtaken     waiters that some later one was served before
- *     pss_kB        proportional memory of a waiter and all it started, mean
- *     cpu_us_s      its processor time in a second at rest, mean
- *     cpu_max_us_s  the same, of the busiest waiter
+ *     handover_us   from the end of a turn to the start of the next; WAITERS lines
+ *     waiter_s      sum of the waiters' times from the end of the first turn to their own
+ *     inversions    number of pairs of waiters that were not served in their order
+ *     overtaken     number of waiters that were served after a later one
+ *     pss_kB        mean proportional set size of a waiter and all its children
+ *     cpu_us_s      mean processor time of a waiter per second of waiting
+ *     cpu_max_us_s  the same of the waiter that used most
  *
- * Turns that overlap, or a program that fails, end the measurement.
+ * If turns overlap or a program fails, crowd ends with a message and status 1.
  */
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
@@ -42,9 +44,9 @@
 enum {
     MAX_WAITERS = 1000,
     MAX_WORDS = 64,
-    LOOK_MS = 5,          /* how often a process is looked at until it rests */
-    LOOKS = 4,            /* that long a rest is one */
-    LOOKS_OF_HOLDER = 20, /* the lock must be its own before anyone else comes */
+    LOOK_MS = 5,          /* time between two looks at a process that is to fall asleep */
+    LOOKS = 4,            /* a waiter waits when it has slept at so many looks in a row */
+    LOOKS_OF_HOLDER = 20, /* the same for the holder, which needs time to get the lock */
     REST_LIMIT_MS = 20000,
     DRAIN_LIMIT_S = 120
 };
@@ -65,7 +67,7 @@ struct crowd {
     pid_t pids[MAX_WAITERS + 1]; /* the first is the holder */
 };
 
-/* Processor time that a family of processes has had, and its memory. */
+/* Processor time and memory of a process and its descendants. */
 struct cost {
     long long cpu_ns;
     double pss_kB;
@@ -84,7 +86,7 @@ static void sleep_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* proc_read: a file of /proc into a text; false if the process is gone. */
+/* Reads a file of /proc into a text; false if the process has ended. */
 static bool proc_read(char *text, size_t size, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -96,7 +98,7 @@ static bool proc_read(char *text, size_t size, const char *path)
     return n >= 0;
 }
 
-/* The children that are gone already count as well: only in clock ticks, but there may be many. */
+/* Processor time of children that have ended; the kernel counts it in clock ticks (10 ms). */
 static long long reaped_ns(pid_t pid)
 {
     long user = 0;
@@ -124,7 +126,7 @@ static double pss_kB(pid_t pid)
     return found == NULL ? 0 : atof(found + 5) * 1.024;
 }
 
-/* cost_add: the costs of a process and of all it started and that still run. */
+/* Adds the costs of a process and of all its descendants that still run. */
 static void cost_add(struct cost *cost, pid_t pid, bool with_memory)
 {
     char path[320];
@@ -177,7 +179,7 @@ static bool is_asleep(pid_t pid)
     return state[2] == 'S';
 }
 
-/* Until it has slept through that many looks in a row. */
+/* Returns when the process has slept, and used no processor time, at so many looks in a row. */
 static void wait_until_it_rests(pid_t pid, int looks)
 {
     long long before = -1;
@@ -276,7 +278,7 @@ static int compare(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* The turns in the order they were had, the holder's among them. */
+/* Reads the log of the turns, the holder's included, and sorts it by their starts. */
 static void turns_read(const struct crowd *crowd, struct turn *turns)
 {
     FILE *f = fopen(crowd->log, "re");

@@ -1,8 +1,9 @@
-/* free_ports: TCP ports of the loopback that nobody uses, a line each. */
+/* free_ports: prints free TCP ports of 127.0.0.1, one a line. */
 /*
  *     free_ports N
  *
- * The kernel chooses; all are held until all are known, so no two are the same.
+ * The kernel chooses the ports. The program keeps all of them bound until it
+ * ends, so that the kernel chooses none twice.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
@@ -20,7 +21,7 @@ int main(int argc, char **argv)
         socklen_t bytes = sizeof a;
 
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        int fd = socket(AF_INET, SOCK_STREAM, 0); /* open until the program ends */
+        int fd = socket(AF_INET, SOCK_STREAM, 0); /* stays open until the program ends */
         if (fd < 0 || bind(fd, (struct sockaddr *)&a, bytes) < 0 ||
             getsockname(fd, (struct sockaddr *)&a, &bytes) < 0) {
             perror("free_ports");

@@ -1,27 +1,27 @@
 # shellcheck shell=sh disable=SC2154
-# line: the part of run.sh about waiting: what many waiters cost, and how they are served.
+# line: the part of run.sh that measures waiting: what many waiters cost, and how they are served.
 #
-# Each program is asked in the same way (crowd.c): how long does it take from the end of one command
-# to the start of the next, are those who came first served first, what does a waiter cost that only
-# waits, and for how many requests does the server see to one grant.
+# It measures each program in the same way (crowd.c): how long it takes from the end of one command
+# to the start of the next, whether waiters are served in the order they came, what memory and
+# processor time a waiter takes, and how many requests the server handles for a grant.
 #
-# A waiter is a process of its own, as it is for those who wait on different machines. The libraries
-# start no command: they do the work of turn.c themselves.
+# Each waiter is a process of its own, like waiters on different machines. The programs for redis-py
+# and node-redlock start no command: they do the work of turn.c themselves.
 #
-#   BENCH_LINES=N       how often a hundred waiters are served, default 3
-#   BENCH_WAITERS=N     so many instead of a hundred
-#   BENCH_REST=N        for how many seconds ten waiters are left alone and measured, default 10
+#   BENCH_LINES=N       how often the waiters are served; default: 3
+#   BENCH_WAITERS=N     the number of waiters; default: 100
+#   BENCH_REST=N        for how many seconds ten waiters are measured while they wait; default: 10
 #
 # SPDX-License-Identifier: MIT
 
 lines=${BENCH_LINES:-3}
 waiters=${BENCH_WAITERS:-100}
 rest_s=${BENCH_REST:-10}
-waiting=$scratch/waiting    # the programs, like $programs
+waiting=$scratch/waiting    # the list of programs that can wait, like $programs
 few=10
 many=300
 
-# waits NAME WORDS...: one that is in the list of waiting programs.
+# waits NAME WORDS...: adds a program to the list of those that can wait.
 waits() {
     (IFS=$tab; printf '%s\n' "$*") >>"$waiting"
 }
@@ -54,14 +54,15 @@ line_programs() {
     fi
 }
 
-# crowd NAME WORDS WAITERS MS REST: a crowd of them; its numbers are in $scratch/crowd.
+# crowd NAME WORDS WAITERS MS REST: runs crowd.c with the program; its results are in
+# $scratch/crowd.
 crowd() {
     (
         words=$2
         shift 2
         IFS=$tab
         set -f
-        # shellcheck disable=SC2086 # splitting is the purpose
+        # shellcheck disable=SC2086 # $words is several arguments
         exec timeout -k 5 300 "$out/crowd" "$1" "$2" "$3" \
             "redis-cli -p $redis_port CONFIG RESETSTAT >$scratch/reset" "$scratch" $words 3<&-
     ) >"$scratch/crowd" 2>"$scratch/crowd.log" &
@@ -78,9 +79,10 @@ crowd() {
     return 1
 }
 
-# server_count NAME WAITERS: what the last crowd asked of Redis since the first turn ended. The
-# server also counts the commands that scripts call. No program has one of its own among them, but
-# that two set the key without a script.
+# server_count NAME WAITERS: prints how many commands Redis executed for the last crowd since the
+# first turn ended, and how many of them were requests of clients. INFO commandstats also counts the
+# commands that scripts call; their names tell them from requests. Of the commands that scripts
+# call, only SET is also sent by clients, and only by the shell script and redis-py.
 server_count() {
     waiter_s=$(crowd_number waiter_s)
     redis-cli -p "$redis_port" INFO commandstats | tr -d '\r' >"$scratch/commandstats"
@@ -101,7 +103,7 @@ server_count() {
         }' "$scratch/commandstats" >>"$scratch/server"
 }
 
-# crowd_number NAME: one of the numbers of the last crowd.
+# crowd_number NAME: prints one of the results of the last crowd.
 crowd_number() {
     awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$scratch/crowd"
 }
@@ -119,12 +121,12 @@ line_measure() {
         >>"$scratch/order"
 }
 
-# server_crowd NAME WORDS WAITERS MS: a crowd, and what it asked.
+# server_crowd NAME WORDS WAITERS MS: runs a crowd, then server_count.
 server_crowd() {
     crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
 }
 
-# Two crowds for each answer; see server_summary.
+# Runs the crowds that server_summary compares in pairs.
 server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
     server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
@@ -133,9 +135,11 @@ server_measure() {
     server_crowd "$1" "$2" "$many" 5
 }
 
-# What one grant costs, from two crowds. Of different sizes: what each waiter more has cost, so that
-# the last of a crowd, behind whom there is nobody, don't count. Of the same size, but with longer
-# turns: what more was asked was for the time that passed, not for a grant, and is taken off.
+# Computes the requests for one grant from pairs of crowds.
+# - Of crowds of different sizes: the difference in requests, divided by that in waiters. So the
+#   last waiters of a crowd, for which the server has less to do, don't count.
+# - Of crowds of the same size with turns of different lengths: the difference in requests is for
+#   the time that waiters waited, not for grants, and is subtracted.
 server_summary() {
     awk -F '\t' '
         BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }
@@ -148,7 +152,7 @@ server_summary() {
         }' "$scratch/server" >"$out/server.tsv"
 }
 
-# All hand-overs of a program are one sample, whichever crowd they were in (nearest rank).
+# Percentiles (nearest rank) of the hand-overs of all crowds of a program together.
 line_summary() {
     printf '%s\t' name median_us p90_us p99_us max_us inversions overtaken
     echo pairs
@@ -177,8 +181,8 @@ line_row() {
             }'
 }
 
-# begin_with FILE N: its lines, the Nth first. What runs leaves its mark on what runs next, so none
-# is to run behind the same one always.
+# begin_with FILE N: prints the lines of the file, beginning with the Nth. A program changes caches
+# and servers for the next one, so each round begins with another program.
 begin_with() {
     tail -n "+$2" "$1"
     head -n "$(($2 - 1))" "$1"

@@ -1,9 +1,9 @@
-// node_redlock: a turn under a lock of node-redlock, with its defaults, but for ever.
+// node_redlock: does the work of turn.c under a lock of node-redlock.
 //
 //     node node_redlock.js MODULES PORT KEY LOG NUMBER GATE|MS
 //
-// MODULES is the folder of the packages. The last three are those of turn.c, whose work is done
-// here: no process is started for it.
+// MODULES is the folder of the node packages; the last three arguments are those of turn.c. The
+// lock has node-redlock's defaults, but tries for ever. The script starts no process.
 //
 // SPDX-License-Identifier: MIT
 'use strict';

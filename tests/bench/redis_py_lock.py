@@ -1,8 +1,8 @@
-"""redis_py_lock: a turn under the Lock of redis-py, with its defaults.
+"""redis_py_lock: does the work of turn.c under a Lock of redis-py, with its defaults.
 
     redis_py_lock.py PORT KEY LOG NUMBER GATE|MS
 
-The last three are those of turn.c, whose work is done here: no process is started for it.
+The last three arguments are those of turn.c. The script starts no process.
 
 SPDX-License-Identifier: MIT
 """

@@ -1,19 +1,21 @@
 #!/bin/sh
-# bench: what a lock costs, rlock side by side with what people use instead (`make bench`).
+# bench: measures what a lock costs with rlock and with programs that people use instead
+# (`make bench`).
 #
-# Three questions, each asked of every program here in the same way: how long does it take to run
-# `true` under a lock (sidebyside.c), how much memory does it take while it holds one, and how many
-# requests does it send to Redis; and more of them about many who wait (line.sh). The answers are
-# printed beside what is asked of rlock (limits.tsv), and kept in build/bench/ as TSV and as a
-# picture. A program that isn't installed is left out, and that is said.
+# The script measures each program in the same way: how long it takes to run `true` under a lock
+# (sidebyside.c), how much memory it needs while it holds a lock, how many requests it sends to
+# Redis, and how it serves many waiters (line.sh). It prints the results beside rlock's limits
+# (limits.tsv), and keeps them in build/bench/ as TSV and as a picture. A program that isn't
+# installed is reported and left out.
 #
-# In doubt the others are favoured: the script starts nothing it doesn't need, and the C program,
-# which is the floor, isn't safe. etcd is there as it comes, so that it syncs to its disk, and once
-# more without that and with its data in memory, as nobody should run it.
+# Where the comparison could be unfair, it favours the others: the shell script starts no process
+# that it could do without, and the C program, the fastest that is possible, isn't safe. etcd is
+# measured as installed, where it syncs its data to the disk, and once more without syncing and with
+# its data in memory, which is unsafe.
 #
-#   BENCH_ROUNDS=N          how often each program runs, default 300
-#   RLOCK=FILE              which rlock, default ./rlock
-#   RLOCK_TEST_STRICT=1     a program left out, or a limit not met, is a failure
+#   BENCH_ROUNDS=N          how often each program runs; default: 300
+#   RLOCK=FILE              the rlock to measure; default: ./rlock
+#   RLOCK_TEST_STRICT=1     fail if a program is left out or a limit is exceeded
 #
 # SPDX-License-Identifier: MIT
 set -eu
@@ -28,7 +30,7 @@ say() { printf '%s\n' "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# eventually SECONDS COMMAND...: until it succeeds.
+# eventually SECONDS COMMAND...: repeats the command every 50 ms until it succeeds.
 eventually() {
     tries=$(($1 * 20))
     shift
@@ -39,10 +41,11 @@ eventually() {
     done
 }
 
-# --- servers: on ports the kernel chose, ended by their process ids, after half an hour in any case
+# --- servers: the kernel chooses their ports; `finish` kills them by their pids, and `timeout` ends
+# --- them after half an hour
 
-started=        # the servers
-current=        # what is being measured
+started=        # pids of the servers
+current=        # pid of the program that is being measured
 scratch=
 
 serve() {
@@ -67,7 +70,8 @@ redis_start() {
         die "redis-server does not answer: $(tail -n 1 "$log")"
 }
 
-# Five servers, of which that one is none, as it has more to do. They have to run for a TTL first.
+# Starts five servers for a quorum. The first server isn't one of them, as it serves all other
+# programs. A member grants a lock only when it has run for longer than a TTL.
 quorum_start() {
     for port in $quorum_ports; do
         serve "redis-$port" redis-server --port "$port" --bind 127.0.0.1 --dir "$scratch" \
@@ -79,7 +83,7 @@ quorum_start() {
     program "rlock, quorum of 5" "$rlock" "$@" -t 2 -k bench --
 }
 
-# The same server by TLS, with a certificate that is its own CA.
+# Starts a server with a TLS port, and a certificate that is its own CA.
 tls_start() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=bench \
         -addext subjectAltName=IP:127.0.0.1 -keyout "$scratch/tls.key" -out "$scratch/tls.crt" \
@@ -89,7 +93,8 @@ tls_start() {
             tls-auth-clients no tls-port "$tls_port" 2>&1 | grep -qx OK
 }
 
-# etcd_start NAME PORT PEER_PORT FOLDER OPTION...: one more etcd, and the program that asks it.
+# etcd_start NAME PORT PEER_PORT FOLDER OPTION...: starts an etcd, and adds `etcdctl lock` with this
+# server to the programs.
 etcd_start() {
     etcd_name=$1 client=http://127.0.0.1:$2 peer=http://127.0.0.1:$3 data=$4 log_name=etcd-$2
     shift 4
@@ -118,7 +123,8 @@ etcds_start() {
     fi
 }
 
-# --- programs: a line each, the name and the words before the command, separated by tabs
+# --- the list of programs: a line for each, with its name and the words before the command,
+# --- separated by tabs
 
 program() {
     (IFS=$tab; printf '%s\n' "$*") >>"$programs"
@@ -129,7 +135,7 @@ left_out() {
     printf '%s\n' "$*" >>"$scratch/left_out"
 }
 
-# compile NAME FLAGS... FILE: a C program of this folder, to build/bench/NAME.
+# compile NAME FLAGS... FILE: compiles a C program of this folder as build/bench/NAME.
 compile() {
     target=$out/$1
     shift
@@ -165,30 +171,31 @@ programs_list() {
         left_out "bare C, dynamic: needs hiredis"
     fi
     program "shell script, redis-cli" "$here/shell_lock.sh" "$redis_port" bench -
-    # shellcheck disable=SC2086 # four words
+    # shellcheck disable=SC2086 # four arguments
     etcds_start $etcd_ports
 }
 
-# each FUNCTION [LIST]: is called for every program, with the name, then the words.
+# each FUNCTION [LIST]: calls FUNCTION NAME WORDS for each program of the list.
 each() {
     while IFS=$tab read -r name words <&3; do
         "$1" "$name" "$words"
     done 3<"${2:-$programs}"
 }
 
-# run WORDS COMMAND...: becomes that program, for 30 s at most, so call it in a subshell.
+# run WORDS COMMAND...: replaces this shell by the program, which runs for at most 30 s. Call it in
+# a subshell.
 run() {
     words=$1
     shift
     IFS=$tab
     set -f
-    # shellcheck disable=SC2086 # splitting is the purpose
+    # shellcheck disable=SC2086 # $words is several arguments
     exec timeout -k 5 30 $words "$@" </dev/null 3<&-
 }
 
-# --- the three questions
+# --- time, memory, requests
 
-# The PATH begins where `true` is, so that a long one isn't part of every time.
+# The PATH begins with the folder of `true`, so that the search for it takes no time.
 times_measure() {
     PATH=/usr/bin:/bin:$PATH timeout -k 5 $((60 + rounds)) \
         "$out/sidebyside" "$rounds" true "$out/samples.tsv" \
@@ -198,7 +205,7 @@ times_measure() {
     current=
 }
 
-# family PID: itself and its descendants.
+# family PID: prints the pids of this process and its descendants.
 family() {
     echo "$1"
     cat "/proc/$1"/task/*/children 2>/dev/null | tr ' ' '\n' | while read -r child; do
@@ -206,15 +213,16 @@ family() {
     done
 }
 
-# of_family PID NAME: the processes with that name among them.
+# of_family PID NAME: prints those of them whose process has this name.
 of_family() {
     for member in $(family "$1"); do
         [ "$(cat "/proc/$member/comm" 2>/dev/null)" != "$2" ] || echo "$member"
     done | grep .
 }
 
-# The proportional set size counts a page that N processes share as an Nth in each. Of the family
-# the command doesn't count, nor the `timeout`, which is ours; rlock has renewed by then.
+# Measures the proportional set size: of a page that N processes share, each has an Nth. The sum has
+# all processes of the program, without the command and the `timeout` of this script. It is measured
+# 1.3 s after the command's start: with a TTL of 3 s rlock has renewed its lease once by then.
 memory_measure() {
     (run "$2" sleep 3) &
     current=$!
@@ -240,7 +248,7 @@ memory_measure_all() {
     unset RLOCK_TTL
 }
 
-# An ECHO of the program's name marks where its requests end.
+# The program's requests end in MONITOR's output at an ECHO of its name.
 requests_make() {
     (run "$2" true) >/dev/null || die "$1: failed under MONITOR"
     redis-cli -p "$redis_port" ECHO "$1" >/dev/null
@@ -272,7 +280,7 @@ requests_count() {
         }' "$monitor" >"$out/requests.tsv"
 }
 
-# --- the answers
+# --- results
 
 about() {
     printf '%s rounds; %s times %s waiters; ' "$rounds" "$lines" "$waiters"
@@ -302,12 +310,12 @@ for name in redis-server redis-cli; do
     has "$name" || die "needs $name"
 done
 
-# Nothing of the user's own settings.
+# The user's own settings of rlock must not change the measurement.
 for name in $(env | sed -n 's/^\(RLOCK_[A-Z_]*\)=.*/\1/p' | grep -vx RLOCK_TEST_STRICT); do
     unset "$name"
 done
 
-# Memory, where there is some.
+# /dev/shm is in memory, where it exists.
 scratch=$(mktemp -d /dev/shm/rlock-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
@@ -321,7 +329,7 @@ mkdir -p "$out"
 
 compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
 compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
-# shellcheck disable=SC2046 # eleven words
+# shellcheck disable=SC2046 # eleven arguments
 set -- $("$out/free_ports" 11)
 redis_port=$1 tls_port=$2 etcd_ports="$3 $4 $5 $6"
 shift 6

@@ -1,11 +1,12 @@
 #!/bin/sh
-# shell_lock: a lock in Redis as a shell script does it, made as cheap as a script can be.
+# shell_lock: runs a command under a lock in Redis by redis-cli, as fast as a shell script can.
 #
 #     shell_lock.sh PORT KEY PAUSE COMMAND [ARG...]
 #
-# Two redis-cli, and nothing else that needs a process: the token is read from the kernel by the
-# shell itself. It asks again after PAUSE seconds, or never if that is `-`. It neither renews nor
-# stops the command, and is not a lock to use.
+# The script starts two redis-cli and no other process: the shell itself reads the token from the
+# kernel. If the lock is held, it asks again after PAUSE seconds, or ends if PAUSE is `-`. It
+# doesn't renew the lease, and doesn't end the command when the lease ends, so don't use it for real
+# work.
 #
 # SPDX-License-Identifier: MIT
 port=$1 key=$2 pause=$3
@@ -20,7 +21,7 @@ done
 "$@"
 status=$?
 
-# shellcheck disable=SC2016 # nothing in the Lua is for the shell
+# shellcheck disable=SC2016 # KEYS and ARGV are Lua, not the shell's
 redis-cli -p "$port" EVAL 'if redis.call("GET", KEYS[1]) == ARGV[1] then
     return redis.call("DEL", KEYS[1])
 end

@@ -1,22 +1,21 @@
-/* sidebyside: how long several programs take to do the same, turn by turn. */
+/* sidebyside: measures how long several programs take to run the same command, by turns. */
 /*
  *     sidebyside ROUNDS COMMAND SAMPLES <PROGRAMS >SUMMARY
  *
- * PROGRAMS has a line for each: its name, then the words that come before
- * COMMAND, separated by tabs. Every round runs each program once, in an order
- * drawn anew: so a slow second of the machine, and the traces one program
- * leaves in caches and servers for the next, fall on all of them alike. (In a
- * fixed order the same one would always run after the same one.) The first
- * rounds warm up and don't count. A program that fails ends the measurement:
- * the time of a failure means nothing.
+ * PROGRAMS has a line for each program: its name, then the words that come
+ * before COMMAND, separated by tabs. Every round runs each program once, in a
+ * new random order. So a second in which the machine is slow delays all programs
+ * alike, and so does what a program leaves in caches and servers for the next
+ * one. The first rounds don't count, as they fill the caches. If a program
+ * fails, sidebyside ends, as the time of a failure means nothing.
  *
- * SUMMARY has a line for each program, the times in microseconds, and two
- * ratios to the first program: of the medians, and the median of the ratios of
- * each round with the bounds of its 95 % interval. SAMPLES has all times, a
- * line for each round, so that anyone can compute something else.
+ * SUMMARY has a line for each program: its times in microseconds, and two ratios
+ * to the first program: the ratio of the medians, and the median of the ratios
+ * of each round with the bounds of its 95 % interval. SAMPLES has all times, a
+ * line for each round.
  *
- * A time is from before the spawn to after the wait, so it includes loading the
- * program, as it does for whoever starts it.
+ * A time begins before the spawn and ends after the wait, so it includes the
+ * loading of the program.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
@@ -34,15 +33,15 @@
 
 enum {
     MAX_PROGRAMS = 16,
-    MAX_WORDS = 32, /* of one program, the name and the NULL included */
+    MAX_WORDS = 32, /* of one program, with its name and the NULL */
     MAX_ROUNDS = 100000,
     WARM_UP_ROUNDS = 10
 };
 
 struct program {
-    char *line;             /* what the words point into */
+    char *line;             /* the line of PROGRAMS; the words point into it */
     char *words[MAX_WORDS]; /* the name, then argv, then NULL */
-    double *us;             /* one time a round */
+    double *us;             /* the time of each round */
 };
 
 extern char **environ;
@@ -61,7 +60,9 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* Good enough to shuffle with, and the same in every run (xorshift, Marsaglia 2003). */
+/*
+ * A pseudo-random number below n for shuffling, the same in every run (xorshift, Marsaglia 2003).
+ */
 static size_t random_below(size_t n)
 {
     static uint64_t x = 88172645463325252u;
@@ -189,7 +190,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value that the share q of all sorted values doesn't exceed (nearest rank). */
+/* The quantile q, from 0 to 1, of n sorted values (nearest rank). */
 static double quantile(const double *sorted, size_t n, double q)
 {
     double rank = ceil(q * (double)n);
@@ -201,7 +202,7 @@ static void print_summary(struct program *programs, size_t n, size_t rounds)
 {
     double *ratio = calloc(n * rounds, sizeof *ratio);
     double first = 0;
-    /* The true median is that near to the middle 95 times of 100, whatever the distribution. */
+    /* The true median is between the quantiles 0.5 - spread and 0.5 + spread 95 times of 100. */
     double spread = 0.98 / sqrt((double)rounds);
 
     if (!ratio)

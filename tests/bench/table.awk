@@ -1,14 +1,14 @@
-# table: what was measured, beside what is asked of rlock.
+# table: prints what was measured, beside the limits for rlock.
 #
 #     awk -v verdicts=FILE -f table.awk kind=limit limits.tsv kind=time time.tsv
 #         kind=memory memory.tsv kind=requests requests.tsv kind=line line.tsv kind=rest rest.tsv
 #         kind=server server.tsv
 #
-# FILE gets each limit with what was measured. Ends with 1 if a limit was not met.
+# FILE gets each limit with the measured number. The exit status is 1 if a limit was exceeded.
 #
 # SPDX-License-Identifier: MIT
 
-# verdict: the columns "limit" and "met", empty where nothing is asked.
+# verdict: returns the columns "limit" and "met", or "" if there is no limit for this number.
 function verdict(kind, peer, measured,    met) {
     if (!((kind, peer) in most))
         return ""
@@ -23,7 +23,7 @@ function heading(title, columns) {
     printf "\n%-24s%-57s  %-11s %s\n", title, columns, "limit", "met"
 }
 
-# row: the numbers, and where they are rlock's own, the verdict on one of them.
+# row: prints the numbers of a program, and in rlock's own row the verdict on one of them.
 function row(name, columns, kind, measured) {
     if (name == "rlock")
         columns = sprintf("%-57s", columns) verdict(kind, "", measured)
@@ -32,7 +32,7 @@ function row(name, columns, kind, measured) {
 
 function time_row(name,    ratio) {
     ratio = median["rlock"] / median[name]
-    if (name ~ /^rlock, quorum/) # of this it is the other way round
+    if (name ~ /^rlock, quorum/) # the limit is for the quorum's time, divided by one server's
         ratio = median[name] / median["rlock"]
     printf "%-24s%8.3f ms %8.3f ms %8.3f ms", name, median[name], p90[name], p99[name]
     printf " %9.2f %12.2f%s\n", median[name] / median[names[1]], ratio,
@@ -53,7 +53,7 @@ function per_cent(part, whole) {
     return sprintf("%.1f %%", whole ? 100 * part / whole : 0)
 }
 
-# rlock's own limit is that of the 99th percentile, the others' that of the ratio of the medians.
+# In rlock's row the limit is for the 99th percentile, in others for the ratio of the medians.
 function line_row(name,    ratio, columns) {
     ratio = handover["rlock"] / handover[name]
     columns = sprintf("%8.2f ms %8.2f ms %8.2f ms %22.2f", handover[name], handover_p90[name],
@@ -77,7 +77,7 @@ function rest_row(name) {
     row(name, sprintf("%6.0f us/s %6.0f us/s", cpu[name], busiest[name]), "rest", cpu[name])
 }
 
-# The first of rlock's rows is the smallest crowd, the last the largest.
+# rlock's first row is for the smallest crowd, the last for the largest.
 function server_rows(    i, few, many) {
     for (i = 1; i <= n_crowds; i++) {
         row(crowds[i], sprintf("%8d %14.2f %14.2f", crowd[i], asked[i], commands_in[i]), "server",

@@ -1,14 +1,16 @@
-/* turn: the command of a waiter; writes down when it had its turn. */
+/* turn: the command that waiters run under the lock; writes to a log when it ran. */
 /*
  *     turn LOG NUMBER GATE|MS
  *
- * LOG gets a line: NUMBER, and when this began and ended, in nanoseconds of
- * CLOCK_MONOTONIC. In between it sleeps for MS milliseconds, or waits for
- * somebody to open the pipe GATE for writing, five minutes at most.
+ * LOG gets a line with NUMBER and the times at which turn began and ended, in
+ * nanoseconds of CLOCK_MONOTONIC. Between them turn sleeps for MS milliseconds,
+ * or until another process opens the named pipe GATE for writing, at most for
+ * five minutes.
  *
- * The start of this program is part of every hand-over. A C library that gets
- * ready takes half a millisecond of page faults for it, as long as all the rest;
- * so this is built with -nostartfiles and does nothing but system calls.
+ * Each hand-over that is measured includes the start of this program. The C
+ * library would need half a millisecond to initialise itself, as long as all the
+ * rest of a hand-over. So turn is linked with -nostartfiles, and uses system
+ * calls only.
  */
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
@@ -39,7 +41,7 @@ static void leave(int status)
         syscall(SYS_exit_group, status);
 }
 
-/* words_read: what the kernel keeps of our command line; ends us if it isn't N words. */
+/* Reads the command line from /proc into `words`; ends the program if it hasn't n words. */
 static void words_read(char *text, size_t size, const char **words, int n)
 {
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY);
@@ -62,7 +64,7 @@ static long number(const char *text)
     return n;
 }
 
-/* The number and what ends it; returns where to go on. */
+/* Writes the number and the character `end`; returns the place behind them. */
 static char *write_number(char *to, long long n, char end)
 {
     char digits[24];

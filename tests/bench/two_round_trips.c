@@ -1,10 +1,10 @@
-/* two_round_trips: the least a program can do to run a command under a lock in Redis. */
+/* two_round_trips: runs a command under a lock in Redis, with as little work as possible. */
 /*
  *     two_round_trips fork|spawn PORT KEY COMMAND [ARG...]
  *
- * The floor that rlock is measured against: connect to 127.0.0.1, one script to
- * acquire, the command, one script to release. It has no deadline, no renewal,
- * no guard, no signals and no fence, and it is not a lock to use.
+ * No lock can be faster: the program connects to 127.0.0.1, acquires by one
+ * script, runs the command and releases by another script. It has no deadline,
+ * renewal, guard, fence or handling of signals. Don't use it as a lock.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz: what the fuzzers share.
+ * fuzz: what the fuzz targets share.
  *
- * Each fuzz_NAME.c is an entry point for libFuzzer (`make fuzz`). Linked with replay.c instead, by
- * any compiler, it runs over what was found before, in corpus/NAME (`make fuzz-replay`).
+ * Each fuzz_NAME.c has an entry point for libFuzzer (`make fuzz`, with clang). Linked with replay.c
+ * instead, by any compiler, it runs over the files of corpus/NAME (`make check-unit`).
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -15,10 +15,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* A promise of the function under test. */
+/* Aborts the program if the function under test didn't do what it promises. */
 #define must(promise) ((promise) ? (void)0 : abort())
 
-/* The input as a string of its own size, so that reading behind it is seen. */
+/*
+ * A string with the input, for the caller to free. Its memory has exactly the input's size and a
+ * NUL, so that AddressSanitizer finds reads behind its end.
+ */
 static inline char *fuzz_text(const uint8_t *data, size_t n)
 {
     char *text = malloc(n + 1);

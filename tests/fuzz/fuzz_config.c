@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_config: a configuration file of any bytes, from the file to the options. */
+/* fuzz_config: reads a configuration file of any bytes into the options. */
 #include "fuzz.h"
 #include "options/option_parser.h"
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char path[32];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    must(fd >= 0 && fchmod(fd, 0600) == 0); /* what others may write is refused */
+    must(fd >= 0 && fchmod(fd, 0600) == 0); /* else rlock refuses the file */
     must(write(fd, data, n) == (ssize_t)n && clearenv() == 0);
     must(setenv("RLOCK_CONFIG", path, 1) == 0);
     st = option_parser_read(&options, (char **)argv, &err);

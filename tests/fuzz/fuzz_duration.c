@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_duration: what people write as a duration or a number, and what they don't. */
+/* fuzz_duration: parses any bytes as a duration and as a number. */
 #include "fuzz.h"
 #include "options/units.h"
 

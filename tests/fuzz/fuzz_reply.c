@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_reply: a server that says anything, in pieces as long as the first byte says. */
+/*
+ * fuzz_reply: parses any bytes as replies of a server. The first byte is the length of the pieces.
+ */
 #include "fuzz.h"
 #include "lock/replies.h"
 

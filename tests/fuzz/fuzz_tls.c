@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_tls: a server that says anything in a handshake; the first byte says how it ends. */
+/* fuzz_tls: gives a TLS handshake any bytes from the server. If the first byte is odd, they end. */
 #include "fuzz.h"
 #include "wire/tls.h"
 
@@ -24,7 +24,7 @@ static void talk(struct tls_context *tls, const uint8_t *data, size_t n)
         shutdown(ends[1], SHUT_WR);
     for (steps = 0; st == RLOCK_PENDING && steps < 16; steps++)
         st = tls_handshake(line, &err);
-    must(st != RLOCK_OK); /* nobody here has a certificate */
+    must(st != RLOCK_OK); /* without a valid certificate no handshake may succeed */
     must(st == RLOCK_PENDING || (err.status == st && err.text[0] != '\0'));
     must(st != RLOCK_PENDING || (tls_events(line) & POLLIN) != 0);
     tls_connection_free(line);
@@ -35,7 +35,7 @@ static void talk(struct tls_context *tls, const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const struct rlock_config config = {.tls_ca = NULL};
-    static struct tls_context *tls; /* once: to load the CAs takes far longer than a handshake */
+    static struct tls_context *tls; /* made once, as loading the CAs is slow */
 
     if (tls == NULL && tls_context_new(&tls, &config, NULL) != RLOCK_OK)
         return 0; /* built without TLS */

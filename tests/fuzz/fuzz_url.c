@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_url: an address of any bytes; a password in it is also found by who hides passwords. */
+/* fuzz_url: parses any bytes as a URL; url_find_password must find each password that it parses. */
 #include "fuzz.h"
 #include "wire/url.h"
 

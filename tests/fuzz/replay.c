@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay: runs a fuzzer over files instead of inventing them.
+ * replay: main() for a fuzz target that runs over given files, without libFuzzer.
  *
- *     fuzz_NAME [FILE...]    by default all of tests/fuzz/corpus/NAME
+ *     fuzz_NAME [FILE...]    by default all files of tests/fuzz/corpus/NAME
  *
- * One TAP line each. What breaks a promise ends the program, as it would in the fuzzer.
+ * It prints a TAP line for each file. If an assertion (`must`) fails, the program aborts, as it
+ * does under libFuzzer.
  */
 #include "fuzz.h"
 #include "tap.h"
@@ -20,7 +21,7 @@ static bool replay(const char *path)
     if (file != NULL && data != NULL)
         n = fread(data, 1, 1 << 20, file);
     printf("# %s: %zu bytes\n", path, n);
-    fflush(stdout); /* so that the last line names what broke a promise */
+    fflush(stdout); /* if the program aborts, the last line names the file */
     if (file != NULL && data != NULL)
         LLVMFuzzerTestOneInput(data, n);
     free(data);
