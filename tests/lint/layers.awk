@@ -1,10 +1,10 @@
-# layers: a file may include what stands above it in LAYERS, and its own header.
+# layers: checks that each file includes only its own header and files that LAYERS allows.
 #
 #     awk -f layers.awk DIR/LAYERS FILE...
 #
 # A line of LAYERS is a folder and its files, low to high; the folder . is DIR itself. A file may
 # include files of folders above its own, and in its own folder the files to its left. The line
-# `library NAME...` has what may be included of the folder underneath. # begins a comment.
+# `library NAME...` has the headers of lib that cmd may include. # begins a comment.
 # scripts_embedded.h and reply_codes.h are made from the Lua files and their table, and each belongs
 # to the one file that includes it.
 
@@ -47,7 +47,7 @@ FNR == 1 {
     if (other == self || (other == "scripts_embedded" && self == "lock/scripts") ||
         (other == "reply_codes" && self == "lock/replies"))
         next
-    if (!(self in layer)) # that was told, and is the reason for whatever else would be
+    if (!(self in layer)) # reported above; each include would be reported for the same reason
         next
     if (!(other in layer))
         complain(self " may not include " other)

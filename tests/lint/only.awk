@@ -1,14 +1,14 @@
-# only: finds in C files what the rules allow in other files only.
+# only: finds text in C files that the rules allow only in other files.
 #
 #     awk -f only.awk RULES FILE...
 #
 # A rule is an extended regular expression, a tab, and the files in which it may match: paths,
 # a path ending in / for a whole folder, or - for none. A line that begins with a tab has more
-# files for the rule above it. Comments are not looked at, nor is the text of string and character
-# literals, unless the rule begins with a quotation mark: such a rule is about that text.
+# files for the rule above it. Text in comments never matches. Text in string and character literals
+# matches only rules that begin with a quotation mark.
 
-# Sets text, the line without comments and literals, and whole, the line without comments. A
-# comment may go on to the next lines.
+# read_code sets text, the line without comments and literals, and whole, the line without comments.
+# in_comment is 1 while a comment goes on in the next line.
 function read_code(line,   i, c, quote) {
     text = whole = ""
     for (i = 1; i <= length(line); i++) {

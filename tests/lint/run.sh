@@ -1,5 +1,5 @@
 #!/bin/sh
-# run: checks the rules that a compiler does not know; one TAP line each.
+# run: checks rules for the sources that a compiler doesn't check; prints a TAP line for each.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 2
 n=0
 n_failed=0
 
-# check NAME COMMAND...: it passes if the command does; what it says is shown if not.
+# check NAME COMMAND...: a test that passes if the command does. If not, it prints the output.
 check() {
     name=$1
     shift
@@ -21,7 +21,8 @@ check() {
     fi
 }
 
-# check_with PROGRAM NAME COMMAND...: a program may be missing at home, but not in CI.
+# check_with PROGRAM NAME COMMAND...: the same, but skipped if PROGRAM is missing, except in CI
+# (RLOCK_TEST_STRICT=1).
 check_with() {
     program=$1
     shift
@@ -33,7 +34,7 @@ check_with() {
     fi
 }
 
-# What people write; the names hold no spaces.
+# sources: prints the names of all files that people write. No name has a space.
 sources() {
     find cmd lib tests .ci Makefile -type f ! -name '*.tsv' ! -name package-lock.json \
         ! -path '*/corpus/*'
@@ -65,8 +66,9 @@ widths() {
          END { exit wide }' $(sources)
 }
 
-# What comes from elsewhere is what was looked at: actions by their commit, packages of npm by their
-# hash and from whatever registry, Debian by its keys.
+# All that is downloaded is pinned, so that nobody else can change it: GitHub actions by their
+# commit, npm packages by their hash (so that any registry will do), Debian packages by the
+# archive's keys.
 pinned() {
     lock=tests/interop/package-lock.json
     ! grep -nE 'uses: ' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v[0-9.]+$' &&
@@ -77,8 +79,9 @@ pinned() {
         grep -q -e '--force-check-gpg --keyring=' tests/tools/distros.sh
 }
 
-# bats files and their helpers get variables from each other. This takes longer than all else, so
-# scripts that passed once are not looked at again until one of them has changed.
+# This takes longer than all other rules. So a file in build/lint is named after the hash of all
+# scripts that have passed; while it is there, shellcheck doesn't run again. The excluded warnings are
+# about variables that bats files and their helpers get from each other.
 shell_check() {
     scripts="$(shell_scripts) completions/rlock.bash"
     # shellcheck disable=SC2086
@@ -100,25 +103,25 @@ owners() {
         $(c_files | grep '\.c$')
 }
 
-check 'the rules catch what breaks them' tests/lint/selftest.sh
-check 'layers of lib' layers lib
-check 'layers of cmd' layers cmd
-check 'only here, and no text decides' only_here
-check 'a struct is written by its owner' owners
+check 'selftest: the rules find files that break them' tests/lint/selftest.sh
+check 'lib includes only files of lower layers' layers lib
+check 'cmd includes only files of lower layers' layers cmd
+check 'calls only in the files that tests/lint/only names' only_here
+check 'a struct is written by its owner only' owners
 check 'no line over 100 columns' widths
 check 'the first comment names the file' heads
-check 'no stray spaces' spaces
-check 'what comes from elsewhere is pinned' pinned
+check 'no spaces at line ends, no tabs in C' spaces
+check 'downloads are pinned to a hash or key' pinned
 check_with shellcheck 'shellcheck' shell_check
 check_with mandoc 'mandoc' mandoc -T lint -W warning man/*
 
 layout() { make -s format-check 2>/dev/null; }
 
-# Each version of clang-format has its own taste, so one is the judge and others are not asked.
+# Versions of clang-format lay out code differently, so only version 14 is used.
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     check 'clang-format' layout
 else
-    echo '# clang-format 14 is not here: the layout of C files was not looked at'
+    echo '# clang-format 14 is not installed: the layout of C files was not checked'
 fi
 
 echo "1..$n"

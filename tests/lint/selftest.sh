@@ -1,5 +1,5 @@
 #!/bin/sh
-# selftest: breaks each rule of layers, owners and only once, and sees that it is complained of.
+# selftest: breaks each rule of layers.awk, owners.awk and `only`, and checks that lint reports it.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 2
 failed=0
 
-# caught WHAT REGEX: what stands in `out` has a line that matches.
+# caught WHAT REGEX: fails the selftest unless a line of the file `out` matches.
 caught() {
     grep -Eq -- "$2" out && return
     echo "not caught: $1"
@@ -29,7 +29,7 @@ caught 'a file to the right' 'low/a.c:2: low/a may not include low/b'
 caught 'a file without a layer' 'high/d.c:1: add high/d to its folder'
 caught 'an unknown file' 'high/c.c:2: high/c may not include nowhere'
 caught 'a layer without a file' 'low/gone has a layer and no file'
-[ "$(wc -l <out)" -eq 5 ] || { echo 'too much is complained of:' && cat out && failed=1; }
+[ "$(wc -l <out)" -eq 5 ] || { echo 'reported without a reason:' && cat out && failed=1; }
 
 cat >lib/low/a.h <<'END'
 struct a {
@@ -83,12 +83,12 @@ awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 for line in 9 13 14 15 16 17 18 25 26 28; do
     caught "a write in line $line" "^lib/low/b.c:$line: .* is written here, and struct a belongs"
 done
-[ "$(wc -l <out)" -eq 10 ] || { echo 'too much is complained of:' && cat out && failed=1; }
+[ "$(wc -l <out)" -eq 10 ] || { echo 'reported without a reason:' && cat out && failed=1; }
 echo 'a lib/low/other.c' >>owners
 awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 caught 'an exception without need' 'struct a: lib/low/other.c does not write it'
 
-# Every rule of `only` has to complain of something here.
+# Every rule of `only` must report a line of this file.
 cat >stranger.c <<'END'
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>

@@ -1,9 +1,9 @@
-# sizes: the longest files and C functions, longest first, for people to look at.
+# sizes: prints the lengths of files and C functions, for people to look at the longest.
 #
 #     awk -f sizes.awk FILE... | sort -rn
 #
-# Nothing is enforced: a file is split, or a function cut, where its subject ends, not for a number.
-# A function is what stands between { and } in column 1, so tables may be long.
+# There is no limit: a file or function is split where its subject ends, not for its length. The
+# script counts the lines between { and } in column 1 as a function. Tables begin with { elsewhere.
 
 FNR == 1 {
     start = 0

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: a scripted server inside a test program, in a thread of its own.
+ * server: a server inside a test program, in a thread of its own, that sends given replies.
  *
  *     struct server server = {.answers = {[ASKED_ACQUIRE] = GRANTED, ...}};
  *     server_start(&server);         ... server.url ...
  *     server_stop(&server);          after the client has closed its connections
  *
- * What it was asked, and when it had read that, stays in `log`: entries below `n_log` don't change
- * any more. A client sent a request before the server read it, and gets an answer AFTER(400, ...)
- * at least 400 ms later: that tells a moment before the request from one after the reply.
+ * `log` has each request, and the time at which the server had read all of it. Entries below
+ * `n_log` don't change any more. The server sends the answer AFTER(400, ...) 400 ms after it has
+ * read the request, so a test can tell a time before the request from a time after the reply.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -40,13 +40,13 @@ enum asked_for {
 #define SERVER_LOG 1024
 #define SERVER_WORDS 40
 
-/* A list of answers ends in NULL; the last one is given for ever. */
+/* A list of answers ends in NULL. The server repeats the last one for all later requests. */
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define SILENT "silent" /* no answer */
-#define CLOSE "close"   /* no answer, and the connection's end */
+#define SILENT "silent" /* sends no answer */
+#define CLOSE "close"   /* sends no answer, and closes the connection */
 #define LATER "after "
 #define DIGITS(NUMBER) #NUMBER
-#define AFTER(MS, ANSWER) LATER DIGITS(MS) "\n" ANSWER /* that answer, so many ms later */
+#define AFTER(MS, ANSWER) LATER DIGITS(MS) "\n" ANSWER /* sends ANSWER after MS milliseconds */
 #define GRANT "*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n"
 #define RENEWED "*2\r\n:1\r\n:1700000000000\r\n"
 #define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
@@ -54,12 +54,12 @@ enum asked_for {
 #define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
 #define HELD_BY_FOREIGN ":0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
 #define HELD \
-    "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n" /* to who waits */
-#define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"      /* to who asks once */
-#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                                      /* to who renews */
+    "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n" /* for a waiter */
+#define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"      /* without waiting */
+#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                                      /* to a renewal */
 #define SUPERSEDED "*2\r\n:-3\r\n:1700000000000\r\n"
 #define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
-#define NOT_WOKEN "*-1\r\n" /* when the time that was asked for is over */
+#define NOT_WOKEN "*-1\r\n" /* sent when the timeout of the BLPOP is over */
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
 #define HELLO "*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
@@ -67,23 +67,25 @@ enum asked_for {
 #define NOT_OURS ":0\r\n"
 
 struct server {
-    const char *const *answers[ASKED_KINDS]; /* NULL: closes the connection */
-    const char *nodes;                       /* to CLUSTER NODES; NULL: that it is no Cluster */
-    const char *info;                        /* NULL: what one that runs for long tells */
+    const char *const *answers[ASKED_KINDS]; /* NULL: the server closes the connection */
+    const char *nodes; /* the reply to CLUSTER NODES; NULL: an error, as it is no Cluster */
+    const char *info;  /* the reply to INFO; NULL: the server has run for 1,000,000 s */
     char url[64];
     int listener;
     pthread_t thread;
     struct {
         enum asked_for what;
-        int64_t at_ms;  /* on rlock_clock_ms(), when the whole of it had been read */
-        char first[80]; /* of ARGV: the token or prefix */
-        char second[24];
+        int64_t at_ms;   /* when the server had read all of the request, on rlock_clock_ms() */
+        char first[80];  /* the first word of ARGV: the token, or the prefix of attempts */
+        char second[24]; /* the second word of ARGV */
     } log[SERVER_LOG];
     atomic_int n_log;
-    atomic_int n_connections; /* that it has accepted */
+    atomic_int n_connections; /* number of connections that the server has accepted */
 };
 
-/* A listener on a free port of 127.0.0.1; -1: none. */
+/*
+ * Listens on a free port of 127.0.0.1, and writes its URL. Returns the socket, -1 after an error.
+ */
 static inline int server_listen(char url[64])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -97,7 +99,9 @@ static inline int server_listen(char url[64])
     return fd;
 }
 
-/* One number of the protocol: "*3" or "$5". -1: the client has gone. */
+/*
+ * Reads a line such as "*3" or "$5", and returns the number. -1: the client closed the connection.
+ */
 static inline int server_number(FILE *from, char mark)
 {
     char line[32];
@@ -105,7 +109,7 @@ static inline int server_number(FILE *from, char mark)
     return fgets(line, sizeof line, from) == NULL || line[0] != mark ? -1 : atoi(line + 1);
 }
 
-/* One request; returns the number of its words, -1 at the end. The caller frees the words. */
+/* Reads a request. Returns the number of its words, which the caller frees; -1: there is none. */
 static inline int server_read(FILE *from, char *word[SERVER_WORDS])
 {
     int n = server_number(from, '*');
@@ -126,7 +130,7 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
     return i == n ? n : -1;
 }
 
-/* The scripts are told apart by the number of their words. */
+/* What a request asks for. Each script is sent with another number of words. */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
     if (n == 18)
@@ -166,7 +170,9 @@ static inline const char *server_answer(struct server *server, char *const word[
     return answers[next[what]];
 }
 
-/* Each is known by its address. */
+/*
+ * The reply to INFO, with the server's address as its run ID, so that each server has another one.
+ */
 static inline const char *server_info(const struct server *server, char info[128])
 {
     char text[80];
@@ -176,7 +182,7 @@ static inline const char *server_info(const struct server *server, char info[128
     return server->info != NULL ? server->info : info;
 }
 
-/* What is left of an answer when its time has come. */
+/* Waits as long as AFTER() says; returns the answer that is to be sent then. */
 static inline const char *server_due(const char *answer)
 {
     if (strncmp(answer, LATER, strlen(LATER)) != 0)
@@ -195,7 +201,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        if (strcmp(word[0], "CLUSTER") == 0) /* this and the next are no part of the test */
+        if (strcmp(word[0], "CLUSTER") == 0) /* CLUSTER, HELLO and INFO aren't in the log */
             answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;
@@ -241,7 +247,7 @@ static inline void server_stop(struct server *server)
     close(server->listener);
 }
 
-/* How many requests of a kind came so far. */
+/* The number of requests of a kind that the server has read so far. */
 static inline int server_count(struct server *server, enum asked_for what)
 {
     int n = atomic_load(&server->n_log);
@@ -252,7 +258,7 @@ static inline int server_count(struct server *server, enum asked_for what)
     return count;
 }
 
-/* When the n-th request of a kind, from 0, had been read; -1: there was none. */
+/* When the server had read the n-th request of a kind, counted from 0; -1: there was none. */
 static inline int64_t server_read_ms(struct server *server, enum asked_for what, int nth)
 {
     int n = atomic_load(&server->n_log);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tap: what a unit test says, in the Test Anything Protocol.
+ * tap: functions for unit tests that print their results in the Test Anything Protocol.
  *
  *     ok(url.port == 6379, "the port has a default");
  *     is_int(url.port, 6379, "the port has a default");
  *     is_str(url.host, "localhost", "the host has a default");
  *     return done_testing();
  *
- * Each returns whether it passed, so a test can leave out what makes no sense after a failure.
- * One program is one file, so what is counted may live in this header.
+ * Each function returns true if the test passed, so that a test can skip steps after a failure.
+ * Each test program has one source file, so this header may define the counters.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -27,7 +27,7 @@ static inline bool ok(bool passed, const char *name)
     tap_n_tests++;
     tap_n_failed += !passed;
     printf("%sok %d - %s\n", passed ? "" : "not ", tap_n_tests, name);
-    fflush(stdout); /* so that a crash loses nothing */
+    fflush(stdout); /* else a crash would lose results that are still in the buffer */
     return passed;
 }
 
@@ -70,7 +70,7 @@ static inline bool is_str(const char *got, const char *wanted, const char *name)
     return false;
 }
 
-/* Is every byte a character that a terminal shows as it is? */
+/* Is there no control character in the text? */
 static inline bool is_printable(const char *text)
 {
     for (; *text != '\0'; text++)
