@@ -1,19 +1,20 @@
 #!/usr/bin/env bats
-# failover: what --replicas promises: of the locks that were granted none is lost with a primary.
+# failover: with --replicas no lock that was granted is lost when the primary dies.
 
 load ../helpers/common
 load ../helpers/sentinel
 
-# One replica: of several a Sentinel may take one that was not among those that had it in time.
+# One replica: of several, the Sentinels might choose one that hadn't received the lock.
 setup() {
     common_setup
     sentinel_start 1
     export RLOCK_URL=redis+sentinel://$SENTINELS/main
 }
 
-# Takes the lock again and again: who says how long to wait is served, though for a moment there is
-# no replica, or no primary. 76 would be a lock that is lost.
-work() { # NAME
+# work NAME: takes a lock again and again until $DIR/still exists, and prints the exit statuses.
+# With --wait, rlock waits while there is no replica or no primary, so each status must be 0; 76
+# would be a lock that was lost.
+work() {
     local status
     until [[ -e $DIR/still ]]; do
         status=0
@@ -27,8 +28,9 @@ work() { # NAME
 
 has_replica() { redis_cli info replication | grep -q 'state=online'; }
 
-# grant NAME: a lock whose command kills the primary first of all. It had no replica when it took
-# the lock, so who doesn't wait for one loses the lock.
+# grant NAME: rlock takes a lock, and its command kills the primary as the first thing. The replica
+# doesn't follow the primary when rlock asks for the lock, and is connected again after that. An
+# rlock that didn't wait for the replica would lose its lock.
 grant() {
     local primary=${REDIS_DIR##*/server-} port=$REDIS_PORT replica=r1
     [[ $primary != r1 ]] || replica=r2
@@ -46,16 +48,16 @@ grant() {
     eventually 20 file_has "$DIR/$1.out" '^running$' || fail "$(cat "$DIR/$1.err")"
     eventually 10 dead "$REDIS_PID"
 }
-until_granted() {
+until_granted() { # OPTION... -- COMMAND...
     local status=69
-    while ((status == 69)); do # the replica comes later than a busy machine allows for
+    while ((status == 69)); do # on a busy machine the replica may come later than rlock waits
         status=0
         "$RLOCK" --replicas 1 "$@" || status=$?
     done
     return "$status"
 }
 
-# Another takes the place of the dead primary, which comes back as a replica.
+# fail_over: the Sentinels make the replica the primary; the dead primary restarts as its replica.
 fail_over() {
     local old=$REDIS_PORT name=${REDIS_DIR##*/server-}
     sentinel_fail_over "$old"
@@ -66,7 +68,7 @@ fail_over() {
     server_at "$(primary_of 1)"
 }
 
-@test "--replicas 1: in 20 failovers no grant is lost, no two hold it at once, and fences grow" {
+@test "--replicas 1: in 20 failovers no lock is lost, none is held twice at once, and fences grow" {
     local turn each fence=0 last failovers=${RLOCK_TEST_FAILOVERS:-20}
     ! is_sanitized || failovers=4
     for each in 1 2; do
@@ -80,16 +82,17 @@ fail_over() {
         fence=$(env_of "h$turn" RLOCK_FENCE)
         ((fence > last)) || fail "turn $turn: the fence is $fence after $last"
         fail_over
-        assert_match "$(value "$KEY")" "^$(env_of "h$turn" RLOCK_TOKEN) " "turn $turn: the lock"
+        assert_match "$(value "$KEY")" "^$(env_of "h$turn" RLOCK_TOKEN) " \
+            "value of the lock after failover $turn"
         let_go "h$turn"
         assert_status 0
     done
     touch "$DIR/still"
     for each in 1 2; do
         finish "w$each" 20
-        assert_eq "$stderr" '' "what w$each had to say"
-        assert_eq "$(sort -u <<<"$output")" 0 "how w$each fared"
+        assert_eq "$stderr" '' "messages of w$each"
+        assert_eq "$(sort -u <<<"$output")" 0 "exit statuses of w$each"
     done
-    assert_eq "$(<"$DIR/sum")" "$(wc -l <"$DIR/sum.fences")" 'turns taken'
-    assert_eq "$(sort -nuc "$DIR/sum.fences" 2>&1)" '' 'fences out of order'
+    assert_eq "$(<"$DIR/sum")" "$(wc -l <"$DIR/sum.fences")" 'number of turns'
+    assert_eq "$(sort -nuc "$DIR/sum.fences" 2>&1)" '' 'first fence out of order'
 }

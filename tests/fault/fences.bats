@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fences: each grant's number is greater than all before it, whatever the server forgot.
+# fences: each grant has a fence greater than all fences before it, also after a loss of data.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -7,7 +7,7 @@ load ../helpers/kinds
 setup() {
     common_setup
     export DIR KEY RLOCK TOOLS
-    # One after the other, in each kind in turn.
+    # The body of a loop: takes lock number i, exclusive, shared, of two keys and of slots by turns.
     loop_file <<'END'
 case $((i % 4)) in
     0) how=(-k "$KEY") ;;
@@ -19,7 +19,8 @@ esac
 END
 }
 
-# grants N: of the server in use; the fences go to $DIR/fences.
+# grants N: takes N locks on the server in use, one after the other; adds their fences to
+# $DIR/fences.
 grants() {
     TURN_NOTE=fence bash "$DIR/loop" "$1" "redis://127.0.0.1:$REDIS_PORT" 3>&- >"$DIR/new"
     assert_eq "$(wc -l <"$DIR/new")" "$1" "grants"
@@ -28,7 +29,7 @@ grants() {
 
 last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
 
-@test "1000 grants of all kinds, with all data lost, a restart and a stale replica in between" {
+@test "1000 grants, with FLUSHALL, restarts and a failover to a stale replica: fences always grow" {
     local each n missed
     n=$(few 100 10)
     redis_start primary
@@ -44,7 +45,7 @@ last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
     done
     redis_start replica --replicaof "127.0.0.1 $REDIS_PORT"
     eventually 10 replica_has "$(redis_use primary && last_fence)"
-    redis_cli replicaof 127.0.0.1 1 >/dev/null # the line is cut
+    redis_cli replicaof 127.0.0.1 1 >/dev/null # from here on the replica gets no data
     redis_use primary
     grants "$n"
     missed=$(last_fence)
@@ -54,11 +55,11 @@ last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
     ((0 < $(last_fence) && $(last_fence) < missed))
     for each in 1 2 3; do grants "$n"; done
     assert_eq "$(wc -l <"$DIR/fences")" $((10 * n))
-    assert_eq "$(sort -nu "$DIR/fences" | cmp - "$DIR/fences" 2>&1)" '' 'they grow strictly'
+    assert_eq "$(sort -nu "$DIR/fences" | cmp - "$DIR/fences" 2>&1)" '' 'first fence out of order'
 }
 replica_has() { [[ -n $1 && $(last_fence) == "$1" ]]; }
 
-@test "many readers and many keys at once: no fence is had twice, and each one's own grow" {
+@test "four programs with all kinds of locks at once: no fence twice, and each program's grow" {
     local each n
     n=$(few 40 5)
     redis_start
@@ -73,7 +74,7 @@ replica_has() { [[ -n $1 && $(last_fence) == "$1" ]]; }
     assert_eq "$(cat "$DIR"/p?.out | cut -d' ' -f2 | sort -u | wc -l)" $((4 * n)) fences
 }
 
-@test "a key whose last fence is ahead of the others' lifts all that are taken with it" {
+@test "two keys in one lock: the fence is greater than the last fence of each" {
     redis_start
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_cli set "{$KEY}:rlock:fence" 5000000000000000 >/dev/null

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# helpers: another program uses the names of helper keys.
+# helpers: another program has written keys with the names of rlock's helper keys (last fence,
+# queue, waiters, holders, holder-info).
 
 load ../helpers/common
 load ../helpers/lua
@@ -13,8 +14,8 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
 
-# What no helper key of a kind may hold, besides other types: see POISON for the last fence.
-put() { # KIND TYPE
+# put KIND TYPE: writes a value of this Redis type into the helper key of this kind.
+put() {
     local key
     key=$(helper "$1")
     case $2 in
@@ -28,7 +29,7 @@ put() { # KIND TYPE
     redis_cli pexpire "$key" 60000 >/dev/null
 }
 
-# Each kind of helper key with a type that it isn't.
+# each_wrong: prints each kind of helper key with each Redis type that it must not have.
 each_wrong() {
     local kind type
     for kind in fence queue waiters holders holder-info; do
@@ -41,9 +42,10 @@ each_wrong() {
     done
 }
 
-named() { echo "[{]${KEY}[}]:rlock:$1"; } # in an expression
+named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
 
-# dump_keys: every key with its value, and those whose time to live was set anew.
+# dump_keys: prints each key with a hash of its value, and ` anew` if its TTL is above 60 s: the
+# tests give their keys less.
 dump_keys() {
     redis_cli eval 'local all = {}
         for _, key in ipairs(redis.call("KEYS", "*")) do
@@ -54,14 +56,14 @@ dump_keys() {
         return all' 0
 }
 
-@test "a helper key of another type: no attempt changes anything, and each names the key: 77" {
+@test "a helper key of another type: rlock changes no key, names the wrong one, 77" {
     local kind type before options
     while read -r kind type; do
         redis_cli flushall >/dev/null
         put "$kind" "$type"
         before=$(dump_keys)
         for options in -n '-n -s' '-n --slots 2' '-w 2' '-n --queue none' '-n --once 60'; do
-            # who takes a lock alone that nobody waits for needs none of the other keys
+            # an exclusive lock without waiters needs neither the waiters' nor the holders' keys
             [[ $options:$kind != @(-n|-w*|*none|*once*):@(waiters|holder*) ]] || continue
             # shellcheck disable=SC2086
             run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
@@ -73,7 +75,7 @@ dump_keys() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "a helper key of another type beside a lock that is held: all is told, and it is given back" {
+@test "a helper key of another type beside a held lock: all verbs name it, the holder can release" {
     local kind type before options
     while read -r kind type; do
         redis_cli flushall >/dev/null
@@ -109,7 +111,7 @@ dump_keys() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "a helper key of another type while several hold the lock: no renewal, no entry is changed" {
+@test "a holders' key of another type under a shared lock: no script renews, grants or changes it" {
     local kind before
     for kind in holders holder-info; do
         redis_cli flushall >/dev/null
@@ -136,7 +138,7 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     9007199254740992 9007194959773697 '' abc -5 0 007 1.5 ' 7' '7 ' 0x10 '7
 8')
 
-@test "a last fence that is no number in range: 77 names it, and attempts don't make it last" {
+@test "a last fence that is no number in range: 77 names it, and its expiry isn't prolonged" {
     local poison options
     for poison in "${POISON[@]}"; do
         redis_cli flushall >/dev/null
@@ -163,7 +165,7 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     run -0 rlock -k "$KEY" -- true
 }
 
-@test "the greatest fences: each grant has its own, and the one behind the last is none" {
+@test "the greatest fence: rlock grants it, and grants nothing after it" {
     local fences=() last each
     for last in 9007194959773694 5; do
         redis_cli set "$(helper fence)" "$last" >/dev/null
@@ -172,13 +174,13 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
             fences+=("$output")
         done
     done
-    # a release adds one, too
+    # a release makes the last fence greater by one, too; the third run gets no lock
     assert_eq "${fences[*]:0:3}" '9007194959773695 9007194959773697 ' 'fences'
     assert_eq "$status" 0
     ((fences[3] > 1700000000000000 && fences[4] > fences[3] && fences[5] > fences[4]))
 }
 
-@test "a quorum: a member whose last fence is poisoned grants nothing and stays as it is" {
+@test "lua: a last fence out of range: acquire and confirm reply FOREIGN, and no key changes" {
     local before
     redis_cli set "$(helper fence)" 1e300 px 60000 >/dev/null
     assert_match "$(acquire $mine 1)" '^FOREIGN '

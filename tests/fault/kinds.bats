@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kinds: the scripts alone, where a lock is shared, has slots, is one of several, is under an outer
-# rlock, rests or was done.
+# kinds: the scripts, called without rlock, for shared locks, slots, several keys, a lock inside
+# another rlock's (its parent lock), --rest and --once.
 
 load ../helpers/common
 load ../helpers/lua
@@ -20,7 +20,7 @@ teardown() {
 holders() { redis_cli zrange "$(helper holders)" 0 -1 | xargs; }
 reserved_for() { assert_match "$(redis_cli get "${2:-$KEY}")" "^$1 v1 try=0 "; } # TOKEN [KEY]
 
-# waits TOKEN WANT [TICKET]: asks and stands in line; sets ticket.
+# waits TOKEN WANT [TICKET]: acquires for this token, which must join the queue; sets ticket.
 waits() {
     local answer
     answer=$(QUEUE=fifo WANT=$2 acquire "$1" 1 30000 0 "${3:-}")
@@ -28,8 +28,8 @@ waits() {
     ticket=$(grep -oE '[0-9]{16}' <<<"$answer")
 }
 
-# is_quiet TOKEN MS: its last sign of life was so long ago.
-is_quiet() {
+# set_quiet TOKEN MS: changes the waiter's entry as if it had asked last so long ago.
+set_quiet() {
     redis_cli eval 'local t = redis.call("TIME")
         local rest = string.match(redis.call("HGET", KEYS[1], ARGV[1]), " .*")
         return redis.call("HSET", KEYS[1], ARGV[1],
@@ -37,7 +37,7 @@ is_quiet() {
         1 "$(helper waiters)" "$1" "$2"
 }
 
-@test "lua: who lost a shared lock to a DEL isn't back among its holders, whoever comes next" {
+@test "lua: a shared lock is deleted and granted to others: its old holder is no holder any more" {
     local next
     for next in s x; do
         redis_cli flushall
@@ -53,7 +53,7 @@ is_quiet() {
     done
 }
 
-@test "lua: a server without memory renews shared locks and slots, too, and keeps done and rest" {
+@test "lua: out of memory: shared locks and slots can be renewed, released, set to done or rest" {
     local ending
     WANT=s acquire $mine 1 90000
     LOCKS=("$KEY:slots")
@@ -81,31 +81,31 @@ is_quiet() {
     assert_eq "$(redis_cli zrange "$(helper holders "$KEY:slots")" 0 -1)" "-$mine"
 }
 
-@test "lua: a dead writer in front of readers goes after half a second, one that lives stays" {
+@test "lua: a dead waiter for an exclusive lock leaves the queue after 0.5 s, a live one stays" {
     WANT=s acquire $mine 1
     waits $yours x
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 0 # it was there a moment ago
-    is_quiet $yours 6000
+    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 0 # it has just asked, so it is alive
+    set_quiet $yours 6000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 1
-    is_quiet $yours -9000
+    set_quiet $yours -9000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    is_quiet $yours 72000
+    set_quiet $yours 72000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* [0-9]{1,4} [0-9]{16} 2 1 $'
-    # the same, as it is, for one who asks without standing in line
+    # the same at the normal pace, for a client that asks without joining the queue
     leave $yours
     leave $third
     SLOWLY=
     waits $yours x
-    is_quiet $yours 600
+    set_quiet $yours 600
     [[ $(WANT=s acquire $third 9) == '0 '* ]]
     eventually 5 granted_shared $third
     assert_eq "$(redis_cli zcard "$(LINE)")" 0
 }
 granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
 
-@test "lua: of several keys, what is kept for one is given to who was ahead of it and is back" {
+@test "lua: several keys: a key reserved for a waiter goes to an earlier one that joins again" {
     local a=$KEY:a b=$KEY:b first
     LOCKS=("$b")
     acquire $third 1
@@ -113,7 +113,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     waits $mine x
     first=$ticket
     waits $yours x
-    redis_cli zrem "$(helper queue "$a")" $mine # it was stopped for too long
+    redis_cli zrem "$(helper queue "$a")" $mine # as if it had been stopped for too long
     redis_cli del "$a"
     waits $yours x "$ticket"
     reserved_for $yours "$a"
@@ -126,7 +126,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(QUEUE=fifo acquire $mine 3 30000 0 "$first")" '^1 '
 }
 
-@test "lua: a value like a marker, but not one of ours, is left alone" {
+@test "lua: a foreign value that looks like a marker of rlock's: no script changes it" {
     local value
     for value in 'ab v1 try=0 ' '0 v1 mode=shared since=1' "00$mine v1 mode=slots "; do
         redis_cli set "$KEY" "$value"
@@ -139,12 +139,12 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     done
 }
 
-@test "lua: once done, all in line are told at once, whoever stands in front" {
+@test "lua: --once: a release that says done wakes all waiters in the queue" {
     local each
     acquire $mine 1
     waits $third x
     ONCE=1 waits $yours x
-    is_quiet $third 5000
+    set_quiet $third 5000
     assert_match "$(release $mine "$(fence)" 'done' 60000)" '^1 '
     for each in $third $yours; do
         assert_eq "$(redis_cli exists "$(helper wake:)$each")" 1
@@ -155,7 +155,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(acquire $yours 3)" '^0 '
 }
 
-@test "lua: under a parent lock: its fence, its ttl, and its lease is extended" {
+@test "lua: inside a parent lock: same fence, same TTL, and the parent lease is prolonged" {
     local last
     acquire $mine 1 60000
     last=$(fence)
@@ -164,7 +164,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
         "^1 [0-9]+ $last 0 2:$last:60000 $"
     assert_between "$(redis_cli pttl "$KEY")" 50000 60000
     assert_eq "$(fence)" "$last"
-    # as what is partly its own has a fence greater than both
+    # two keys, of which only one is the parent's: the fence is greater than both last fences
     LOCKS=("$KEY" "$KEY:2")
     assert_match "$(OUTER=$mine acquire $yours 1)" \
         "^1 [0-9]+ [0-9]+ 0 1:$last:60000 0:[0-9]+:30000 $"
@@ -175,7 +175,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(redis_cli get "$KEY")" "^$mine "
 }
 
-@test "lua: a token that holds nothing is no outer one: forged, of a turn, of a marker, of a rest" {
+@test "lua: a token that holds no lock is no parent lock: forged, reserved, of a marker, resting" {
     local nobody=00000000000000000000000000000000
     acquire $mine 1
     assert_match "$(OUTER="$third $nobody" acquire $yours 1)" '^0 '
@@ -193,7 +193,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(WANT=s OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
 }
 
-@test "lua: who was put in line without being told has left it when it is granted" {
+@test "lua: a waiter that asked twice, as a reply was lost, leaves the queue when it is granted" {
     acquire $yours 1
     QUEUE=fifo acquire $mine 1 # its reply is lost
     release $yours "$(fence)"
@@ -203,7 +203,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_eq "$(redis_cli keys '*')" "$(helper fence)"
 }
 
-@test "lua: a helper key of another type, whichever: nothing is left without an expiry" {
+@test "lua: a helper key of another type: all keys that acquire writes have an expiry" {
     local kind
     while read -r kind QUEUE WANT; do
         redis_cli flushall

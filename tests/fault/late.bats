@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
-# late: replies that are late by a known time, and nothing behind them: the end of a lease is
-# counted from before its request was sent, by all that act on it.
+# late: the reply to a grant or a renewal is late by a known time. Every process of rlock must count
+# the end of the lease from the moment before the request was sent, not from the reply.
 #
-# A server reads a request, prints the time, and answers LATE ms after that. What is to happen at a
-# moment of the lease then happens so much sooner than if it were counted from the reply; the limit
-# lies in the middle. A busy machine may be late by that much on its own: then it gets another try.
-# What is counted from the reply is late in each.
+# A fakeredis reads a request, prints the time, replies LATE ms after that, and replies to nothing
+# else. A process that counts from the reply acts LATE ms too late, so each test asserts that it
+# acts at most half of LATE after the right moment. A busy machine may delay a right process by as
+# much, so a test that fails is tried again; a process that counts from the reply fails every time.
 #
-# tests/unit/test_lease_end.c has the same for the library.
+# tests/unit/test_lease_end.c tests the same for the library.
 
 load ../helpers/common
 load ../helpers/fake
@@ -23,8 +23,8 @@ NOW=1700000000000
 GRANT="SEND *3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n1700000000000000\\r\\n"
 RENEWED="SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n"
 
-# serve STEP...: a server that does this and then reads on without an answer; sets RLOCK_URL. What
-# is asked again comes by a new connection.
+# serve STEP...: starts a fakeredis that does these steps. After them it accepts connections and
+# reads requests without a reply. Sets RLOCK_URL.
 serve() {
     { printf '%s\n' ACCEPT "$@" && for _ in {1..50}; do printf '%s\n' READ STALL ACCEPT; done; } \
         >"$DIR/server.script"
@@ -33,20 +33,22 @@ serve() {
     export RLOCK_URL
 }
 
-# read_at N: when the server had read the N-th request of those whose time it prints
+# read_at N: prints the N-th of the times that the server has printed, by the step CLOCK.
 read_at() { sed -n 's/^CLOCK //p' "$DIR/server.out" | sed -n "$1p"; }
 has_read() { [[ -n $(read_at "$1") ]]; }
 
-# kill_at TTL N: when a lease comes to KILL that is counted from then, as its margin is 250 ms
+# kill_at TTL_MS N: prints when KILL is due for a lease whose request the server read at read_at N:
+# 250 ms before the lease ends.
 kill_at() { echo $(($(read_at "$2") + $1 - $1 / 100 - 2 - 250)); }
 
-# in_time MOMENT LIMIT [SLACK]
+# in_time MOMENT LIMIT [SLACK]: is MOMENT at most SLACK ms, by default LATE / 2, after LIMIT?
 in_time() {
     MISSED=$(($1 - $2))
     ((MISSED <= ${3:-$((LATE / 2))}))
 }
 
-# try COMMAND...: until it succeeds; what it runs is in a condition, so a failure must be its last
+# try COMMAND...: runs the command up to TRIES times, until it succeeds. In it a command that fails
+# doesn't end the test, as it is called in a condition: its steps are joined by &&.
 try() {
     local each
     for ((each = 0; each < TRIES; each++)); do
@@ -56,16 +58,17 @@ try() {
         echo "late by ${MISSED:-?} ms, and the reply by $LATE" >&2
         end_all
     done
-    fail "in none of $TRIES tries: $*"
+    fail "failed in all of $TRIES tries: $*"
 }
 
-# ---- a command ----
+# ---- rlock with a command ----
 
-# It doesn't heed TERM, and shows until when it runs.
+# A command that ignores TERM, and writes the time into a file every 5 ms.
 stubborn=(sh -c 'trap "" TERM; exec "$TOOLS/hold_clock" "$DIR/clock" 5')
 last_sign() { sort -n "$DIR/clock" | tail -n 1; }
 
-# rlock itself is stopped by then, so it is the guard that ends the command, by what it was told.
+# ended_by_guard: stops rlock's main process, so that only the guard can end the command; waits
+# until the guard has done so, and rlock has ended with 76.
 ended_by_guard() {
     local guard
     guard=$(guard_of "$pid") && kill -STOP "$pid" && eventually 10 childless "$guard" &&
@@ -81,11 +84,12 @@ killed_by_grant() {
         in_time "$(last_sign)" "$(kill_at 3000 1)"
 }
 
-@test "a grant that is late: the command has ended as if it had not been" {
+@test "a late grant: the guard kills the command when the lease counted from the request ends" {
     try killed_by_grant
 }
 
-with_renewal() { # OPTION...
+# with_renewal OPTION...: starts rlock with a grant in time and a late first renewal.
+with_renewal() {
     LATE=330
     serve READ "$GRANT" READ CLOCK "STALL $LATE" "$RENEWED"
     start job "$RLOCK" -v -k "$KEY" -t 5 "$@" -- "${stubborn[@]}"
@@ -96,21 +100,22 @@ killed_by_renewal() {
     with_renewal && ended_by_guard && in_time "$(last_sign)" "$(kill_at 5000 1)"
 }
 
-@test "a renewal that is late: the command has ended as if it had not been" {
+@test "a late renewal: the guard kills the command when the lease counted from the request ends" {
     try killed_by_renewal
 }
 
-# The time of an answer before KILL, 0.5 s, it is to stop.
+# With --on-lost pause the guard freezes the command 0.5 s before KILL is due: a tenth of the TTL.
 frozen_by_renewal() {
     with_renewal --on-lost pause && eventually 15 file_has "$DIR/job.err" ': paused' &&
         in_time "$(last_sign)" $(($(kill_at 5000 1) - 500))
 }
 
-@test "a renewal that is late, --on-lost pause: the command is frozen as if it had not been" {
+@test "a late renewal with --on-lost pause: the guard freezes the command before that lease ends" {
     try frozen_by_renewal
 }
 
-# The guard is stopped while the grant is on its way, and goes on when it is too late to start.
+# The guard is stopped before the grant arrives, and goes on when it must not start a command any
+# more.
 started_too_late() {
     local guard began
     LATE=1500
@@ -118,7 +123,7 @@ started_too_late() {
     start job "$RLOCK" -k "$KEY" -t 6 -- touch "$DIR/ran"
     eventually 5 has_read 1 && eventually 5 has_guard && guard=$(guard_of "$pid") &&
         kill -STOP "$guard" && eventually 5 stopped "$guard" || return
-    (($(now_ms) < $(read_at 1) + LATE)) || return # it may have begun
+    (($(now_ms) < $(read_at 1) + LATE)) || return # else the guard may have started the command
     began=$(($(kill_at 6000 1) - 1000 + LATE / 10)) # TERM comes 1 s before KILL
     eventually 10 is_past "$began"
     kill -CONT "$guard"
@@ -128,11 +133,11 @@ started_too_late() {
 has_guard() { [[ -n $(guard_of "$pid") ]]; }
 is_past() { (($(now_ms) > $1)); }
 
-@test "a grant that is late, and a guard that is stopped: the command is not started too late" {
+@test "a late grant and a guard that is stopped: it doesn't start the command after TERM is due" {
     try started_too_late
 }
 
-# The time law leaves room for two answers behind the first renewal, whenever the grant was heard.
+# The first renewal is due a third of the TTL after the request for the grant was sent.
 renewed_first() {
     LATE=1800
     serve READ CLOCK "STALL $LATE" "$GRANT" READ CLOCK
@@ -140,20 +145,20 @@ renewed_first() {
     eventually 10 has_read 2 && in_time "$(read_at 2)" $(($(read_at 1) + 2000)) 400
 }
 
-@test "a grant that is late: the first renewal is not" {
+@test "a late grant: the first renewal is sent a third of the TTL after the request" {
     try renewed_first
 }
 
-# ---- a lock without a command ----
+# ---- rlock acquire ----
 
-# bound TTL: the same command, to which the lease is bound
+# bound TTL: starts the same command as a process to which `acquire --bind-pid` binds the lease.
 bound() {
     start job bash -c 'trap "" TERM
         token=$("$RLOCK" acquire -k "$KEY" -t "$1" --bind-pid $$) || exit
         exec "$TOOLS/hold_clock" "$DIR/clock" 5' bash "$1"
 }
 
-# The renew daemon is stopped, so the deadline killer ends the command.
+# The renew daemon is stopped, so that only the deadline killer can end the process.
 bound_by_grant() {
     local stayed
     LATE=900
@@ -163,7 +168,7 @@ bound_by_grant() {
         finish job && assert_status 137 && in_time "$(last_sign)" "$(kill_at 3000 1)"
 }
 
-@test "a grant that is late: what it is bound to has ended as if it had not been" {
+@test "a late grant, --bind-pid: the deadline killer ends the process when the right lease ends" {
     try bound_by_grant
 }
 
@@ -175,11 +180,11 @@ bound_by_renewal() {
         in_time "$(last_sign)" "$(kill_at 5000 2)"
 }
 
-@test "a renewal that is late: what it is bound to has ended as if it had not been" {
+@test "a late renewal, --bind-pid: the process has ended when the right lease ends" {
     try bound_by_renewal
 }
 
-@test "acquire --json: expires_ms is what is left when it is printed" {
+@test "acquire --json after a late grant: expires_ms is the time left, without the delay" {
     serve READ "STALL 500" "$GRANT"
     run -0 --separate-stderr rlock acquire --json -k "$KEY" -t 10
     assert_match "$output" '"expires_ms":[0-9]+'
@@ -187,7 +192,7 @@ bound_by_renewal() {
     assert_between "${output%%[!0-9]*}" 1 $((9898 - 500)) expires_ms
 }
 
-@test "renew -v: it tells what is left by then" {
+@test "renew -v after a late reply: the message has the time left, without the delay" {
     serve READ "STALL 700" "$RENEWED"
     RLOCK_TOKEN=0123456789abcdef0123456789abcdef \
         run -0 --separate-stderr rlock renew -v -k "$KEY" -t 10
@@ -197,7 +202,8 @@ bound_by_renewal() {
     assert_between "${stderr/./}" 1 91 'tenths of a second' # of 9.898 s less 0.7 s
 }
 
-# A token that nobody reads is given back when there is no room for it by the time of KILL.
+# acquire writes its token into a full pipe that no process reads. When KILL would be due, it gives
+# the lock back.
 untold() {
     LATE=900
     serve READ CLOCK "STALL $LATE" "$GRANT"
@@ -210,6 +216,6 @@ untold() {
         in_time "$(now_ms)" "$(kill_at 3000 1)"
 }
 
-@test "acquire: a token that can't be written is given back as if the grant had not been late" {
+@test "acquire after a late grant: rlock gives the lock back in time if it can't write the token" {
     try untold
 }
