@@ -80,8 +80,8 @@ pinned() {
 }
 
 # This takes longer than all other rules. So a file in build/lint is named after the hash of all
-# scripts that have passed; while it is there, shellcheck doesn't run again. The excluded warnings are
-# about variables that bats files and their helpers get from each other.
+# scripts that have passed; while it is there, shellcheck doesn't run again. The excluded warnings
+# are about variables that bats files and their helpers get from each other.
 shell_check() {
     scripts="$(shell_scripts) completions/rlock.bash"
     # shellcheck disable=SC2086
