@@ -4,6 +4,8 @@
 #
 # rlock waits a third of the TTL, at most 2 s, for the reply to an acquire: with a TTL of 3 s it
 # gives the request up and asks again after 1 s.
+#
+# run: about 70 s
 
 load ../helpers/common
 load ../helpers/fake

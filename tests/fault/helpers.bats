@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # helpers: another program has written keys with the names of rlock's helper keys (last fence,
 # queue, waiters, holders, holder-info).
+#
+# run: about 60 s
 
 load ../helpers/common
 load ../helpers/lua

@@ -3,6 +3,8 @@
 # server die, stop or come back.
 #
 # RLOCK_TEST_WAITERS is the length of the queue in the first test: 100 by default.
+#
+# run: about 70 s
 
 load ../helpers/common
 load ../helpers/fake

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # quorum: members that die, hang, lose their data or reply late. rlock holds a lock as long as a
 # majority of the members confirms it, and no longer.
+#
+# run: about 100 s
 
 load ../helpers/common
 load ../helpers/fake

@@ -4,6 +4,8 @@
 #
 # The cases of a table run at the same time, as most of them only wait. Each has a fakeredis of its
 # own. With a TTL of 3 s rlock waits 1 s for the reply to an acquire, 300 ms for that to a renewal.
+#
+# run: about 60 s
 
 load ../helpers/common
 load ../helpers/fake

@@ -2,6 +2,8 @@
 # slow: members of a quorum behind lines that delay, slow down or drop what is sent. If a minority
 # is behind such lines, rlock works as fast as without them. If a majority is, each call of rlock
 # still ends in time.
+#
+# run: about 70 s
 
 load ../helpers/common
 load ../helpers/fake

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# clients: other clients' locks on the same key, and rlock's: never two at a time.
+# clients: rlock and lock libraries of other languages use the same key, and exclude each other.
 
 load ../helpers/common
 
@@ -14,8 +14,9 @@ setup() {
         skip_or_fail 'node with redlock and ioredis (make test)'
 }
 
-# Each takes the lock, has its turn and gives the lock back, again and again. Between two turns it
-# waits a little: a client that doesn't stand in line leaves others no chance otherwise.
+# rlock_turns, redis_py_turns, node_redlock_turns: take the lock TURNS times, each time for a run of
+# `turn`, which fails if another one runs. Between two turns they wait a few ms: these libraries have
+# no queue, and a client that asks again at once would leave the others no chance.
 rlock_turns() {
     local each
     for ((each = 0; each < TURNS; each++)); do
@@ -56,10 +57,10 @@ turns().then(() => process.exit(0), (error) => { console.error(error); process.e
 END
 }
 
-# changes: how often the lock went from one kind of client to another.
+# changes: prints how often the lock went from one kind of client to another.
 changes() { uniq "$DIR/sum.names" | wc -l; }
 
-@test "redis-py and node-redlock share a key with rlock, 3 of each, 200 turns each: no overlap" {
+@test "redis-py, node-redlock and rlock, 3 of each, take one lock 200 times each: no overlap" {
     local kind each
     for each in 1 2 3; do
         for kind in rlock redis_py node_redlock; do
@@ -72,8 +73,8 @@ changes() { uniq "$DIR/sum.names" | wc -l; }
             assert_status 0
         done
     done
-    assert_eq "$(<"$DIR/sum")" $((9 * TURNS)) sum
+    assert_eq "$(<"$DIR/sum")" $((9 * TURNS)) 'number of turns'
     echo "# $(sort "$DIR/sum.names" | uniq -c | xargs); $(changes) changes of kind" >&3
-    assert_between "$(changes)" 100 $((9 * TURNS))
+    assert_between "$(changes)" 100 $((9 * TURNS)) 'changes from one kind of client to another'
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$' || :)" '' 'keys left'
 }

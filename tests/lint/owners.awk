@@ -2,13 +2,14 @@
 #
 #     awk -f owners.awk OWNERS HEADER... FILE...
 #
-# NAME.c owns the structs that NAME.h of the same folder declares: it alone assigns to their fields,
-# also by snprintf() or memset(). Others call its functions. OWNERS has the exceptions, one a line:
-# the struct, and the files that write it too, or * for a struct that callers fill in. An exception
-# that nobody needs is a fault, with -v strict=1. What a .c file declares is private to it anyway.
+# NAME.c owns the structs that NAME.h of the same folder declares: no other file may assign to their
+# fields, also not by snprintf() or memset(). OWNERS has the exceptions, one a line: the struct, and
+# the files that may write it too, or * for a struct that callers fill in. With -v strict=1 the
+# script also reports exceptions that no file needs. Structs that a .c file declares are not checked.
 #
-# This is no compiler. It follows a chain of names, a->b[i].c, from the declaration of `a` in the
-# same function through the fields of the structs; a chain that begins with a call isn't followed.
+# The script is no compiler. It follows a chain of names such as a->b[i].c from the declaration of
+# `a` in the same function through the fields of the structs. It doesn't follow a chain that begins
+# with a call.
 
 function complain(why) {
     printf "%s:%d: %s\n", FILENAME, FNR, why

@@ -11,9 +11,10 @@
 # waiting. The tests of one file run one after the other; the results of a file are printed when
 # its last test has ended.
 #
-# The slowest files start first, so that no slow file runs alone at the end. How many seconds a file
-# took is kept in build/bats/FLAVOUR/. A file that has not run in this flavour yet counts as taking
-# a tenth of a second for each of its lines.
+# The slowest files start first, so that no slow file runs alone at the end. build/bats/FLAVOUR/ has
+# the seconds that each file took the last time. For a file that has not run in this flavour yet, the
+# time in another flavour counts, or that of a line `# run: about N s` in the file, or a tenth of a
+# second for each line of the file.
 #
 # A file with a line that begins with `# run: alone` starts hundreds of processes, which delay other
 # tests for longer than their leases last. Such files run one at a time, after all others have
@@ -42,13 +43,20 @@ name_of() {
     echo "${name//\//_}"
 }
 
+# seconds_of FILE: prints how many seconds the file will take, as far as is known.
+seconds_of() {
+    local said
+    said=$(sed -n 's/^# run: about \([0-9]*\) s$/\1/p' "$1")
+    cat "$times/$(name_of "$1")" 2>/dev/null ||
+        cat build/bats/*/"$(name_of "$1")" 2>/dev/null | sort -n | tail -n 1 | grep . ||
+        echo "${said:-$(($(wc -l <"$1") / 10))}"
+}
+
 # slowest_first: reads paths of bats files, one a line, and prints them in the order to start them.
 slowest_first() {
-    local file seconds
+    local file
     while read -r file; do
-        seconds=$(cat "$times/$(name_of "$file")" 2>/dev/null) ||
-            seconds=$(($(wc -l <"$file") / 10))
-        printf '%d %s\n' "$seconds" "$file"
+        printf '%d %s\n' "$(seconds_of "$file")" "$file"
     done | sort -k1,1rn -k2 | cut -d ' ' -f 2
 }
 
