@@ -44,7 +44,7 @@ set_quiet() {
         WANT=s acquire $mine 1
         redis_cli set "$KEY" foreign
         waits $yours $next
-        redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000 # as after a DEL: reserved for the waiter
+        redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000 # reserved, as after a DEL
         assert_match "$(QUEUE=fifo WANT=$next acquire $yours 2 30000 0 "$ticket")" '^1 '
         release $yours "$(fence)"
         assert_match "$(WANT=s acquire $third 2)" '^1 '

@@ -12,7 +12,7 @@
 # its last test has ended.
 #
 # The slowest files start first, so that no slow file runs alone at the end. build/bats/FLAVOUR/ has
-# the seconds that each file took the last time. For a file that has not run in this flavour yet, the
+# the seconds that each file took last. For a file that has not run in this flavour yet, the
 # time in another flavour counts, or that of a line `# run: about N s` in the file, or a tenth of a
 # second for each line of the file.
 #
