@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clockshim: a server whose wall clock can be set while it runs.
+ * clockshim: lets a test set the wall clock of a server while the server runs.
  *
  * usage: LD_PRELOAD=clockshim.so CLOCKSHIM=FILE redis-server ...
  *
- * FILE holds 8 bytes, an int64_t of the machine: so many microseconds are added to what the
- * program reads from CLOCK_REALTIME, and to no other clock. It is mapped, so what is written there
- * counts at once; it must keep its length. Without FILE nothing is added.
+ * FILE holds an int64_t in the machine's byte order: the number of microseconds that clockshim adds
+ * to each reading of CLOCK_REALTIME. Other clocks stay as they are. clockshim maps FILE, so a new
+ * number counts at once; the test must not change the length of FILE. Without FILE nothing is
+ * added.
  *
- * libfaketime does more, and that is its trouble: under jemalloc, which Debian's redis-server is
- * linked with, it calls itself without end.
+ * Why not libfaketime: it calls itself without end under jemalloc, which Debian's redis-server
+ * uses.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -7,14 +7,15 @@
  *        crowd terms FILE
  *        crowd end FILE
  *
- * Starts so many children that end at once and are never reaped, so many that wait, and a chain
- * of so many that wait, each the child of the one before. All that wait are in FILE, and end by
- * KILL or after LIFE_S seconds. When all are there, FILE.ready is made; then this process waits as
- * well, or becomes COMMAND, whose children they are.
+ * Starts ZOMBIES children that end at once and are never reaped, CHILDREN children that wait, and a
+ * chain of DEPTH processes that wait, each the child of the one before. The processes that wait
+ * write their pids to FILE, and end by KILL or after LIFE_S seconds. When all have written, crowd
+ * creates FILE.ready. Then crowd waits as well, or becomes COMMAND, and the crowd is COMMAND's
+ * children.
  *
- * `states` tells of those in FILE that are there: "PROCESSES STATE", a line for each state but
- * those of the dead, as proc(5) has it. `terms`: "PROCESSES TERMS" for each number of TERMs.
- * `end` kills them.
+ * `states` prints "PROCESSES STATE" for each state of proc(5) in which processes of FILE are,
+ * except the states of dead processes. `terms` prints "PROCESSES TERMS": how many processes got how
+ * many TERMs. `end` kills the processes.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ static void take_place(void)
         errx(2, "more than %d", PLACES);
     mine = &crowd->place[at];
     mine->pid = getpid();
-    alarm(LIFE_S); /* whatever becomes of the test */
+    alarm(LIFE_S); /* the process ends even if the test is killed */
     sigaction(SIGTERM, &action, NULL);
     atomic_fetch_add(&crowd->here, 1);
 }
@@ -90,7 +91,10 @@ static pid_t start(void)
     return pid;
 }
 
-/* Each link is this program anew: a fork of a fork of a fork takes the kernel ever longer. */
+/*
+ * Fork, and exec this program again with a smaller depth. Without the exec each fork would take
+ * longer than the one before, as the kernel chains the memory of all ancestors.
+ */
 static void become_link(char *file, int depth)
 {
     char text[16];
@@ -138,7 +142,7 @@ static void say_ready(const char *file)
     close(fd);
 }
 
-/* What proc(5) says of the state of one that is there, and has one of our names; 0: it isn't. */
+/* The state of a process, as in proc(5); 0: no such process, or its program isn't one of ours. */
 static char state_of(pid_t pid)
 {
     char path[64];

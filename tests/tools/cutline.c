@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cutline: a TCP proxy that spoils the line between a client and a server on command.
+ * cutline: a TCP proxy that delays, drops or cuts what a client and a server send, on command.
  *
  * usage: cutline [-t SECONDS] UPSTREAM_PORT
  *
- * Listens on two free ports of 127.0.0.1 and prints `READY PORT CONTROL`. What connects to PORT
- * is passed on to UPSTREAM_PORT. What connects to CONTROL sends one line, a command, and gets
- * `OK` when it has been carried out, or `BAD`:
+ * cutline listens on two free ports of 127.0.0.1, and prints `READY PORT CONTROL`. It passes each
+ * connection to PORT on to UPSTREAM_PORT. A connection to CONTROL sends a command, one line, and
+ * receives `OK` when cutline has carried out the command, or `BAD`:
  *
- *   delay MS               bytes that are read from now on are passed on MS later
- *   trickle MS             one byte each MS; 0: at full speed
- *   drop up|down on|off    swallow silently what goes to the server (up) or to the client (down);
- *                          the end of a stream is swallowed too, as by a dead line
- *   cut-after-request N    pass on the N-th request from now, await its answer, keep that back
- *                          and reset the connection: the server has done it, nobody was told
- *   half-close             end the stream to each client, and still listen to it
- *   reset                  reset all connections, on both sides
+ *   delay MS               pass on the bytes that are read from now on MS later
+ *   trickle MS             pass on one byte each MS; 0: at full speed
+ *   drop up|down on|off    discard what goes to the server (up) or to the client (down), also the
+ *                          end of a stream, as if the cable were cut
+ *   cut-after-request N    pass on the N-th request from now, wait for its reply, discard the
+ *                          reply, and reset the connection: the client doesn't learn that the
+ *                          server has carried out the request
+ *   half-close             end the stream to each client, but read on from the client
+ *   reset                  reset all connections, to the clients and to the server
  *   refuse on|off          refuse new connections
  *
- * A request is what a client sends between two answers. Bytes that were on their way when a
- * client reset its connection still arrive, as they may in a real network.
+ * A request is all that a client sends between two replies. When a client resets its connection,
+ * the bytes that it sent before still arrive at the server, as they may in a real network.
  *
- * It lives no longer than SECONDS (120) and then ends by SIGALRM.
+ * cutline ends by SIGALRM after SECONDS (120).
  */
 #include <err.h>
 #include <errno.h>
@@ -58,28 +59,28 @@ struct flow {
     struct chunk *first;
     struct chunk **last;
     size_t queued;
-    int64_t not_before_ms; /* trickling: no byte earlier than this */
-    bool is_read_out;      /* nothing more will come */
-    bool is_closed;        /* nothing more can be passed on */
+    int64_t not_before_ms; /* with trickle: when the next byte may be sent */
+    bool is_read_out;      /* the source has ended its stream */
+    bool is_closed;        /* the stream to the destination has ended */
 };
 
 struct pair {
     struct pair *next;
     struct flow flow[2];
-    bool has_asked;    /* the client spoke last */
-    bool is_to_be_cut; /* at the next answer */
+    bool has_asked;    /* the client has sent bytes since the server's last reply */
+    bool is_to_be_cut; /* reset the connection at the server's next reply */
     bool is_over;
 };
 
 static struct {
-    int listener; /* -1: refusing */
+    int listener; /* -1: new connections are refused */
     int control;
     uint16_t port;
     uint16_t upstream;
     int64_t delay_ms;
     int64_t trickle_ms;
     bool is_dropping[2];
-    int64_t cut_in; /* requests until the one to cut after; 0: none */
+    int64_t cut_in; /* how many requests until the one for cut-after-request; 0: none is cut */
     struct pair *pairs;
     size_t n_pairs;
 } line;
@@ -103,7 +104,7 @@ static struct sockaddr_in loopback(uint16_t port)
     };
 }
 
-/* Listens on the port, or on a free one if that is 0, and tells which. */
+/* Listen on the port, or on a free one if it is 0; `port` becomes the number. */
 static int listen_on(uint16_t *port)
 {
     struct sockaddr_in at = loopback(*port);
@@ -118,7 +119,7 @@ static int listen_on(uint16_t *port)
     return fd;
 }
 
-/* After this, close() sends a reset. */
+/* Make close(2) send a reset. */
 static void set_reset(int fd)
 {
     struct linger now = {.l_onoff = 1, .l_linger = 0};
@@ -164,7 +165,7 @@ static bool flow_is_reading(const struct flow *f)
     return !f->is_read_out && f->queued < QUEUED_MAX;
 }
 
-/* When the first chunk, or its next byte, is to be passed on; -1: there is none. */
+/* When to send the first chunk, or with trickle its next byte; -1: there is no chunk. */
 static int64_t flow_due_ms(const struct flow *f)
 {
     if (f->first == NULL)
@@ -204,7 +205,7 @@ static void pair_accept(void)
     line.n_pairs++;
 }
 
-/* Only a pair whose streams have both come to their end is closed without a reset. */
+/* Close a pair: without a reset if both streams have ended, else with a reset. */
 static void pair_free(struct pair *p)
 {
     bool is_orderly = p->flow[UP].is_closed && p->flow[DOWN].is_closed;
@@ -280,7 +281,7 @@ static void pair_write(struct pair *p, enum direction d)
         n = send(f->to, c->bytes + c->sent, length, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EAGAIN)
             return;
-        f->is_closed = n < 0; /* the rest has nowhere to go; the other direction goes on */
+        f->is_closed = n < 0; /* the destination is gone; the other direction may go on */
         f->not_before_ms = now_ms() + line.trickle_ms;
         c->sent += n < 0 ? 0 : (size_t)n;
         if (n > 0 && c->sent < c->length)
@@ -363,7 +364,7 @@ static bool carry_out(const char *name, const char *first, const char *second)
     return true;
 }
 
-/* Whoever controls us is a test, so it may keep us waiting. */
+/* Carry out one command. Reading blocks, as the test sends the whole line at once. */
 static void serve_control(void)
 {
     int fd = accept4(line.control, NULL, NULL, SOCK_CLOEXEC);
@@ -375,7 +376,7 @@ static void serve_control(void)
     text[n > 0 ? n : 0] = '\0';
     sscanf(text, "%31s %31s %31s", word[0], word[1], word[2]);
     is_done = carry_out(word[0], word[1], word[2]);
-    pairs_sweep(); /* OK means that it has been done */
+    pairs_sweep(); /* before OK is sent, close the connections that the command cut */
     dprintf(fd, is_done ? "OK\n" : "BAD\n");
     close(fd);
 }
@@ -390,7 +391,10 @@ static void look_sooner(int *timeout_ms, const struct flow *f)
         *timeout_ms = (int)left;
 }
 
-/* A socket of which nothing is wanted is left out: poll would report its end again and again. */
+/*
+ * What to poll a socket for. If for nothing, leave the socket out, as poll(2) would report its end
+ * again and again.
+ */
 static struct pollfd wish(const struct flow *in, const struct flow *out)
 {
     short events = (short)((flow_is_reading(in) ? POLLIN : 0) | (flow_is_due(out) ? POLLOUT : 0));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fakeredis: a server that speaks a script instead of Redis, one connection at a time.
+ * fakeredis: a server that follows a script instead of being Redis, one connection at a time.
  *
  * usage: fakeredis [-t SECONDS] [-u SOCKET] [SCRIPT]
  *
@@ -8,26 +8,26 @@
  * follows the script (a file, or standard input) line by line:
  *
  *   ACCEPT          take the next connection; one that is still open is closed first
- *   READ            read one command, whatever it is
+ *   READ            read one command of any kind
  *   EXPECT WORD...  read one command that starts with these words in any case; * is any one word
  *   SEND TEXT       send the text; \r \n \\ and \xNN are understood
- *   GARBAGE N       send N bytes of noise, the same ones each time
+ *   GARBAGE N       send N random-looking bytes, the same ones in each run
  *   BULK N          announce a bulk string of N bytes, and send none of them
  *   DEPTH N         open N arrays, each inside the other
  *   STREAM [TEXT]   send the text (or x) again and again until the peer closes, at most 256 MB
- *   STALL [MS]      say nothing until the peer closes, or until MS are over
+ *   STALL [MS]      send nothing until the peer closes, or until MS are over
  *   CLOCK           print CLOCK and the time on the clock that rlock uses, in ms
  *   CLOSE           close in an orderly way
  *   RESET           close with a TCP reset
  *   LOOP [N]        start the script again, so that it is run N times in all, or for ever
  *
- * What happens is printed, one line each: ACCEPT, GOT and the command's words, CLOSED when the
- * peer has gone. A peer that goes while a command is awaited ends its part of the script: the
- * next line is then the next ACCEPT or LOOP. CLUSTER and HELLO are answered as by a server
- * that is no Cluster, and don't count as commands.
+ * fakeredis prints one line for each thing that happens: ACCEPT, GOT with the command's words, and
+ * CLOSED when the peer has closed the connection. If the peer closes while the script waits for a
+ * command, fakeredis goes on at the next ACCEPT or LOOP. fakeredis replies to CLUSTER and HELLO by
+ * itself, like a server that is no Cluster; the script doesn't see these commands.
  *
- * Status: 0 at the end of the script, 1 if an EXPECT was not met, 2 for a bad script or system
- * trouble. It lives no longer than SECONDS (120) and then ends by SIGALRM.
+ * Exit status: 0 at the end of the script, 1 if a command was not the one of EXPECT, 2 for a bad
+ * script or an error of the system. fakeredis ends by SIGALRM after SECONDS (120).
  */
 #include <ctype.h>
 #include <err.h>
@@ -52,23 +52,23 @@ static const size_t stream_bytes_max = 256u << 20;
 
 struct fake {
     int listener;
-    int peer;      /* -1: none */
-    FILE *from;    /* the peer's bytes, buffered; NULL: none */
-    bool has_gone; /* the peer closed while we were talking to it */
-    long round;    /* how often the script was begun */
-    char **line;   /* the script, NULL at its end */
-    size_t next;   /* the line that comes next */
+    int peer;      /* the connection; -1: none is open */
+    FILE *from;    /* the same connection, for reading; NULL: none is open */
+    bool has_gone; /* the peer closed before the script came to its CLOSE or RESET */
+    long round;    /* how often the script was started */
+    char **line;   /* the lines of the script; NULL behind the last */
+    size_t next;   /* index of the line to follow next */
 };
 
 struct command {
     int n_words;
     struct word {
-        char *bytes; /* NUL-terminated, and may have others inside */
+        char *bytes; /* with a NUL behind them; may contain other NULs */
         size_t length;
     } word[WORDS_MAX];
 };
 
-/* ---- small things ---- */
+/* ---- numbers and escapes ---- */
 
 static long number(const char *text)
 {
@@ -85,7 +85,7 @@ static int hex_digit(char c)
     return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* Resolves \r \n \xNN in place and returns the new length; \ before another byte is dropped. */
+/* Replaces \r \n \xNN in place, drops \ before other bytes, and returns the new length. */
 static size_t unescape(char *text)
 {
     char *to = text;
@@ -213,7 +213,7 @@ static bool read_any_command(struct fake *f, struct command *c)
     return false;
 }
 
-/* What is answered to a command that no script is about; NULL: it is one that some are about. */
+/* The reply to CLUSTER or HELLO, which the script doesn't see; NULL: it is another command. */
 static const char *by_itself(const struct command *c)
 {
     if (c->n_words > 0 && strcasecmp(c->word[0].bytes, "CLUSTER") == 0)
@@ -221,7 +221,7 @@ static const char *by_itself(const struct command *c)
     return c->n_words > 0 && strcasecmp(c->word[0].bytes, "HELLO") == 0 ? hello : NULL;
 }
 
-/* The same, after those. */
+/* Reads one command for the script, and replies to CLUSTER and HELLO before it. */
 static bool read_command(struct fake *f, struct command *c)
 {
     while (!f->has_gone && read_any_command(f, c)) {
@@ -237,7 +237,7 @@ static bool read_command(struct fake *f, struct command *c)
     return false;
 }
 
-/* ---- the script's words ---- */
+/* ---- the steps of a script ---- */
 
 static void step_accept(struct fake *f, char *rest)
 {
@@ -328,7 +328,7 @@ static void step_stream(struct fake *f, char *rest)
         send_all(f, block, filled);
 }
 
-/* Does not read, so that a following READ finds whole what came meanwhile. */
+/* Doesn't read from the connection, so that the next READ gets what arrives during the wait. */
 static void step_stall(struct fake *f, char *rest)
 {
     struct pollfd p = {.fd = f->peer, .events = POLLRDHUP};
@@ -348,7 +348,7 @@ static void step_clock(struct fake *f, char *rest)
     printf("CLOCK %lld\n", (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000);
 }
 
-/* Closing with unread bytes would reset the connection, so they are read first. */
+/* The kernel resets a connection that is closed with unread bytes, so read them first. */
 static void step_close(struct fake *f, char *rest)
 {
     char unread[4096];
@@ -406,7 +406,7 @@ static const struct step *find_step(const char *name, size_t length)
     errx(2, "unknown step: %s", name);
 }
 
-/* Does what the next line says. A step may change its text, so it gets a copy: LOOP comes back. */
+/* Carries out the next line. A step may change its text, which LOOP needs again: give it a copy. */
 static void follow(struct fake *f)
 {
     char *line = strdup(f->line[f->next++]);

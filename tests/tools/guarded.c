@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guarded: one turn with what a lock guards, and who else was there meanwhile.
+ * guarded: uses a file that a lock protects, and notes which other processes used it at the same
+ * time.
  *
- *     guarded MS x:FILE|s:FILE...     takes it alone (x) or with others (s), for so many ms
- *     guarded show FILE               turns that were taken alone, most at a time, overlaps
+ *     guarded MS x:FILE|s:FILE...     use FILE alone (x) or with others (s), for MS
+ *     guarded show FILE               print three numbers: how often FILE was used alone, how many
+ *                                     processes used FILE at the same time at most, and overlaps
  *
- * It never waits: who is there when nobody may be is an overlap. A turn alone adds 1 in two steps,
- * so that one is lost if two do so at once. If TURN_NOTE is set, it is printed, and RLOCK_FENCE.
+ * guarded never waits. If another process uses FILE although one of the two must be alone, guarded
+ * counts an overlap. A process that is alone adds 1 to a number in two steps, read and write, so an
+ * addition is lost if two processes do so at the same time. If TURN_NOTE is set, guarded prints its
+ * value and that of RLOCK_FENCE.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,18 +22,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is in the file. */
+/* The content of FILE, which all processes map. */
 struct guarded {
-    volatile long turns;
-    atomic_long inside;
-    atomic_long most;
-    atomic_long overlaps;
+    volatile long turns;  /* how often the file was used alone */
+    atomic_long inside;   /* how many processes use the file now */
+    atomic_long most;     /* how many used it at the same time at most */
+    atomic_long overlaps; /* how often a process used it that had to wait */
 };
 
 struct place {
     int fd;
-    int alone;
-    long turns;
+    int alone;  /* x: no other process may use the file */
+    long turns; /* the number that was read, before 1 is added */
     struct guarded *guarded;
 };
 

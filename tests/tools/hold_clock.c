@@ -4,9 +4,9 @@
  *
  * usage: hold_clock [FILE MS]
  *
- * Prints CLOCK_BOOTTIME in milliseconds. With FILE, appends it to that each MS until killed, but
- * no longer than 120 s: the last line is the last moment at which the process is known to have
- * run. A line is one write, so several processes may share a file.
+ * Prints CLOCK_BOOTTIME in milliseconds. With FILE, appends that time to FILE every MS until the
+ * process is killed, or 120 s are over. So the last line is the last time at which the process is
+ * known to have run. Each line is written by one write(2), so several processes may share FILE.
  */
 #include <err.h>
 #include <fcntl.h>

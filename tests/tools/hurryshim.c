@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hurryshim: a process that waits for a signal waits 50 ms at the most.
+ * hurryshim: lets a process wait for a signal for 50 ms at the most.
  *
  * usage: LD_PRELOAD=hurryshim.so COMMAND
  *
- * So what is done once an hour can be seen.
+ * So a test can see what the private server's parent does once an hour.
  */
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runaway: chains of processes that start the next one and end, as fast as they can.
+ * runaway: chains of processes, each of which starts the next one and ends, as fast as possible.
  *
  * usage: runaway KIND HEADS SECONDS FILE
  *        runaway last FILE
  *
- * KIND is fork, vfork or clone, or one of these behind setsid- or setpgid-. By vfork each becomes
- * this program anew; by clone all share one memory (CLONE_VM). With setsid each has a session of
- * its own, with setpgid a process group. They end by themselves after SECONDS.
+ * HEADS is the number of chains. KIND is fork, vfork or clone, or one of these behind setsid- or
+ * setpgid-. With vfork each process execs this program; with clone all processes share one memory
+ * (CLONE_VM). With setsid each process has a session of its own, with setpgid a process group. The
+ * chains end by themselves after SECONDS.
  *
- * `last` tells when one of them ran last, on CLOCK_BOOTTIME in milliseconds, and how many ran.
+ * `last` prints when a process of the chains ran last, on CLOCK_BOOTTIME in milliseconds, and how
+ * many processes ran.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -61,7 +63,7 @@ static void map(const char *path)
     shown = shared;
 }
 
-/* What each does before it starts the next. */
+/* Note that this process runs. False: SECONDS are over, so it starts no other. */
 static bool goes_on(void)
 {
     long long now = now_ms();
@@ -98,7 +100,9 @@ static _Noreturn void run_vfork(void)
     leave();
 }
 
-/* The memory of a stack serves again when those that had it are long gone. */
+/*
+ * The clones of a chain take turns with these stacks: the last user of a stack has ended by then.
+ */
 struct head {
     char *stacks;
     unsigned next;
@@ -150,7 +154,7 @@ int main(int argc, char **argv)
     has_session = strstr(kind, "setsid") != NULL;
     has_group = strstr(kind, "setpgid") != NULL;
     if (heads == 0)
-        run(); /* another one of those by vfork */
+        run(); /* this process is one of a chain, started by vfork and exec */
     shown->end_ms = now_ms() + atoi(argv[3]) * 1000LL;
     argv[2] = (char[]){"0"};
     while (heads-- > 0)

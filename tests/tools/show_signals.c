@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show_signals: a command that prints each signal it gets.
+ * show_signals: a command that prints each signal that it receives.
  *
  * usage: show_signals [-e SIGNAL] [-i] [-s STATUS]
  *
- * Prints `ready PID` and then, for each signal that can be caught, one line: its number, its
- * name, and the process that sent it (0: the kernel, so the terminal). TSTP, TTIN and TTOU, once
- * printed, stop it as they would have done.
+ * Prints `ready PID`, and then a line for each signal that it receives: number, name, and the pid
+ * of the sender (0: the kernel, for the terminal). TSTP, TTIN and TTOU stop the command after it
+ * has printed them, as they do by default.
  *
- *   -e SIGNAL   number of the signal after which it ends
- *   -i          ends at the end of standard input
- *   -s STATUS   ends with this status instead of 0
+ *   -e SIGNAL   end after the signal of this number
+ *   -i          end at the end of standard input
+ *   -s STATUS   end with this status instead of 0
  *
- * It lives no longer than 120 s and then ends by SIGALRM: that signal alone is not caught.
+ * The command ends by SIGALRM after 120 s, which is the only signal that it doesn't catch.
  */
 #include <err.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static void show_one(int signals, int end_signal, int status)
         raise(SIGSTOP);
 }
 
-/* At the end of the input, forgets it. */
+/* Read and discard input. At its end, poll for it no more. */
 static void read_away(struct pollfd *in)
 {
     char bytes[4096];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syncshim: a disk that is never waited for.
+ * syncshim: lets a server not wait for the disk: fsync(2) and fdatasync(2) do nothing.
  *
  * usage: LD_PRELOAD=syncshim.so COMMAND
  *
- * Nodes of a Cluster and Sentinels write each change of theirs to the disk and
- * wait for it, for seconds on a machine whose disk is busy; by then the others
- * take them for dead. What is tested doesn't outlive a crash of the machine.
+ * Nodes of a Cluster and Sentinels write each change of their configuration to the disk, and wait
+ * until the disk has it. If the disk is busy, that takes seconds, and the other nodes take the one
+ * that waits for dead. The tests don't need what is on the disk after a crash of the machine.
  */
 int fsync(int fd);
 int fdatasync(int fd);

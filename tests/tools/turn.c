@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turn: a command that must be alone, and shows if it was not.
+ * turn: a command that must run alone, and fails if another one runs at the same time.
  *
  * usage: turn FILE NAME
  *
- * Reads the number in FILE, waits a moment, writes the next one, and appends NAME to FILE.names.
- * Two at the same time would lose a number; one that meets another, by a lock on FILE that it
- * doesn't wait for, says so on standard error and ends with 1.
+ * Reads the number in FILE, waits a moment, writes that number plus 1, and appends NAME to
+ * FILE.names. Two commands at the same time would write the same number. The command holds a lock
+ * on FILE while it runs; if another one holds it, the command reports that on standard error and
+ * exits with 1.
  */
 #include <err.h>
 #include <fcntl.h>

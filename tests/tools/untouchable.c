@@ -4,8 +4,8 @@
  *
  * usage: untouchable FILE
  *
- * The program has to be root's, with the set-user-ID bit. Writes "running" to standard output, and
- * ends with 7 when FILE is there, or with 3 after LIFE_S seconds.
+ * The program's file must belong to root, and have the set-user-ID bit. The command writes
+ * "running" to standard output, and exits with 7 when FILE exists, or with 3 after LIFE_S seconds.
  */
 #include <err.h>
 #include <poll.h>
