@@ -160,13 +160,13 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     acquire $mine 1 60000
     last=$(fence)
     redis_cli pexpire "$KEY" 20000
-    assert_match "$(OUTER="$third $mine" acquire $yours 1 90000)" \
+    assert_match "$(PARENTS="$third $mine" acquire $yours 1 90000)" \
         "^1 [0-9]+ $last 0 2:$last:60000 $"
     assert_between "$(redis_cli pttl "$KEY")" 50000 60000
     assert_eq "$(fence)" "$last"
     # two keys, of which only one is the parent's: the fence is greater than both last fences
     LOCKS=("$KEY" "$KEY:2")
-    assert_match "$(OUTER=$mine acquire $yours 1)" \
+    assert_match "$(PARENTS=$mine acquire $yours 1)" \
         "^1 [0-9]+ [0-9]+ 0 1:$last:60000 0:[0-9]+:30000 $"
     ((last < $(fence "$KEY:2")))
     assert_eq "$(fence)" "$last"
@@ -178,19 +178,19 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
 @test "lua: a token that holds no lock is no parent lock: forged, reserved, of a marker, resting" {
     local nobody=00000000000000000000000000000000
     acquire $mine 1
-    assert_match "$(OUTER="$third $nobody" acquire $yours 1)" '^0 '
+    assert_match "$(PARENTS="$third $nobody" acquire $yours 1)" '^0 '
     waits $third x
     release $mine "$(fence)"
     reserved_for $third
-    assert_match "$(OUTER="$third $mine" acquire $yours 1)" '^0 '
+    assert_match "$(PARENTS="$third $mine" acquire $yours 1)" '^0 '
     redis_cli flushall
     WANT=2 acquire $mine 1
     WANT=2 acquire $third 1
     WANT=2 release $third "$(fence)" rest 60000
-    assert_match "$(WANT=2 OUTER="$third $nobody" acquire $yours 1)" '^0 '
-    assert_match "$(WANT=2 OUTER=$mine acquire $yours 1)" '^1 '
-    assert_match "$(OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
-    assert_match "$(WANT=s OUTER=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
+    assert_match "$(WANT=2 PARENTS="$third $nobody" acquire $yours 1)" '^0 '
+    assert_match "$(WANT=2 PARENTS=$mine acquire $yours 1)" '^1 '
+    assert_match "$(PARENTS=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
+    assert_match "$(WANT=s PARENTS=$mine acquire $yours 1)" '^-4 [0-9]+ 1 $'
 }
 
 @test "lua: a waiter that asked twice, as a reply was lost, leaves the queue when it is granted" {

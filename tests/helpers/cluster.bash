@@ -1,15 +1,16 @@
 # shellcheck shell=bash
-# cluster: a real Redis Cluster, of which slots can be moved.
+# cluster: a real Redis Cluster, whose slots a test can move from node to node.
 #
-#     cluster_start PRIMARIES [REPLICAS]   nodes n1, n2, ...; REPLICAS for each primary
-#                                          CLUSTER_NODE may name another function than redis_start
-#     node N                               redis_use of that node
-#     on N COMMAND...                       its answer to that
-#     slot_of KEY / owner_of SLOT          a number / which node serves it (1, 2, ...)
-#     slot_begin SLOT FROM TO              the slot is on its way from here on: TRYAGAIN and ASK
-#     slot_keys SLOT FROM TO               its keys are taken along
-#     slot_end SLOT FROM TO                it has arrived
-#     slot_move SLOT FROM TO               all three
+#     cluster_start PRIMARIES [REPLICAS]   start nodes n1, n2, ..., with REPLICAS for each primary;
+#                                          by the function CLUSTER_NODE, or redis_start
+#     node N                               make redis_cli talk to node nN
+#     on N COMMAND...                      send the command to node nN, and print the reply
+#     slot_of KEY                          print the hash slot of KEY
+#     owner_of SLOT                        print which node serves SLOT: 1, 2, ...
+#     slot_begin SLOT FROM TO              begin to migrate SLOT: nodes reply TRYAGAIN and ASK
+#     slot_keys SLOT FROM TO               migrate the keys of SLOT
+#     slot_end SLOT FROM TO                end the migration: node TO serves SLOT
+#     slot_move SLOT FROM TO               these three steps
 
 node() { redis_use "n$1"; }
 
@@ -36,7 +37,7 @@ cluster_start() {
     done
 }
 
-# The bus has told each of all.
+# True if each node knows all others, by the Cluster's bus.
 cluster_settled() {
     local info
     info=$(redis_cli cluster info)
@@ -68,7 +69,7 @@ on() {
     redis_cli "${@:2}"
 }
 
-# owner_of SLOT: as the node in use sees it.
+# owner_of SLOT: ask the node that redis_cli talks to.
 owner_of() {
     local each port
     port=$(redis_cli cluster nodes | awk -v slot="$1" '$3 ~ /master/ && $3 !~ /fail/ {

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# common: what every bats file needs: where things are, processes that are always ended, waiting;
-# and redis.bash and hold.bash, which nearly all need.
+# common: what every bats file needs: assertions, waiting, and processes that end with the test. It
+# also loads redis.bash and hold.bash, which nearly all files need.
 #
-# setup() and teardown() are defined here; a file with more to do defines them again, and calls
-# common_setup and common_teardown.
+# This file defines setup() and teardown(). A bats file that has more to do defines its own, which
+# call common_setup and common_teardown.
 #
-# common_setup gives each test
-#   KEY     a key that no other test uses; make more as "$KEY:2"
-#   DIR     its own empty folder
-#   RLOCK   the program under test, as an absolute path; `rlock` is a function that runs it
-#   TOOLS   the folder of fakeredis, cutline, show_signals, hold_clock and turn
+# common_setup sets these variables for each test:
+#   KEY     a key that no other test uses; for more keys append to it, as "$KEY:2"
+#   DIR     an empty folder of the test's own
+#   RLOCK   the absolute path of the program under test; the function `rlock` runs the program
+#   TOOLS   the folder of the programs made from tests/tools
 
 bats_require_minimum_version 1.8.0
 
@@ -23,19 +23,19 @@ common_setup() {
     DIR=$BATS_TEST_TMPDIR
     mkdir -p "$DIR/pids"
     KEY="test:${BATS_TEST_FILENAME##*/}:$BATS_TEST_NUMBER"
-    # Every process of this test inherits the mark, and is found by it however it got away.
+    # Each process that the test starts inherits this variable; marked() finds them by it.
     export RLOCK_TEST_MARK="$KEY:$BASHPID"
     local name
     for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH; do
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
-    # A sanitizer's report goes to the folder of the test that it is about: others run at the same
-    # time. Of two log_path the last one counts.
+    # Sanitizers write their reports to the test's own folder, as other tests run at the same time.
+    # If the options have two log_path, the last one counts.
     for name in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
         export "$name=${!name:-}:log_path=$DIR/sanitizer"
     done
     export HOME=$DIR XDG_RUNTIME_DIR=$DIR XDG_CONFIG_HOME=$DIR/.config
-    export RLOCK_LOCAL_DIR=$DIR/rlock # the private server is the test's own
+    export RLOCK_LOCAL_DIR=$DIR/rlock # each test has a private server of its own
 }
 
 common_teardown() {
@@ -44,7 +44,7 @@ common_teardown() {
     show_sanitizer_reports
 }
 
-rlock() { "$RLOCK" "$@" 3>&-; } # without what bats would wait for, see start()
+rlock() { "$RLOCK" "$@" 3>&-; } # bats waits until descriptor 3 is closed, see start()
 
 setup() { common_setup; }
 teardown() { common_teardown; }
@@ -54,15 +54,15 @@ source "$ROOT/tests/helpers/redis.bash"
 # shellcheck source=tests/helpers/hold.bash
 source "$ROOT/tests/helpers/hold.bash"
 
-# ---- results ----
+# ---- assertions ----
 
-# fail MESSAGE: the end of the test.
+# fail MESSAGE: print the message, and fail the test.
 fail() {
     printf '%s\n' "$@" >&2
     return 1
 }
 
-# skip_or_fail REASON: what may be missing at home may not be missing in CI.
+# skip_or_fail REASON: skip the test, or fail it with RLOCK_TEST_STRICT=1, which CI sets.
 skip_or_fail() {
     if [[ ${RLOCK_TEST_STRICT:-} == 1 ]]; then
         fail "missing: $1"
@@ -71,7 +71,7 @@ skip_or_fail() {
     fi
 }
 
-# need PROGRAM...
+# need PROGRAM...: skip or fail the test if one of these programs isn't installed.
 need() {
     local program
     for program; do
@@ -79,7 +79,7 @@ need() {
     done
 }
 
-# is_sanitized: bounds on time and memory are for the plain build only.
+# is_sanitized: true for a build with sanitizers, which is slower and needs more memory.
 is_sanitized() { [[ ${RLOCK_TEST_FLAVOUR:-plain} == [at]san ]]; }
 
 # assert_eq GOT WANTED [WHAT]
@@ -94,7 +94,7 @@ refute_match() { ! [[ $1 =~ $2 ]] || fail "${3:-text} should not match" "   got:
 # assert_between NUMBER LOW HIGH [WHAT]
 assert_between() { (($2 <= $1 && $1 <= $3)) || fail "${4:-number} is $1, not $2 to $3"; }
 
-# assert_status WANTED: of the last `run` or `finish`, with what was said.
+# assert_status WANTED: check the status of the last `run` or `finish`; if it differs, show output.
 assert_status() {
     [[ $status == "$1" ]] ||
         fail "status is $status, wanted $1" "output: ${output:-}" "stderr: ${stderr:-}"
@@ -102,25 +102,25 @@ assert_status() {
 
 # ---- time ----
 
-# now_ms: the clock that rlock uses, CLOCK_BOOTTIME.
+# now_ms: print the time on CLOCK_BOOTTIME, the clock that rlock uses.
 now_ms() { "$TOOLS/hold_clock"; }
 
-# read_up_ms: sets up_ms, the same clock to 10 ms, without a new process: for loops.
+# read_up_ms: set up_ms to the same time in steps of 10 ms. Starts no process, so loops can use it.
 read_up_ms() {
     read -r up_ms _ </proc/uptime
     up_ms=$((10#${up_ms/./} * 10))
 }
 
-# busy_ms MS: what a machine that has nothing else to do may add to a time that is measured; one
-# that has more to do than it has processors, as many times more.
+# busy_ms MS: print how much longer than promised something may take on this machine: MS if the
+# machine is idle, and more by the factor by which the load exceeds the number of processors.
 busy_ms() {
     awk -v ms="$1" -v processors="$PROCESSORS" '
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
 }
 
-# eventually SECONDS COMMAND...: tries each 20 ms until it succeeds. A sanitized build gets four
-# times as long. 5 seconds and more are patience, which only bounds a failure: a busy machine gets
-# more of it. Fewer than 5 are part of what is promised, say because a lease would end by itself.
+# eventually SECONDS COMMAND...: run the command every 20 ms until it succeeds; fail after SECONDS.
+# A sanitized build gets four times as long. From 5 on, SECONDS only end a test that hangs: a busy
+# machine gets more. Fewer than 5 are part of what is tested, for example because a lease would end.
 eventually() {
     local seconds=$1 end from up_ms
     shift
@@ -128,7 +128,7 @@ eventually() {
     ((seconds < 5)) || seconds=$(busy_s "$seconds")
     read_up_ms
     end=$((up_ms + seconds * 1000))
-    # a look may take long itself: it is one that began after the end that must not fail
+    # the command itself may take long, so fail only if one that began after the end has failed
     while read_up_ms && from=$up_ms && ! "$@"; do
         ((from < end)) || fail "not within $seconds s: $*" || return 1
         sleep 0.02
@@ -143,7 +143,7 @@ lease() {
     if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
 
-# busy_s SECONDS: the same for patience; at most six times as long.
+# busy_s SECONDS: print SECONDS multiplied by the load of each processor, at most by six.
 busy_s() {
     local load ms
     read -r load _ </proc/loadavg
@@ -153,7 +153,7 @@ busy_s() {
     echo $((ms / 1000 > $1 ? ms / 1000 : $1))
 }
 
-# never SECONDS COMMAND...: the same, but that it succeeds is the failure.
+# never SECONDS COMMAND...: run the command every 20 ms for SECONDS; fail if it succeeds.
 never() {
     local up_ms end
     read_up_ms
@@ -165,7 +165,7 @@ never() {
     done
 }
 
-# run_ms COMMAND...: `run`; sets took as well.
+# run_ms COMMAND...: `run` the command, and set `took` to its duration in ms.
 run_ms() {
     local before
     before=$(now_ms)
@@ -177,9 +177,9 @@ file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
 
 # ---- processes ----
 
-# start NAME COMMAND...: in the background; standard output and error go to $DIR/NAME.out and
-# NAME.err. Sets `pid`. Bats waits for whoever has its descriptor 3, so that is closed. With -m
-# it gets its own process group, and INT and QUIT are not ignored as they are without.
+# start NAME COMMAND...: run the command in the background, with its output in $DIR/NAME.out and
+# $DIR/NAME.err, and set `pid`. Descriptor 3 is closed, as bats waits for all processes that have it
+# open. With -m the command has a process group of its own; without, it ignores INT and QUIT.
 start() {
     local name=$1
     shift
@@ -190,7 +190,7 @@ start() {
     echo "$pid" >"$DIR/pids/$name"
 }
 
-# finish NAME [SECONDS]: waits until it ended; sets status, output and stderr as `run` does.
+# finish NAME [SECONDS]: wait until the command ends; set status, output and stderr, as `run` does.
 finish() {
     local name=$1 its_pid
     its_pid=$(<"$DIR/pids/$name")
@@ -201,7 +201,7 @@ finish() {
     stderr=$(<"$DIR/$name.err")
 }
 
-# state PID: R, S, T, Z and so on as in proc(5); nothing if there is no such process.
+# state PID: print the state of the process, as in proc(5): R, S, T, Z; nothing if there is none.
 state() {
     local line
     read -r line 2>/dev/null <"/proc/$1/stat" || return 0
@@ -213,7 +213,7 @@ alive() { [[ $(state "$1") == [!ZX] ]]; }
 dead() { ! alive "$1"; }
 stopped() { [[ $(state "$1") == T ]]; }
 
-# children PID, descendants PID: pids, one a line.
+# children PID, descendants PID: print the pids of these processes, one a line.
 children() { tr -s ' ' '\n' 2>/dev/null <"/proc/$1/task/$1/children" || :; }
 descendants() {
     local child
@@ -223,8 +223,8 @@ descendants() {
     done
 }
 
-# marked: pids of the live programs that this test started, directly or not, however they got
-# away. Not for a pipe: what reads from it has the mark too.
+# marked: print the pids of the processes that this test started, directly or not, and that still
+# run. Don't use it in a pipe: a program that reads from the pipe is one of these processes.
 marked() {
     local file its_pid
     for file in $(grep -lsz "^RLOCK_TEST_MARK=$RLOCK_TEST_MARK$" /proc/[0-9]*/environ); do
@@ -234,8 +234,9 @@ marked() {
     done
 }
 
-# started: pids of what `start` started and still lives; a function runs in a fork of this shell,
-# and so without the mark. That it is our child shows that the number is not somebody else's now.
+# started: print the pids of the commands that `start` started and that still run. marked() doesn't
+# find a function that runs in the background, as a fork of the shell keeps the old environment in
+# /proc. Only children of this shell count: another process may have got the pid of one that ended.
 started() {
     local its_pid
     for its_pid in $(cat "$DIR"/pids/* 2>/dev/null); do
@@ -244,7 +245,7 @@ started() {
     done
 }
 
-# end_all: each by its own pid, until none is left; by KILL, as nothing may hang here.
+# end_all: kill all processes of the test, each by its pid, until none is left.
 end_all() {
     local its_pid round
     [[ -n ${RLOCK_TEST_MARK:-} ]] || return 0
@@ -252,7 +253,7 @@ end_all() {
         [[ -n "$(started)$(marked)" ]] || return 0
         for its_pid in $(started) $(marked); do
             kill -KILL "$its_pid" 2>/dev/null || :
-            wait "$its_pid" 2>/dev/null || : # else bash reports its death
+            wait "$its_pid" 2>/dev/null || : # else bash prints that the process was killed
         done
         sleep 0.02
     done
@@ -271,7 +272,7 @@ show_why_it_failed() {
     done
 } >&2
 
-# A report of any process of rlock's is a failure, also if nobody looks at its status.
+# Fail the test if a sanitizer has written a report about a process of rlock, whatever its status.
 show_sanitizer_reports() {
     local report found=0
     for report in "$DIR"/sanitizer.*; do

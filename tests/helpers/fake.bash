@@ -1,15 +1,17 @@
 # shellcheck shell=bash
-# fake: a scripted server, and a line to a server that can be spoilt.
+# fake: a server that follows a script, and a proxy that disturbs connections to a server.
 #
-#     fake_start [OPTION...] <<'END'    the script, see tests/tools/fakeredis.c; sets FAKE_PORT
-#     fake_log                          what has happened there
-#     fake_end [SECONDS]                waits for the end of the script; sets status
+#     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fakeredis.c;
+#                                       sets FAKE_PORT
+#     fake_log                          print what has happened at the server
+#     fake_end [SECONDS]                wait for the end of the script; sets status
 #
-#     line_start PORT [NAME]            a line to PORT of this host; sets LINE_PORT, LINE_CONTROL
-#     line COMMAND...                   spoils it, see tests/tools/cutline.c; returns when done;
-#                                       of several the one of LINE_CONTROL
+#     line_start PORT [NAME]            start a proxy to PORT of this host; sets LINE_PORT and
+#                                       LINE_CONTROL
+#     line COMMAND...                   send a command to the proxy at LINE_CONTROL, see
+#                                       tests/tools/cutline.c; returns when it was carried out
 
-# Waits for READY in the file, and prints what follows it.
+# Wait for the line READY in the file, and print the words behind READY.
 ready_words() {
     eventually 10 file_has "$1" '^READY '
     sed -n 's/^READY //p' "$1"

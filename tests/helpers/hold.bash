@@ -1,22 +1,24 @@
 # shellcheck shell=bash
 # hold: a command that holds a lock until it is told to end.
 #
-#     hold NAME OPTION...        rlock with these options; returns when its command runs
-#     let_go NAME [STATUS]       ends that command with STATUS; the rest is `finish`
-#     guard_of PID               the guard of that rlock
-#     assert_turns NUMBER        w1 to wNUMBER end well, after a turn each on $DIR/sum, in order
-#     env_of NAME VARIABLE       from the environment of that command
-#     exists KEY / gone KEY / value KEY / ttl_ms KEY     as the server sees it
-#     asking                     redis_cli, as words for a shell that rlock runs
-#     assert_line REGEX          stderr is exactly one line, and it matches
-#     without_leaks COMMAND...   for what leak detection can't bear: strace, few descriptors
+#     hold NAME OPTION...        start rlock with these options; returns when its command runs
+#     let_go NAME [STATUS]       let that command end with STATUS, and wait until rlock has ended
+#     guard_of PID               print the pid of the guard of that rlock
+#     assert_turns NUMBER        wait for w1 to wNUMBER; each has added 1 to $DIR/sum, in order
+#     env_of NAME VARIABLE       print a variable of that command's environment
+#     exists KEY / gone KEY      true if the server has the key / doesn't have it
+#     value KEY / ttl_ms KEY     print the key's value / its time to live in ms
+#     asking                     print a redis-cli command line, for a shell that rlock runs
+#     assert_line REGEX          check that stderr is exactly one line, which matches
+#     without_leaks COMMAND...   run without leak detection, which fails under strace or without
+#                                free descriptors
 
 hold() {
     local name=$1
     shift
     rm -f "$DIR/$name".*
     mkfifo "$DIR/$name.go"
-    # the shell itself would tidy its environment up
+    # by cat, as the shell itself changes its environment
     start "$name" "$RLOCK" "$@" -- sh -c 'cat "/proc/$$/environ" >"$0.env"; echo running
         read -r status <"$0.go"; exit "$status"' "$DIR/$name"
     eventually 10 file_has "$DIR/$name.out" '^running$' || fail "$(cat "$DIR/$name.err")"

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# kinds: what the tests of shared locks, slots, several keys and so on have in common.
+# kinds: what the tests of shared locks, slots and several keys share.
 #
-#     kinds_setup                as common_setup, with an empty server
-#     few NUMBER [SANITIZED]     how many of something
-#     loop_file                  the text of a loop's body in bash, into $DIR/loop; its argument is
-#                                how often
-#     in_line N [KEY]            so many wait
-#     assert_only_fences         no key is left but those, and they expire
+#     kinds_setup                do what common_setup does, and empty the server
+#     few NUMBER [SANITIZED]     print NUMBER, or SANITIZED for a build with sanitizers
+#     loop_file                  write standard input to $DIR/loop as the body of a bash loop; the
+#                                loop's argument is how often it runs
+#     in_line N [KEY]            true if N waiters are in the queue of KEY
+#     assert_only_fences         check that no key is left but the fences, and that these expire
 
 kinds_setup() {
     common_setup
-    SLACK=$(busy_ms 500) # ms that a busy machine may add
+    SLACK=$(busy_ms 500) # how much longer a busy machine may take, in ms
     ! is_sanitized || SLACK=5000
     export DIR KEY RLOCK TOOLS SLACK RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_cli flushall >/dev/null

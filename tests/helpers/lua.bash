@@ -1,26 +1,26 @@
 # shellcheck shell=bash
-# lua: the scripts alone, each reply as one line of words.
+# lua: runs single scripts of lib/lua by redis-cli; prints each reply as one line of words.
 #
-#     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    beside the line, unless QUEUE is set: fifo,
-#                                                     newest, none or try; WANT: x, s or a number;
-#                                                     ONCE=1; OUTER: tokens; CARD
-#     renew TOKEN FENCE [TTL [LIMIT]]                 the same WANT; SLOT
+#     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    QUEUE: fifo, newest, none or try (default);
+#                                                     WANT: x, s or a number of slots; ONCE=1;
+#                                                     PARENTS: tokens; CARD: the holder_info
+#     renew TOKEN FENCE [TTL [LIMIT]]                 WANT as for acquire; SLOT: its number
 #     release TOKEN FENCE [ENDING MS]
 #     undo TOKEN ATTEMPT / leave TOKEN
-#     confirm TOKEN FENCE                             as a majority does
-#     fence [KEY]                                     the last one
-#     helper KIND [KEY]                               the name of a helper key
-#     contents / endless                              all keys; those without an expiry
+#     confirm TOKEN FENCE                             note FENCE as the last one of a quorum
+#     fence [KEY]                                     print the last fence of the lock
+#     helper KIND [KEY]                               print the name of a helper key
+#     contents / endless                              print all keys / those without an expiry
 #
-# LOCKS names the keys where they are others than KEY; mine, yours and third are tokens. With
-# SLOWLY=1 all times of the line are ten times as long: nothing ends between two lines of a test.
+# LOCKS names the keys, if they are others than KEY; mine, yours and third are tokens. With SLOWLY=1
+# all times of the queue are ten times as long, so that none ends between two lines of a test.
 
 mine=0123456789abcdef0123456789abcdef
 yours=fedcba9876543210fedcba9876543210
 third=33333333333333333333333333333333
 export mine yours third
 
-# The text that the program sends; SLOWLY stretches the times of the line.
+# script NAME: print a script as rlock sends it; SLOWLY makes all times of the queue longer.
 script() {
     local lua=$ROOT/lib/lua
     awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" |
@@ -44,7 +44,7 @@ lua() { # NAME ARGUMENT...
 acquire() {
     # shellcheck disable=SC2086 # words
     lua acquire "$1" "$2" "${CARD:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" \
-        "${WANT:-x}" "${ONCE:-}" ${OUTER:-}
+        "${WANT:-x}" "${ONCE:-}" ${PARENTS:-}
 }
 
 renew() {
@@ -60,8 +60,8 @@ leave() { lua release "$1 " '' "$1" ''; }
 fence() { redis_cli get "$(helper fence "${1:-$KEY}")"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
-# Everything that is in the database, with the time of its end in units of 10 s: that stays the
-# same however long a test takes.
+# Print all keys of the database with their values, and their expiry in units of 10 s, which is the
+# same in a fast and in a slow test.
 contents() {
     redis_cli eval 'local all, now = {}, redis.call("TIME")
         now = now[1] * 1000 + now[2] / 1000

@@ -1,27 +1,27 @@
 # shellcheck shell=bash
-# netns: servers in network namespaces of their own, and cuts between them and us; needs
-# quorum.
+# netns: servers in network namespaces of their own, whose links to the test can be cut; needs
+# quorum.bash.
 #
-#     netns_setup_file N     in setup_file(): servers q1 to qN, each at the far end of its own link
-#     netns_setup            in setup(): skips where that could not be had; else all as at first
-#     netns_teardown_file    in teardown_file(): ends them, and takes links and namespaces away
-#     netns_url NUMBER       the address of this one; RLOCK_URL has those of all
-#     netns_cut NUMBER HOW   what goes in is swallowed (in), what comes out (out), or both;
-#                            the link goes down (down);
-#                            what goes in is refused to who sends it (route)
-#     netns_heal NUMBER      the same as before
+#     netns_setup_file N     in setup_file(): start servers q1 to qN, each behind a link of its own
+#     netns_setup            in setup(): skip the test if that failed; else heal all links
+#     netns_teardown_file    in teardown_file(): end the servers, remove links and namespaces
+#     netns_url NUMBER       print the URL of the server; RLOCK_URL has the URLs of all servers
+#     netns_cut NUMBER HOW   cut the link: drop packets to the server (in), from it (out) or both
+#                            (both), take the link down (down), or send errors to the sender (route)
+#     netns_heal NUMBER      undo all cuts of the link
 #     netns_cut_all HOW NUMBER..., netns_heal_all NUMBER...
 #
-# The server is asked by redis_cli as before, also when it is cut off: that goes by its Unix socket.
-# Cuts are made at its own end of the link but for `route`: where ours is down, what we send to it
-# goes by another way, and may be answered from there.
+# redis_cli talks to a server by its Unix socket, so it reaches a server whose link is cut. Cuts are
+# made at the server's end of the link, except `route`: if our end were down, the kernel would send
+# the packets by another route, from which an answer may come.
 
 NETNS_NAME=rlock-test
 
 netns_name() { echo "$NETNS_NAME-$NETNS_ID-$1"; }
-netns_link() { echo "rl$NETNS_ID.$1$2"; } # NUMBER a|b: our end, its end
+netns_link() { echo "rl$NETNS_ID.$1$2"; } # NUMBER a|b: our end, the server's end
 
-# netns_address NUMBER 1|2: ours and its own, of the 4 that no other process and number has.
+# netns_address NUMBER 1|2: print our address, or the server's. Each test process and NUMBER has a
+# network of 4 addresses to itself.
 netns_address() {
     local n=$(((NETNS_ID * 8 + $1) % (1 << 22) * 4 + $2))
     echo "10.$((n >> 16)).$((n >> 8 & 255)).$((n & 255))"
@@ -40,11 +40,11 @@ netns_link_up() { # NUMBER
         ip address add "$(netns_address "$1" 1)/30" dev "$ours" && ip link set "$ours" up &&
         in_netns "$1" address add "$(netns_address "$1" 2)/30" dev "$its" &&
         in_netns "$1" link set "$its" up &&
-        # the first rule is for what comes in; a cut goes before it
+        # let the rule for incoming packets have preference 1: a cut is a rule before it
         in_netns "$1" rule add pref 1 lookup local && in_netns "$1" rule del pref 0
 }
 
-# What redis_launch starts; its process is the server in the end.
+# redis_launch starts this instead of the server; exec makes the process the server.
 netns_server() { exec ip netns exec "$NETNS" "$NETNS_SERVER" "$@"; }
 
 netns_start() { # NUMBER
@@ -57,7 +57,7 @@ netns_start() { # NUMBER
 
 netns_url() { echo "redis://$(netns_address "$1" 2):$(on "$1" eval 'echo $REDIS_PORT')"; }
 
-# What a run left that was killed itself is of a process that is gone.
+# Remove the namespaces of test runs that were killed: those whose process has ended.
 netns_sweep() {
     local name id number NETNS_ID
     for name in $(ip netns list | sed -n "s/^\($NETNS_NAME-[0-9]*-[0-9]*\).*/\1/p"); do
@@ -98,7 +98,7 @@ netns_setup_file() {
 
 netns_setup() {
     local each
-    # that it is not installed is somebody's fault, that it is not allowed may be nobody's
+    # fail in CI if ip(8) is not installed, but skip if this user has no right to use it
     [[ $NETNS_MISSING != ip ]] || need ip
     [[ -z $NETNS_MISSING ]] || skip "$NETNS_MISSING"
     RLOCK_URL=

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# pty: a person at a terminal: a shell with job control, keys, and the screen.
+# pty: a terminal with an interactive shell, to which the test types, and whose screen it reads.
 #
-#     pty_start                       a shell that prompts; 80 columns, 24 lines
-#     pty_type '"$RLOCK" -k k -- cat' a line, and the return key
-#     pty_key C-c                     also C-z, C-d, C-\, C-s, C-q
-#     pty_expect SECONDS REGEX        waits until something after the last match matches
-#     pty_prompt [SECONDS]            the same for the prompt
-#     pty_screen                      all bytes that were ever shown
-#     pty_rows                        what a person sees of that; no row is broken
-#     pty_resize COLUMNS              after pty_start, at any time
-#     pty_end                         ends the shell, and waits for that
+#     pty_start                       start the terminal, 80 columns by 24 lines, and its shell
+#     pty_type '"$RLOCK" -k k -- cat' type a line, and the return key
+#     pty_key C-c                     type this key; also C-z, C-d, C-\, C-s, C-q
+#     pty_expect SECONDS REGEX        wait until the screen matches, behind the last match
+#     pty_prompt [SECONDS]            wait for the shell's prompt
+#     pty_screen                      print all bytes that were written to the terminal
+#     pty_rows                        print the rows as the user sees them, without wrapping
+#     pty_resize COLUMNS              change the width of the terminal
+#     pty_end                         end the shell, and wait for its end
 #
-# What is typed is on the screen too: let the regex match only the answer. script(1) makes the
-# terminal; that it gets its keys from a pipe does not change what the shell sees.
+# The terminal echoes what the test types, so the regex must match only the output. script(1) makes
+# the terminal, and passes on what it reads from a pipe: the shell sees a terminal all the same.
 
 pty_start() {
     mkfifo "$DIR/keys"
@@ -25,7 +25,7 @@ pty_start() {
     pty_prompt
 }
 
-# script(1) writes the command to the screen, and that must not look like the prompt.
+# script(1) writes the command line to the screen, so the prompt in it is quoted in two parts.
 pty_script() {
     exec script -qfc "exec env PS1='pty''> ' bash --norc --noprofile --noediting -i" \
         "$DIR/screen" <"$DIR/keys"
@@ -48,7 +48,7 @@ pty_key() {
 pty_expect() { eventually "$1" pty_matches "$2" || fail "screen: $(pty_screen)"; }
 pty_prompt() { pty_expect "${1:-10}" 'pty> '; }
 
-# On success, what is looked at next time starts behind the match.
+# True if the screen matches behind the last match; then the next search starts behind this match.
 pty_matches() {
     local LC_ALL=C match before
     match=$(tail -c "+$((PTY_SEEN + 1))" "$DIR/screen" 2>/dev/null | grep -aEobm1 -- "$1") ||
@@ -61,7 +61,7 @@ pty_matches() {
 
 pty_screen() { cat "$DIR/screen"; }
 
-# A carriage return goes back to the start of the row, and what follows is written over it.
+# After a carriage return, the text that follows overwrites the row from its start.
 pty_rows() {
     LC_ALL=C awk '{
         n = split($0, part, "\r")

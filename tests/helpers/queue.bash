@@ -1,23 +1,26 @@
 # shellcheck shell=bash
 # queue: waiters of one lock, and in which order they were served.
 #
-#     queue_setup                    in setup(): an empty server, and a turn for each waiter; it
-#                                    takes TURN_S seconds, 0.005 if not said
-#     waiter NUMBER OPTION...        one more that waits for its turn
-#     queue_up N OPTION...           waiters 1 to N, each in line before the next one starts
-#     joins NUMBER OPTION...         one more, where others may leave the line meanwhile
-#     all_end STATUS NUMBER...       waits for these waiters, who end so
-#     served / served_all N          who was, in this order / have so many been?
-#     assert_order NUMBER...         these were, in this order, nobody else, each alone
-#     assert_alone / assert_clean    no two at a time / no key but the last fence, which expires
-#     started_ms NUMBER              when its command did
-#     longest_stall_ms DEAD...       between two turns, beyond what the dead in between may cost
+#     queue_setup                    in setup(): empty the server, and write the command that each
+#                                    waiter runs; it takes TURN_S seconds, 0.005 by default
+#     waiter NUMBER OPTION...        start an rlock that waits for the lock
+#     queue_up N OPTION...           start waiters 1 to N, each when the one before is in the queue
+#     joins NUMBER OPTION...         start a waiter while others may leave the queue
+#     all_end STATUS NUMBER...       wait for these waiters, and check that they exit with STATUS
+#     served / served_all N          print who had the lock, in order / true if N have had it
+#     assert_order NUMBER...         check that these had the lock, in this order, each alone
+#     assert_alone                   check that no two had the lock at the same time
+#     assert_clean                   check that no key is left but the last fence, which expires
+#     started_ms NUMBER              print when the waiter's command started
+#     longest_stall_ms DEAD...       print by how much the longest gap between two commands exceeds
+#                                    1 s for each dead waiter between them
 
 queue_setup() {
     export DIR
     LINE="{$KEY}:rlock:queue"
     redis_cli flushall >/dev/null
-    # A turn: who it was and when, and whether it was alone. /proc/uptime counts as rlock does.
+    # The command notes its waiter, the time, and whether another one runs at the same time.
+    # /proc/uptime is the clock that rlock uses.
     cat >"$DIR/turn" <<'TURN'
 exec 9>>"$DIR/alone"
 flock -n 9 || echo "$1" >>"$DIR/overlaps"
@@ -81,8 +84,6 @@ is_last_other_than() {
     [[ -n $last && $last != "$1" ]]
 }
 
-# longest_stall_ms DEAD...: ms by which a gap between two turns is longer than 1 s for each of the
-# dead that stood between them in line.
 longest_stall_ms() {
     awk -v dead=" $* " '{
         gap = $2 * 1000 - at

@@ -1,14 +1,15 @@
 # shellcheck shell=bash
-# quorum: several servers that don't know of each other.
+# quorum: several servers that don't know of each other, for locks that need a majority of them.
 #
-#     quorum_start N [OPTION...]     servers q1 to qN; sets RLOCK_URL to all of them
-#     quorum_urls NUMBER...          the addresses of these, with blanks between them
-#     on NUMBER COMMAND...           a command with this one as the server in use
-#     each_of "NUMBER..." COMMAND... the same with each of these
-#     holders KEY                    how many of the members have a lock's key
-#     quorum_keys                    all keys of all members, each once
+#     quorum_start N [OPTION...]     start servers q1 to qN; sets RLOCK_URL to all of them
+#     quorum_urls NUMBER...          print the URLs of these servers, with blanks between them
+#     on NUMBER COMMAND...           run the command while redis_cli talks to this server
+#     each_of "NUMBER..." COMMAND... do that for each of these servers
+#     holders KEY                    print how many servers have the lock's key
+#     quorum_keys                    print all keys of all servers, each once
 #
-# A member counts only when it has run for longer than a TTL: with 1 s that is soon.
+# A server's vote counts only when the server has run for longer than a TTL, so
+# these tests use a TTL of 1 s.
 
 quorum_start() {
     local n=$1 each

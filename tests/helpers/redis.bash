@@ -2,18 +2,19 @@
 # redis: a real server for a test, on a port of its own and a Unix socket.
 #
 #     redis_start [NAME [SERVER OPTION...]]    sets REDIS_PORT REDIS_SOCKET REDIS_PID REDIS_DIR
-#     redis_use NAME                           sets them again, where there are several
-#     redis_stop / redis_crash / redis_restart of the one in use: orderly, by KILL, on its old port
-#     redis_pause / redis_continue             by STOP and CONT
-#     redis_cli COMMAND...                     the reply, as people see it
-#     redis_user NAME [RIGHT...]               somebody with the least that the manual prints, and
-#                                              these; the password is SECRET
-#     redis_looker NAME                        the same user may also look at locks
-#     redis_monitor FILE                       what the server is asked from now on, into FILE
+#     redis_use NAME                           sets these variables to the server NAME
+#     redis_stop / redis_crash                 end the server by TERM / by KILL
+#     redis_restart                            start it again, on the same port
+#     redis_pause / redis_continue             send it STOP / CONT
+#     redis_cli COMMAND...                     send it a command, and print the reply
+#     redis_user NAME [RIGHT...]               create a user with the rights that the manual says
+#                                              rlock needs, and with RIGHTs; its password is SECRET
+#     redis_looker NAME                        let that user run status, list and break as well
+#     redis_monitor FILE                       write all commands that it gets from now on to FILE
 #
-# Started in setup(), a server ends with its test. Started in setup_file(), it serves the whole
-# file; then teardown_file() calls redis_stop, and setup() needs nothing: the names are exported.
-# NAME is `redis` if not said. RLOCK_TEST_SERVER may name the program to test against.
+# A server that setup() starts ends with the test. A server that setup_file() starts serves all
+# tests of the file, and teardown_file() has to call redis_stop. NAME is `redis` by default.
+# RLOCK_TEST_SERVER may name the program of the server.
 
 redis_program() {
     local program
@@ -35,8 +36,8 @@ redis_start() {
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-$name
     mkdir -p "$REDIS_DIR"
     printf '%s\n' "$@" >"$REDIS_DIR/options"
-    # No port can be reserved for another program, so the server itself tries ports below those
-    # that the kernel hands out; a port that somebody has makes it end.
+    # A port can't be reserved for another program. So start the server with random ports, below
+    # those that the kernel gives to clients, until one is free: else the server ends at once.
     for tries in {1..20}; do
         echo "$((RANDOM % 10000 + 20000))" >"$REDIS_DIR/port"
         redis_use "$name"
@@ -58,7 +59,7 @@ redis_use() {
     export REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
 }
 
-# Starts the server of REDIS_DIR; fails if it ended before it answered.
+# Start the server of REDIS_DIR; fail if it ends before it replies.
 redis_launch() {
     local options sentinel=()
     [[ ! -e $REDIS_DIR/sentinel.conf ]] || sentinel=("$REDIS_DIR/sentinel.conf" --sentinel)
@@ -70,7 +71,7 @@ redis_launch() {
         >>"$REDIS_DIR/log" 2>&1 </dev/null 3>&- &
     REDIS_PID=$!
     echo "$REDIS_PID" >"$REDIS_DIR/pid"
-    # It overwrites its environment, so end_all can't find it by its mark.
+    # The server overwrites its environment, so end_all finds it by its pid instead of its mark.
     [[ $REDIS_DIR != "${BATS_TEST_TMPDIR:-none}"/* ]] ||
         echo "$REDIS_PID" >"$DIR/pids/${REDIS_DIR##*/}"
     eventually 10 redis_settled
@@ -82,7 +83,7 @@ redis_settled() { dead "$REDIS_PID" || redis_answers; }
 
 redis_restart() { redis_launch; }
 
-# CONT first: after TERM it may be gone already.
+# CONT, in case that the server is paused, comes first: after TERM its pid may be gone.
 redis_stop() {
     kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
 }
@@ -91,7 +92,7 @@ redis_crash() { kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID"; }
 redis_pause() { kill -STOP "$REDIS_PID" && eventually 5 stopped "$REDIS_PID"; }
 redis_continue() { kill -CONT "$REDIS_PID"; }
 
-# redis_rule FIRST-LINE NAME: one that the manual prints, for somebody.
+# redis_rule FIRST-LINE NAME: run an ACL SETUSER of the manual for the user NAME.
 redis_rule() {
     local rule
     rule=$(sed -n "/^ACL SETUSER $1\$/,/^\.Ed/{/^\.Ed/!p}" "$ROOT/man/rlock.1" | tr '\n' ' ')

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # sentinel: a primary with replicas, and Sentinels that watch it.
 #
-#     sentinel_start [REPLICAS [SENTINELS]]   primary r1, replicas r2, ...; Sentinels s1, s2, ...
-#     sentinel_fail_over PORT                 another takes the place of the primary with this port,
-#                                             which is dead or hangs; returns when all say so
-#     SENTINELS                               their addresses, as they stand in a URL
-#     primary_of N                            whom Sentinel N names: its port
-#     server_at PORT                          redis_use of the server with this port
+#     sentinel_start [REPLICAS [SENTINELS]]   start primary r1, replicas r2, ..., and Sentinels s1,
+#                                             s2, ...; sets SENTINELS to their addresses, for a URL
+#     sentinel_fail_over PORT                 let a replica become the primary instead of the one on
+#                                             PORT, which is dead or hangs; returns when all
+#                                             Sentinels name the new one
+#     primary_of N                            print the port of the primary that Sentinel N names
+#     server_at PORT                          make redis_cli talk to the server on PORT
 
 sentinel_start() {
     local replicas=${1:-2} sentinels=${2:-3} each port
@@ -34,7 +35,7 @@ sentinel_settled() {
 
 redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
 
-# It is the test that says when the primary is dead: a busy machine may look like that, too.
+# The test demands the failover, as Sentinels that judge by time take a busy machine for dead, too.
 sentinel_fail_over() {
     local commas=${SENTINELS//[^,]/} each
     eventually 20 sentinel_has_moved "$1"
@@ -43,7 +44,7 @@ sentinel_fail_over() {
     done
 }
 sentinel_names_another() { [[ $(primary_of "$1") != "$2" ]]; }
-# It is told until it does: sometimes it finds that it doesn't know the replicas well enough.
+# Demand the failover until it has happened: a Sentinel refuses while it knows no good replica.
 sentinel_has_moved() {
     sentinel_names_another 1 "$1" && return
     redis_use s1
@@ -51,7 +52,7 @@ sentinel_has_moved() {
     return 1
 }
 
-# A Sentinel keeps what it knows in its configuration file, so it needs one.
+# A Sentinel needs a configuration file, as it writes its state there.
 sentinel_launch() { # NUMBER PORT-OF-PRIMARY QUORUM
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-s$1
     mkdir -p "$REDIS_DIR"
@@ -61,7 +62,7 @@ sentinel down-after-milliseconds main 60000
 sentinel failover-timeout main 2000
 END
     LD_PRELOAD=$TOOLS/syncshim.so redis_start "s$1"
-    # looks more often, and isn't put off by a busy machine; before Redis 7 it is as it is
+    # Ask the servers more often, and don't enter TILT mode on a busy machine. Needs Redis 7.
     redis_cli sentinel debug info-period 200 tilt-trigger 60000 >/dev/null
 }
 

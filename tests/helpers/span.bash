@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# span: locks without a command, and who keeps them.
+# span: locks of `rlock acquire`, and the processes that renew them.
 #
-#     shell NAME OPTION...     a shell that has acquired $KEY, bound to itself, with these options;
-#                              returns when it holds it. It runs what `tell` says until it ends
-#     tell NAME COMMAND        a line for that shell to run; returns when it has, sets `output`
-#     renewd, deadline_killer    pids of the processes that stayed behind for it
-#     unchanged COMMAND...     no key of the server but for its time left is another afterwards
+#     shell NAME OPTION...     start a shell that acquires $KEY with these options, bound to itself;
+#                              returns when the shell holds the lock
+#     tell NAME COMMAND        let that shell run a command; sets `output` to what it prints
+#     renewd, deadline_killer  print the pid of its renew daemon, or of its deadline killer
+#     unchanged COMMAND...     run the command, and check that no key of the server has changed,
+#                              except for its time to live
 
 shell() {
     local name=$1

@@ -1,21 +1,21 @@
 # shellcheck shell=bash
-# tls: certificates, made by the test, and servers that show them.
+# tls: certificates, made by the test, and servers that use them.
 #
-#     tls_ca NAME                          a CA: $TLS/NAME.crt and NAME.key
+#     tls_ca NAME                          create a CA: $TLS/NAME.crt and NAME.key
 #     tls_certificate NAME CA SAN [OPTION...]
-#                                          one signed by it, for these names (DNS:a,IP:b); OPTIONs
-#                                          go to `openssl x509`
+#                                          create a certificate, signed by CA, for the names SAN
+#                                          (DNS:a,IP:b); OPTIONs go to `openssl x509`
 #     tls_redis NAME CERTIFICATE [SERVER OPTION...]
-#                                          redis_start with a TLS port beside the other; sets
-#                                          TLS_PORT, as tls_use does where there are several
+#                                          redis_start with a TLS port as well; sets TLS_PORT
+#     tls_use NAME                         sets TLS_PORT to that of the server NAME
 #     tls_listener NAME CERTIFICATE [OPTION...]
-#                                          a server that answers nothing; OPTIONs go to `openssl
-#                                          s_server`; sets TLS_PORT
-#     tls_heard NAME                       what it was told, decrypted
+#                                          start a server that never replies; OPTIONs go to
+#                                          `openssl s_server`; sets TLS_PORT
+#     tls_heard NAME                       print what that server received, decrypted
 #
-# $TLS is a folder that setup_file() makes.
+# $TLS is a folder that setup_file() creates.
 
-# Quick to make, and as strong as every policy wants.
+# Elliptic curve keys are made quickly, and every security level of OpenSSL accepts them.
 TLS_KEY=(-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes)
 
 tls_ca() {
@@ -35,7 +35,7 @@ tls_certificate() {
         2>>"$TLS/log"
 }
 
-# tls_past: the options that make a certificate which has expired; newer versions know others.
+# tls_past: print the options for a certificate that has expired, which depend on the version.
 tls_past() {
     if openssl x509 -help 2>&1 | grep -q not_after; then
         echo -not_before 20200101000000Z -not_after 20200201000000Z
@@ -65,7 +65,7 @@ tls_use() {
 tls_listener() {
     local name=$1 certificate=$2
     shift 2
-    # it ends when its standard input does
+    # s_server ends at the end of its standard input, so give it a pipe that stays open
     [[ -p $DIR/open ]] || mkfifo "$DIR/open"
     start "$name" bash -c 'exec openssl s_server "$@" <>"$0"' "$DIR/open" -accept 127.0.0.1:0 \
         -cert "$TLS/$certificate.crt" -key "$TLS/$certificate.key" "$@"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_credentials: the nearest password goes with the server, and nobody else sees it. */
+/* test_cmd_credentials: of several passwords the right one is used, and none stays readable. */
 #include "session/credentials.h"
 #include "tap.h"
 #include "wire/url.h"
@@ -57,9 +57,9 @@ static void test_in_url(void)
 #define PLAIN "redis://u@h"
 #define WITH "redis://u:in-url@h"
 #define NEVER FROM_DEFAULT
-#define PATIENCE_MS 20000 /* for what must happen */
+#define PATIENCE_MS 20000 /* how long to wait before the test fails */
 
-/* What was found where, and what comes of it. */
+/* Where URLs and passwords are set, and which URL and which password has to be used. */
 static const struct {
     const char *url;
     enum source url_from;
@@ -77,13 +77,13 @@ static const struct {
     {PLAIN, FROM_COMMAND_LINE, NEVER, NULL, "in-auth", NULL, PLAIN, "in-auth"},
     {PLAIN, FROM_COMMAND_LINE, FROM_FILE, NULL, NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_COMMAND_LINE, NEVER, "", "", NULL, PLAIN, NULL},
-    /* of several the nearest */
+    /* several sources: the one that outranks the others */
     {PLAIN, FROM_FILE, NEVER, "in-env", "in-auth", NULL, PLAIN, "in-env"},
     {PLAIN, FROM_FILE, FROM_FILE, "in-env", "in-auth", NULL, PLAIN, "in-env"},
     {PLAIN, FROM_FILE, FROM_ENVIRONMENT, "in-env", NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_FILE, FROM_COMMAND_LINE, "in-env", NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_FILE, FROM_FILE, NULL, "in-auth", NULL, PLAIN, "in-file"},
-    /* the URL has one itself: it gives way to what is nearer than the URL */
+    /* a URL with a password: only a source that outranks the URL replaces it */
     {WITH, FROM_COMMAND_LINE, NEVER, "in-env", "in-auth", NULL, WITH, NULL},
     {WITH, FROM_ENVIRONMENT, NEVER, "in-env", NULL, NULL, WITH, NULL},
     {WITH, FROM_FILE, NEVER, "in-env", NULL, NULL, PLAIN, "in-env"},
@@ -122,7 +122,7 @@ static bool same(const char *got, const char *wanted)
     return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
 }
 
-/* The file is read later, for each connection. */
+/* The password, or "in-file" if a file has it, which is read only for a connection. */
 static const char *password_of(const struct credentials *found)
 {
     return same(found->place.file, file) && found->place.file != NULL ? "in-file" : found->password;
@@ -152,7 +152,7 @@ static void test_nearest(void)
             "the nearest is taken: %s and %s", found.url[0],
             password_of(&found) != NULL ? password_of(&found) : "none");
         credentials_fini(&found);
-        ok(found.url == NULL && found.password == NULL, "and cleared");
+        ok(found.url == NULL && found.password == NULL, "after an error the struct is empty");
     }
     set("RLOCK_PASSWORD", NULL);
     set("REDISCLI_AUTH", NULL);
@@ -179,7 +179,7 @@ static void test_several(void)
     set("RLOCK_PASSWORD", NULL);
 }
 
-/* What the helper says of the place of a password, as the library hears it. */
+/* Ask the helper for a password, as the library does. */
 static enum rlock_status look_up(const struct password_place *place, int patience_ms, char *found,
                                  struct rlock_error *err)
 {
@@ -242,7 +242,7 @@ static void test_command(void)
         {"echo pw", "pw", NULL},
         {"printf pw", "pw", NULL},
         {"printf 'p w\\r\\nother\\n'", "p w", NULL},
-        {"sleep 3 & echo pw", "pw", NULL}, /* what it leaves has its output, too */
+        {"sleep 3 & echo pw", "pw", NULL}, /* sleep keeps the pipe open */
         {"echo pw; echo other; head -c 300000 /dev/zero", "pw", NULL},
         {"head -c 16384 /dev/zero | tr '\\0' x", "", NULL},
         {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
@@ -280,7 +280,7 @@ int main(void)
 {
     int fd = mkstemp(file);
 
-    if (!ok(fd >= 0 && clearenv() == 0, "a place for a password"))
+    if (!ok(fd >= 0 && clearenv() == 0, "a pipe for a password can be made"))
         return done_testing();
     close(fd);
     write_file("in-file\n");

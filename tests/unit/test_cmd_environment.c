@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_environment: what the command is told, and what it must not learn. */
+/* test_cmd_environment: the command gets rlock's variables, and no variable with a password. */
 #include "session/credentials.h"
 #include "session/environment.h"
 #include "tap.h"
@@ -7,7 +7,7 @@
 static const struct rlock_grant grant = {
     .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
 
-/* Each inherited variable; whether it stays, also where credentials are passed on. */
+/* Inherited variables; which of them the command gets, without and with --pass-credentials. */
 static const struct {
     const char *entry;
     bool stays, stays_if_passed;
@@ -54,7 +54,7 @@ static const struct {
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* How many entries there are that begin so; with its NUL: that are so. */
+/* How many entries begin with these bytes; if the NUL is one of them, how many are equal. */
 static int count_bytes(const struct environment *environment, const char *start, size_t n)
 {
     int count = 0;
@@ -86,20 +86,22 @@ static void test_passed(bool keeps_secrets)
     for (i = 0; i < ROWS; i++)
         inherited[i] = rows[i].entry;
     inherited[ROWS] = NULL;
-    if (!ok(make(&environment, inherited, keeps_secrets, false), "an environment"))
+    if (!ok(make(&environment, inherited, keeps_secrets, false), "environment_make() succeeds"))
         return;
     for (i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
                 (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
             "%s %s", rows[i].entry, keeps_secrets ? "with credentials" : "without");
-    is_int(count(&environment, "RLOCK_KEY=a=b\nc"), 1, "the key");
-    is_int(count(&environment, "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1, "the token");
-    is_int(count(&environment, "RLOCK_FENCE=18446744073709551615"), 1, "the fence");
-    is_int(count(&environment, "RLOCK_TTL_MS=30000"), 1, "the TTL");
-    is_int(count(&environment, "RLOCK_KEY="), 1, "and no outer one's");
-    is_int(count(&environment, "RLOCK_TOKEN="), 1, "as a command may look for either");
+    is_int(count(&environment, "RLOCK_KEY=a=b\nc"), 1, "RLOCK_KEY has the keys, one on each line");
+    is_int(count(&environment, "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1,
+           "RLOCK_TOKEN has the token");
+    is_int(count(&environment, "RLOCK_FENCE=18446744073709551615"), 1, "RLOCK_FENCE has the fence");
+    is_int(count(&environment, "RLOCK_TTL_MS=30000"), 1, "RLOCK_TTL_MS has the TTL");
+    is_int(count(&environment, "RLOCK_KEY="), 1, "RLOCK_KEY of a parent is replaced");
+    is_int(count(&environment, "RLOCK_TOKEN="), 1, "RLOCK_TOKEN of a parent is replaced");
     if (keeps_secrets)
-        is_int(count(&environment, CREDENTIALS_STRIPPED), 0, "nothing was taken out");
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 0,
+               "RLOCK_STRIPPED is not set if no variable was left out");
     else
         is_int(
             count(
@@ -124,8 +126,9 @@ static void test_nested(void)
 
     if (make(&environment, inherited, false, false)) {
         is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
-               "what a parent rlock took out is still named");
-        is_int(count(&environment, CREDENTIALS_STRIPPED), 1, "once");
+               "RLOCK_STRIPPED also names what a parent rlock left out");
+        is_int(count(&environment, CREDENTIALS_STRIPPED), 1,
+               "RLOCK_STRIPPED stands once in the environment");
     }
     environment_fini(&environment);
     ok(make(&environment, none, false, false) && environment.all[4] == NULL,
@@ -140,7 +143,7 @@ static void test_nested(void)
     environment_fini(&environment);
 }
 
-/* The tokens of parent locks are handed on, the nearest first, each once. */
+/* The command gets the tokens of the parent locks, the nearest first, each one once. */
 static void test_parent(void)
 {
     static const char *const inherited[] = {
@@ -150,17 +153,19 @@ static void test_parent(void)
     struct parent parent = environment_parent((char *const *)inherited);
     struct environment environment;
 
-    is_int((int64_t)parent.n, 4, "all that is told is taken for a token");
-    is_str(parent.token[0], "22222222222222222222222222222222", "the nearest first");
+    is_int((int64_t)parent.n, 4, "each word of the two variables is taken for a token");
+    is_str(parent.token[0], "22222222222222222222222222222222",
+           "the token of the nearest lock is the first");
     parent_fini(&parent);
-    ok(make(&environment, inherited, false, true), "more are made");
+    ok(make(&environment, inherited, false, true),
+       "environment_make() succeeds with parent tokens");
     is_int(count(&environment, "RLOCK_PARENT_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
            1, "what can be a token is handed on, but ours");
-    is_int(count(&environment, "RLOCK_SLOT=0"), 1, "a slot is told");
+    is_int(count(&environment, "RLOCK_SLOT=0"), 1, "RLOCK_SLOT has the slot");
     environment_fini(&environment);
     parent = environment_parent((char *const *)&inherited[2]);
-    is_int((int64_t)parent.n, 0, "no environment, no parent lock");
+    is_int((int64_t)parent.n, 0, "an empty environment has no parent lock");
     parent_fini(&parent);
 }
 

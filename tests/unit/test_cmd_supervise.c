@@ -2,9 +2,9 @@
 /*
  * test_cmd_supervise: the table of a supervised run, without processes and without real time.
  *
- * First every cell of the table by itself. Then a random walk of a million steps on a fake clock,
- * in which the guard, the renewer, the server and the kernel do what they like. The walk is the
- * same for the same seed: test_cmd_supervise SEED.
+ * First the test checks each cell of the table by itself. Then it makes a random walk of a million
+ * steps on a fake clock: at each step a random event of the guard, the renewer, the server or the
+ * kernel happens. The same seed makes the same walk: test_cmd_supervise SEED.
  */
 #include "supervise/supervise_state.h"
 #include "tap.h"
@@ -256,7 +256,7 @@ static void test_cells(void)
             else if (tell(&run, (enum supervise_event)i) != 0 || run.state != state)
                 n_changed++;
         }
-        /* a row that isn't there is all zero, and nothing leads back to SUPERVISE_STATE_WAITING */
+        /* an unused row is all zero, which is SUPERVISE_STATE_WAITING: no event leads there */
         for (i = 0; i < CELLS_MAX && cells[state][i].next != SUPERVISE_STATE_WAITING; i++) {
             check_cell(state, &cells[state][i]);
             n_checked++;
@@ -272,7 +272,8 @@ static void test_gone_server(void)
 
     tell(&run, SUPERVISE_EVENT_SERVER_GONE);
     tell(&run, SUPERVISE_EVENT_COMMAND_ENDED);
-    is_int(run.state, SUPERVISE_STATE_DONE, "a private server that is gone gets no release");
+    is_int(run.state, SUPERVISE_STATE_DONE,
+           "no release is sent to a private server that has ended");
 }
 
 static void test_too_short_a_lease(void)
@@ -290,7 +291,9 @@ static void test_too_short_a_lease(void)
        "also where the lock was told as lost before");
 }
 
-/* The renewer may be quicker than the main thread when both go on after a stop. */
+/*
+ * After a stop, the renewer's thread may renew before the main thread sees that the lease ended.
+ */
 static void test_renewal_after_the_end(void)
 {
     struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
@@ -300,13 +303,15 @@ static void test_renewal_after_the_end(void)
     run.on_lost = ON_LOST_IGNORE;
     actions = supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, late.sent_ms + 1, late);
     ok((actions & SUPERVISE_ACTION_SAY_LOST) != 0,
-       "a renewal sent after the lease's end: lost, as told");
-    is_int(run.reason, REASON_LOST, "and 76");
+       "a renewal sent after the end of the lease: the loss is reported");
+    is_int(run.reason, REASON_LOST,
+           "a renewal sent after the end of the lease: the run ends as lost");
     run = run_in(SUPERVISE_STATE_RUNNING);
     run.on_lost = ON_LOST_IGNORE;
     late.sent_ms--;
     actions = supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, late.sent_ms + 2, late);
-    ok((actions & SUPERVISE_ACTION_SAY_LOST) == 0, "one sent before it: the lease is proven");
+    ok((actions & SUPERVISE_ACTION_SAY_LOST) == 0,
+       "a renewal sent before the end of the lease: no loss is reported");
 }
 
 static void test_renewer_times(void)
@@ -318,18 +323,21 @@ static void test_renewer_times(void)
     is_int(supervise_state_next_ms(&run), GRANTED_MS + 100,
            "the renewer starts 100 ms after the grant");
     ok(supervise_state_due(&run, GRANTED_MS + 100, &event) && event == SUPERVISE_EVENT_RENEWER_DUE,
-       "and that is due then");
-    ok(!supervise_state_due(&run, GRANTED_MS + 99, &event), "and not before");
+       "100 ms after the grant the renewer is due");
+    ok(!supervise_state_due(&run, GRANTED_MS + 99, &event), "the renewer is not due earlier");
     is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, GRANTED_MS + 100, none), 0,
-           "that it can't be started isn't told as long as it isn't needed");
-    is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "it is tried again when it is needed");
+           "a renewer that fails to start is not reported while none is needed");
+    is_int(supervise_state_next_ms(&run), SENT_MS + 5000,
+           "a renewer that failed to start is tried again when it is needed");
     is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 5000, none),
-           SUPERVISE_ACTION_SAY_NO_RENEWER, "and is told from then on");
+           SUPERVISE_ACTION_SAY_NO_RENEWER,
+           "a renewer that fails to start is reported when one is needed");
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
-           "and tried again after the time of a reply");
+           "after that it is tried again each reply_ms");
     supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
     supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 5000, "after a late grant it starts at once");
+    is_int(supervise_state_next_ms(&run), SENT_MS + 5000,
+           "after a late grant the renewer is due at once");
 }
 
 /* ---- the walk ---- */
@@ -367,13 +375,13 @@ struct walk {
     int n_broken[INVARIANTS];
     bool visited[SUPERVISE_STATES][SUPERVISE_EVENTS];
 
-    /* one run, as the world around it knows it */
+    /* one run, and what the events so far mean, worked out without the table */
     struct supervision run;
     int64_t now_ms;
     int64_t frozen_since_ms; /* 0: the command isn't frozen */
     int64_t paused_ms;
-    int64_t answer_by_ms;      /* of a guard whose command is frozen; RLOCK_NEVER: nothing asked */
-    struct deadlines extended; /* the guard was told */
+    int64_t answer_by_ms;      /* when a guard that froze must answer; RLOCK_NEVER: not asked */
+    struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;
     bool is_server_gone;
@@ -419,7 +427,7 @@ static void end_pause(struct walk *w)
     w->answer_by_ms = RLOCK_NEVER;
 }
 
-/* What the event means, by the promises of the manual and not by the table. */
+/* Note what an event means, by the promises of the manual and not by the table. */
 static void note_event(struct walk *w, enum supervise_event event,
                        const struct supervise_input *input)
 {
@@ -436,7 +444,7 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_EVENT_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
-        if (!w->end_is_asked) /* else what is waited for is the command's end */
+        if (!w->end_is_asked) /* else the answer to expect is the command's end */
             w->answer_by_ms = RLOCK_NEVER;
         else if (w->answer_by_ms == RLOCK_NEVER)
             w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
@@ -491,7 +499,7 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
         w->answer_by_ms = asked_ms + margin_ms;
 }
 
-/* Until when does the guard have to be replaced, as seen from outside? */
+/* Until when the main process has to replace a silent guard, worked out without the table. */
 static int64_t replaced_by_ms(const struct walk *w)
 {
     const struct supervision *run = &w->run;
@@ -535,7 +543,7 @@ static void pass_time(struct walk *w, int64_t ms)
     check(w, GUARD_REPLACED_IN_TIME, w->now_ms <= replaced_by_ms(w), SUPERVISE_EVENT_GUARD_LATE);
 }
 
-/* Mostly short, sometimes to just about a deadline, sometimes as if we had been stopped. */
+/* Draw how much time passes: mostly little, sometimes up to a deadline, sometimes much more. */
 static int64_t draw_ms(struct walk *w)
 {
     int64_t next_ms = supervise_state_next_ms(&w->run);
@@ -554,7 +562,8 @@ static int64_t draw_ms(struct walk *w)
 }
 
 /*
- * May the world bring this event now? Deadlines come by pass_time(), and renewers when asked for.
+ * True if the walk may draw this event now. Deadlines become due in pass_time(), and a renewer is
+ * started only when the table asks for one.
  */
 static bool is_free(const struct walk *w, enum supervise_event event)
 {
@@ -565,7 +574,7 @@ static bool is_free(const struct walk *w, enum supervise_event event)
     return event != SUPERVISE_EVENT_RENEWER_STARTED && event != SUPERVISE_EVENT_RENEWER_FAILED;
 }
 
-/* What ends a run is rare, so that runs are long. */
+/* Draw an event. Events that end a run are drawn rarely, so that runs are long. */
 static enum supervise_event draw_event(struct walk *w)
 {
     enum supervise_event event;
@@ -596,7 +605,7 @@ static void bring(struct walk *w, enum supervise_event event)
     step(w, event, input);
 }
 
-/* Only time passes: with --on-lost kill the guard's silence has to end the run by itself. */
+/* Let only time pass: with --on-lost kill, the run has to end although the guard is silent. */
 static void be_silent(struct walk *w)
 {
     while (is_live(w->run.state) && supervise_state_next_ms(&w->run) != RLOCK_NEVER &&
@@ -676,7 +685,7 @@ static void test_walk(uint64_t seed)
         for (i = 0; i < SUPERVISE_EVENTS; i++)
             n_missed +=
                 supervise_state_can_happen(state, (enum supervise_event)i) && !w.visited[state][i];
-    is_int(n_missed, 0, "the walk comes through every cell");
+    is_int(n_missed, 0, "the random walk visits every cell of the table");
 }
 
 int main(int argc, char **argv)
