@@ -335,12 +335,12 @@ static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_s
 
 /* ---- the loop ---- */
 
-static void warn_of_password(struct acquire_loop *loop)
+static void warn_of_password(struct acquire_loop *loop, const struct rlock_error *err)
 {
     char text[512];
 
     snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
-             loop->quorum->members.member[0].err.text);
+             err->text);
     warn(loop, text);
 }
 
@@ -362,7 +362,7 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
         if (is_single && ends_single_attempt(loop, st))
             return st;
         if (!is_worth_waiting(quorum, st))
-            warn_of_password(loop);
+            warn_of_password(loop, err);
         if (st == RLOCK_E_UNREACHABLE && loop->hooks->on_unreachable != NULL)
             loop->hooks->on_unreachable(loop->hooks->context);
         loop->has_answered = loop->has_answered || quorum->recently_restarted || st == RLOCK_BUSY ||

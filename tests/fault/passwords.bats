@@ -3,6 +3,7 @@
 # password up again, so no holder loses its lock and no waiter its place.
 
 load ../helpers/common
+load ../helpers/quorum
 
 TURNS=${RLOCK_TEST_ROTATIONS:-3} # changes of the password; 20 for a long test by hand
 WAITERS=10
@@ -121,6 +122,25 @@ has_refused() {
     finish waiter
     assert_status 75
     assert_match "$stderr" 'WRONGPASS.*looked up again'
+}
+
+@test "a waiter of a quorum warns of a member that refuses the password, not of one that is gone" {
+    quorum_start 3
+    each_of '1 2 3' redis_cli acl setuser job on '>first' '~*' '&*' +@all >/dev/null
+    each_of '1 2 3' redis_cli set "$KEY" taken >/dev/null
+    RLOCK_URL=${RLOCK_URL//'://'/'://job@'}
+    start waiter "$RLOCK" --password-file "$DIR/password" -t 30 -w 5 -k "$KEY" -- true
+    eventually 10 in_line_of_members
+    on 1 redis_stop
+    each_of '2 3' redis_cli acl setuser job resetpass '>other' >/dev/null
+    each_of '2 3' redis_cli client kill user job >/dev/null
+    finish waiter
+    assert_status 75
+    assert_match "$stderr" 'WRONGPASS.*looked up again'
+    refute_match "$stderr" 'refused; the password is looked up again'
+}
+in_line_of_members() {
+    [[ $(each_of '1 2 3' redis_cli zcard "$LINE" | xargs) == '1 1 1' ]]
 }
 
 @test "a wrong password at the first contact: rlock looks it up once more, then ends with 77" {
