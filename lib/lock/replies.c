@@ -258,6 +258,17 @@ enum rlock_status reply_parse_release(const struct resp_value *value, struct rep
     return RLOCK_OK;
 }
 
+enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_code *code,
+                                    struct rlock_error *err)
+{
+    int64_t number = resp_int(value);
+
+    if (!resp_is_int(value) || (number != REPLY_OK && number != REPLY_HELD && number != REPLY_GONE))
+        return unexpected(err);
+    *code = (enum reply_code)number;
+    return RLOCK_OK;
+}
+
 int64_t reply_soon_ms(const struct resp_value *value)
 {
     size_t n;

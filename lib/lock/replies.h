@@ -51,6 +51,13 @@ reply_parse reply_parse_renew;
 reply_parse reply_parse_release;
 
 /*
+ * reply_parse_break: read the reply of break.lua, a code alone: REPLY_OK, REPLY_HELD or REPLY_GONE.
+ * Returns RLOCK_OK or RLOCK_E_PROTOCOL.
+ */
+enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_code *code,
+                                    struct rlock_error *err);
+
+/*
  * reply_soon_ms: read the reply to a waiter's BLPOP. Returns MS for "soon MS": the waiter's turn is
  * near, and the waiter may block again for up to MS ms until the turn comes. Returns -1 for any
  * other reply, also for a timeout: then the waiter asks for the lock.

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "lock/keys.h"
+#include "lock/replies.h"
 #include "lock/scripts.h"
 #include "lock/view.h"
 
@@ -183,8 +184,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 }
 
 /*
- * Reads what break.lua returned on each member: 1, it removed the named value; 0, the key has
- * another value by now; -1, the key is gone. After 0 from a majority another owner holds the lock.
+ * Counts what break.lua returned on each member. If a majority says that the key has another value
+ * than the named one, another owner holds the lock: RLOCK_BUSY.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
@@ -194,13 +195,14 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 
     for (i = 0; i < quorum->members.n; i++) {
         const struct member *member = &quorum->members.member[i];
+        enum reply_code code;
 
         if (member->state != RLOCK_OK)
             continue;
-        if (!resp_is_int(member->reply))
-            return unexpected(err);
-        broken += resp_int(member->reply) > 0;
-        others += resp_int(member->reply) == 0;
+        if (reply_parse_break(member->reply, &code, err) != RLOCK_OK)
+            return RLOCK_E_PROTOCOL;
+        broken += code == REPLY_OK;
+        others += code == REPLY_HELD;
     }
     if (others >= quorum->members.need)
         return RLOCK_BUSY;

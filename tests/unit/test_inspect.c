@@ -139,6 +139,8 @@ static void test_break(void)
            "the reply -1 to a break: the lock is gone");
     is_int(run(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL,
            "a string in reply to a break is malformed");
+    is_int(run(BREAK, ANSWERS(":2\r\n"), &seen), RLOCK_E_PROTOCOL,
+           "a code that break.lua never returns is malformed");
     is_int(run(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE,
            "a break without a reply: unreachable");
 }
