@@ -6,7 +6,7 @@
 #include "rlock_admin.h"
 #include "wire/resp.h"
 
-#define VIEW_HOLDERS_MAX 20 /* that the scripts tell of one lock, see shared/view.lua */
+#define VIEW_HOLDERS_MAX 20 /* of one lock; inspect.lua and list.lua are told to send no more */
 #define VIEW_LEFT_MAX_MS (INT64_C(1) << 53)
 
 /*

@@ -2,6 +2,7 @@
 -- KEYS: of one lock
 -- ARGV: 1 AFTER: the ticket behind which to begin in the line; "": at its head
 --       2 COUNT: how many waiters to look at
+--       3 how many holders to tell at most
 -- Returns {now, view (see shared/view.lua), name of the value,
 --          AFTER for the next call ("": that was the end of the line),
 --          and for each waiter that is alive: ticket, "HEARTBEAT MODE INFO"}
@@ -21,7 +22,7 @@ end
 local after = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
 local waiters = check_line(lock) and {} or
   redis.call('ZRANGEBYSCORE', lock.line, after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-local answer = {now_ms, view(lock), name_of(lock), ''}
+local answer = {now_ms, view(lock, ARGV[3]), name_of(lock), ''}
 for i = 1, #waiters, 2 do
   if life_left(lock, waiters[i]) > 0 then
     answer[#answer + 1] = waiters[i + 1]

@@ -2,6 +2,7 @@
 -- KEYS: none; which keys there are is what this finds out
 -- ARGV: 1 CURSOR of SCAN, 2 PATTERN of keys, 3 COUNT: how many keys to look at
 --       4 how many locks a reply may have, 5 how many bytes
+--       6 how many holders of each lock to tell at most
 -- Returns {now, next CURSOR, {key, view (see shared/view.lua)}...}
 --         {now}: these are too many: ask again with a smaller COUNT; of COUNT 1 what is beyond the
 --         bounds is left out instead
@@ -65,7 +66,7 @@ for _, key in ipairs(step[2]) do
   if may_read and is then
     local seen = view({key = key, fence = helper('fence', key), line = helper('queue', key),
       waiters = helper('waiters', key), holders = helper('holders', key),
-      holder_info = helper('holder-info', key)})
+      holder_info = helper('holder-info', key)}, ARGV[6])
     bytes = bytes + #key + #(seen[1] or '') + 200
     for _, info in ipairs(seen[7]) do
       bytes = bytes + #tostring(info) + 20

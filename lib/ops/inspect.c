@@ -161,6 +161,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         begin_request(&request, SCRIPT_INSPECT, &keys);
         request_add(&request, after);
         request_add(&request, WAITERS_PER_PAGE);
+        request_add_format(&request, "%d", VIEW_HOLDERS_MAX);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st != RLOCK_OK)
             break;
@@ -282,6 +283,7 @@ static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, con
     request_add_format(&request, "%d", count);
     request_add_format(&request, "%d", LOCKS_PER_PAGE);
     request_add_format(&request, "%zu", quorum->members.reply_bytes - REPLY_SPARE_BYTES);
+    request_add_format(&request, "%d", VIEW_HOLDERS_MAX);
     return quorum_ask(quorum, &request, deadline, reply, err);
 }
 

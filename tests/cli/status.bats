@@ -104,6 +104,19 @@ manual_members() {
     sed -n '/^\.Ss JSON results/,/^\.Sh /s/^\.It Va //p' "$ROOT/man/rlock.1" | sed 's/ , /\n/g'
 }
 
+@test "status and list: of 25 holders 20 are shown, and all are counted" {
+    local each
+    for each in {1..25}; do
+        "$RLOCK" acquire -k "$KEY" -s -t 1m >/dev/null
+    done
+    status_of
+    assert_match "$output" 'holders  5 more'
+    status_of --json
+    assert_eq "$(told 'len(it["holders"])')" 20 'holders in JSON'
+    run "$RLOCK" list
+    assert_match "$output" ', and 24 more'
+}
+
 @test "status: the members of its JSON are those in the manual" {
     hold first -k "$KEY" --label x --slots 1
     waiter second --label x --slots 1

@@ -1,8 +1,8 @@
 -- view: how a lock looks, for the scripts that change nothing. Included behind shared/check.lua.
 
 -- How many bytes of a value are shown: more than a token and a holder info have (HOLDER_INFO_BYTES
--- of lib/lock/holder_info.h). How many holders are shown (VIEW_HOLDERS_MAX of lib/lock/view.h).
-local VALUE, HOLDERS = 1200, 20
+-- of lib/lock/holder_info.h).
+local VALUE = 1200
 
 local function mode_of(value)
   return string.match(value, '^0+ v1 mode=(%a+) ')
@@ -16,9 +16,9 @@ end
 --   {value (false: free), ms left, last fence, how many wait (-1: not known),
 --    1 if it is kept for the waiter whose turn it is,
 --    how many hold it (-1: it is neither shared nor has slots),
---    {ms left, holder info, ... of these holders}, what is wrong with its helper keys}
+--    {ms left, holder info, ... of at most max_holders of these}, what is wrong with its helper keys}
 -- lock.key must be a string or nothing. A helper key whose name isn't known is nil.
-local function view(lock)
+local function view(lock, max_holders)
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
   local n_holders, shown, problems = -1, {}, {}
   local function is_well(err)
@@ -41,7 +41,7 @@ local function view(lock)
     local from = '(' .. digits(now_ms)
     n_holders = redis.call('ZCOUNT', lock.holders, from, '+inf')
     local some = redis.call('ZRANGEBYSCORE', lock.holders, from, '+inf', 'WITHSCORES',
-      'LIMIT', 0, HOLDERS)
+      'LIMIT', 0, max_holders)
     for i = 1, #some, 2 do
       shown[i] = math.floor(some[i + 1] - now_ms)
       shown[i + 1] = string.sub(redis.call('HGET', lock.holder_info, some[i]) or '', 1, VALUE)
