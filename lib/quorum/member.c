@@ -31,6 +31,18 @@
 #define SENTINELS_PART 4     /* and at most this part of the time for a reply */
 #define LATE_PART 4 /* abandoned with less than this part of reply_ms left: the server was late */
 
+/* How requests find a server, by the kind of server that the URL names. */
+struct server_kind {
+    /* Send the request, or first ask others which server it must go to. */
+    void (*start)(struct member *member);
+    /* After this fault of the current server: may another server be able to answer? */
+    bool (*knows_another)(const struct member *member, enum rlock_status st);
+    /* The current server fails: the next request goes to another one, if one is known. */
+    void (*turn_to_another)(struct member *member);
+};
+
+static const struct server_kind *kind_of(const struct member *member);
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -85,22 +97,6 @@ static void set_primary(struct member *member, struct url *url)
     route->redirect = former;
     route->knows_topology = false; /* this server may know of newer nodes */
     member->server.knows_clock = false;
-}
-
-/* The primary fails, or is none: the next request goes to another server, if one is known. */
-static void turn_to_another(struct member *member)
-{
-    struct member_route *route = &member->route;
-    struct url other;
-
-    if (has_sentinels(member)) {
-        route->n_failures += route->n_failures < FAILURES_MAX;
-        conn_abandon(&route->primary->conn, NULL);
-        sentinel_avoid(&route->sentinel, &route->primary->url);
-    } else if (route->current == route->primary && cluster_is_known(&route->cluster) &&
-               cluster_locate(&route->cluster, &route->current->url, &other, NULL) == RLOCK_OK) {
-        set_primary(member, &other);
-    }
 }
 
 /*
@@ -419,16 +415,6 @@ static bool is_demoted(const struct member *member, enum rlock_status st)
     return st == RLOCK_E_SERVER && member->err.reason == RLOCK_REASON_NOT_PRIMARY;
 }
 
-/* Do Sentinels, or other nodes of a Cluster, know a way out of this fault? */
-static bool is_elsewhere(const struct member *member, enum rlock_status st)
-{
-    bool is_gone = st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
-
-    if (has_sentinels(member))
-        return is_gone || is_demoted(member, st);
-    return is_gone && cluster_is_known(&member->route.cluster);
-}
-
 /* Did the lookup of the password fail? Then the message doesn't name the server. */
 static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 {
@@ -489,8 +475,8 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
         member->server.knows_clock = false;
     if (is_demoted(member, st))
         leave_replica(member);
-    if (is_elsewhere(member, st)) {
-        turn_to_another(member);
+    if (kind_of(member)->knows_another(member, st)) {
+        kind_of(member)->turn_to_another(member);
         if (member->request.sent_ms == 0)
             st = back_off(member, st);
     }
@@ -524,13 +510,40 @@ static void settle(struct member *member, enum rlock_status st)
         read_answer(member);
 }
 
-/* ---- a request ---- */
+/* ---- what differs by the kind of server ---- */
+
+static void start_at_primary(struct member *member)
+{
+    settle(member, ask_at(member, member->route.primary, CONN_NO_PREAMBLE));
+}
+
+static bool is_gone(enum rlock_status st)
+{
+    return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_PROTOCOL;
+}
+
+static bool cluster_knows_another(const struct member *member, enum rlock_status st)
+{
+    return is_gone(st) && cluster_is_known(&member->route.cluster);
+}
+
+/* A target of ASK that fails says nothing about the primary. */
+static void turn_to_another_node(struct member *member)
+{
+    struct member_route *route = &member->route;
+    struct url other;
+
+    if (route->current == route->primary && cluster_is_known(&route->cluster) &&
+        cluster_locate(&route->cluster, &route->current->url, &other, NULL) == RLOCK_OK)
+        set_primary(member, &other);
+}
 
 /*
- * Sentinels are asked also while the primary that we know answers: they may have given it up. Then
- * they get little time, as that primary can be asked without them.
+ * Ask the Sentinels for the primary, then send the request there. Sentinels are asked also while
+ * the primary that we know answers, as they may have replaced it; but then they get less time, and
+ * if they don't answer, that primary is asked.
  */
-static void start(struct member *member)
+static void start_at_sentinels(struct member *member)
 {
     const struct member_limits *limits = &member->request.limits;
     struct member_route *route = &member->route;
@@ -538,9 +551,8 @@ static void start(struct member *member)
     int64_t deadline = limits->connect_deadline_ms;
     bool has_primary = is_connected(route->primary);
 
-    if (!has_sentinels(member) ||
-        (has_primary && (now < route->located_ms + LOCATED_FOR_MS || limits->block_ms > 0))) {
-        settle(member, ask_at(member, route->primary, CONN_NO_PREAMBLE));
+    if (has_primary && (now < route->located_ms + LOCATED_FOR_MS || limits->block_ms > 0)) {
+        start_at_primary(member);
         return;
     }
     if (has_primary)
@@ -551,6 +563,36 @@ static void start(struct member *member)
     sentinel_set_tls(&route->sentinel, member->tls);
     sentinel_ask(&route->sentinel, deadline);
 }
+
+static bool sentinels_know_another(const struct member *member, enum rlock_status st)
+{
+    return is_gone(st) || is_demoted(member, st);
+}
+
+static void turn_to_another_primary(struct member *member)
+{
+    struct member_route *route = &member->route;
+
+    route->n_failures += route->n_failures < FAILURES_MAX;
+    conn_abandon(&route->primary->conn, NULL);
+    sentinel_avoid(&route->sentinel, &route->primary->url);
+}
+
+/* A server that is named by its address may turn out to be a node of a Cluster. */
+static const struct server_kind by_address = {start_at_primary, cluster_knows_another,
+                                              turn_to_another_node};
+static const struct server_kind by_sentinels = {start_at_sentinels, sentinels_know_another,
+                                                turn_to_another_primary};
+
+static const struct server_kind *kind_of(const struct member *member)
+{
+    static const struct server_kind *const kinds[] = {
+        [URL_TCP] = &by_address, [URL_UNIX] = &by_address, [URL_SENTINEL] = &by_sentinels};
+
+    return kinds[member->url.kind];
+}
+
+/* ---- a request ---- */
 
 static void begin(struct member *member, enum member_task task, reply_parse *read,
                   struct member_limits limits)
@@ -568,7 +610,7 @@ static void begin(struct member *member, enum member_task task, reply_parse *rea
 void member_ask_topology(struct member *member, struct member_limits limits)
 {
     begin(member, MEMBER_TOPOLOGY, NULL, limits);
-    start(member);
+    kind_of(member)->start(member);
 }
 
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
@@ -586,7 +628,7 @@ void member_ask(struct member *member, const struct request *request, reply_pars
         settle(member, conn_append_request(&member->route.current->conn, member->request.bytes,
                                            member->request.n_bytes, &member->err));
     else if (st == RLOCK_OK)
-        start(member);
+        kind_of(member)->start(member);
     else
         member->state = st;
 }
@@ -613,7 +655,7 @@ static void step_locating(struct member *member)
         set_primary(member, &to);
     url_fini(&to);
     if (is_usable) {
-        settle(member, ask_at(member, route->primary, CONN_NO_PREAMBLE));
+        start_at_primary(member);
         return;
     }
     err_prefix(&member->err, member->url.shown);
@@ -645,7 +687,7 @@ void member_step(struct member *member)
         break;
     case MEMBER_BACKING_OFF:
         if (rlock_clock_ms() >= member->request.retry_at_ms)
-            start(member);
+            kind_of(member)->start(member);
         break;
     case MEMBER_EXCHANGING:
         settle(member, conn_step(conn, &member->reply, &member->err));
@@ -684,7 +726,7 @@ void member_abandon(struct member *member, const struct request *undo)
     if (member->request.limits.block_ms == 0)
         member->server.knows_clock = false;
     if (is_late)
-        turn_to_another(member);
+        kind_of(member)->turn_to_another(member);
 }
 
 void member_set_outcome(struct member *member, enum rlock_status state,
