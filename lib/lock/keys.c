@@ -11,7 +11,7 @@
 
 static const char *const kinds[KEYS_PER_LOCK] = {
     [KEY_FENCE] = "fence",
-    [KEY_LINE] = "queue",
+    [KEY_QUEUE] = "queue",
     [KEY_WAITERS] = "waiters",
     [KEY_HOLDERS] = "holders",
     [KEY_HOLDER_INFO] = "holder-info",

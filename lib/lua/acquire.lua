@@ -7,7 +7,7 @@
 --       3 INFO: who the owner is (holder info)
 --       4 TTL of the lease in ms
 --       5 NOT_AFTER: the latest server time, in ms, at which this may be executed; 0: any
---       6 QUEUE: "fifo", "newest" (in line, and older waiters leave it), "none" (beside the line),
+--       6 POLICY: "fifo", "newest" (in line, and older waiters leave it), "none" (beside the line),
 --         "try" (behind the line, without standing in it), "parents" (only under a parent lock)
 --       7 TICKET from an earlier attempt; "": none
 --       8 MODE: "x" exclusive, "s" shared, or a number of slots
@@ -16,7 +16,7 @@
 -- Returns {REPLY_OK, now, fence}, and where a slot or a parent lock is in the grant, behind that:
 --             slot, "PARENT:FENCE:TTL" of each lock (which of the parents holds it; 0: the owner)
 --         {REPLY_HELD, now, ms left, value, ms to block, ticket, place, which lock}
---         {REPLY_GONE, now}: QUEUE is "parents", and one of the locks is held by none of them
+--         {REPLY_GONE, now}: POLICY is "parents", and one of the locks is held by none of them
 --         {REPLY_LATE, now}: it is later than NOT_AFTER, or a later attempt was granted the lock
 --         {REPLY_SUPERSEDED, now}
 --         {REPLY_OTHER_MODE, now, which lock}
@@ -27,7 +27,7 @@
 
 local token, attempt, info = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
-local queue, mode = ARGV[6], ARGV[8]
+local policy, mode = ARGV[6], ARGV[8]
 
 if not_after > 0 and now_ms > not_after then
   return {REPLY_LATE, now_ms}
@@ -60,11 +60,11 @@ end
 -- The usual grant: one exclusive lock, which is free and without a line, or kept for this waiter.
 -- It stands in front of the included files below, since a server defines a script's functions anew
 -- for each call: to define those that this case doesn't need takes longer than the case itself.
-if #KEYS == 6 and #ARGV == 9 and mode == 'x' and queue ~= 'newest' and queue ~= 'parents' then
+if #KEYS == 6 and #ARGV == 9 and mode == 'x' and policy ~= 'newest' and policy ~= 'parents' then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
   local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
-  if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.line) == 0 then
+  if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.queue) == 0 then
     local last, err = last_fence(lock)
     err = err or attempt == 1 and not has_all_rights(lock, mode) and
       missing_right(lock, mode, token)
@@ -74,24 +74,24 @@ if #KEYS == 6 and #ARGV == 9 and mode == 'x' and queue ~= 'newest' and queue ~= 
     local fence = fence_behind(last)
     take_alone(lock, is_turn and 'XX' or 'NX', fence)
     if is_turn then
-      leave_line(lock, token)
+      leave_queue(lock, token)
     end
     return {REPLY_OK, now_ms, fence}
   end
 end
 
 -- with shared/check.lua
--- with shared/line.lua
+-- with shared/queue.lua
 -- with shared/lock.lua
 
-local is_queueing = queue == 'fifo' or queue == 'newest'
+local is_queueing = policy == 'fifo' or policy == 'newest'
 local keeps_turns = not is_in_quorum(' ' .. info)
 
 -- All checks come before the first write, so that an error changes nothing.
 local greatest = 0
 for _, lock in ipairs(locks) do
   local last, err = last_fence(lock)
-  err = err or check_line(lock) or check_holders(lock) or
+  err = err or check_queue(lock) or check_holders(lock) or
     attempt == 1 and not has_all_rights(lock, mode) and missing_right(lock, mode, token)
   if err then
     return err
@@ -132,7 +132,7 @@ for i, lock in ipairs(locks) do
   end
 end
 
-if queue == 'parents' and #ours > 0 then
+if policy == 'parents' and #ours > 0 then
   return {REPLY_GONE, now_ms}
 end
 
@@ -141,7 +141,7 @@ end
 local ticket = tonumber(ARGV[7])
 local function draw_ticket()
   for _, lock in ipairs(ours) do
-    local last = redis.call('ZRANGE', lock.line, -1, -1, 'WITHSCORES')[2]
+    local last = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')[2]
     ticket = math.max(now_us, (tonumber(last) or 0) + 1, ticket or 0)
   end
 end
@@ -158,46 +158,47 @@ local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
   if its_ticket and tonumber(its_ticket) > ticket then
-    leave_line(lock, token)
+    leave_queue(lock, token)
     return false
   end
   note_newest(lock)
   if whose and whose ~= token then
-    leave_line(lock, whose)
+    leave_queue(lock, whose)
     wake(lock, whose, 'turn')
   end
   return true
 end
 
-local function stand_in_line()
+local function join_queue()
   for _, lock in ipairs(ours) do
     -- An owner with a ticket, but no line: the server has lost its data, and this waiter is the
     -- first to be back. The free lock is kept for nobody for CLAIM_MS, so that waiters with smaller
     -- tickets can come back before it is granted.
-    if keeps_turns and not lock.held and ARGV[7] ~= '' and redis.call('EXISTS', lock.line) == 0 then
+    if keeps_turns and not lock.held and ARGV[7] ~= '' and
+      redis.call('EXISTS', lock.queue) == 0 then
       redis.call('SET', lock.key, NOBODY .. TURN .. 'since=' .. now_ms, 'PX', CLAIM_MS)
       read_lock(lock)
     end
-    if queue == 'newest' and not supersede(lock) then
+    if policy == 'newest' and not supersede(lock) then
       return false
     end
     set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. info)
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
-    redis.call('ZADD', lock.line, digits(ticket), token)
-    redis.call('PEXPIRE', lock.line, LIFE_MS * 2)
+    redis.call('ZADD', lock.queue, digits(ticket), token)
+    redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
   end
   return true
 end
 
 -- A waiter takes its place before the line is looked at, since it may be the first.
-if is_queueing and ticket and not is_claim and not stand_in_line() then
+if is_queueing and ticket and not is_claim and not join_queue() then
   return {REPLY_SUPERSEDED, now_ms}
 end
 
 local busy -- the lock that is in the way; one that is held, rather than one kept for a waiter
 for _, lock in ipairs(ours) do
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
-  if lock.is_ours and not lock.is_mine and lock.turn ~= token and queue ~= 'none' and
+  if lock.is_ours and not lock.is_mine and lock.turn ~= token and policy ~= 'none' and
     keeps_turns then
     local first, is_its_turn = next_waiter(lock)
     if first and first ~= token then
@@ -236,7 +237,7 @@ local function block_ms(lock, place, left)
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
   local block = 2
-  for ahead, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, place - 2)) do
+  for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- A wake-up that still lies in its list has woken nobody: that waiter is dead, or about to take
     -- it.
     local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
@@ -260,7 +261,7 @@ end
 if busy then
   if is_queueing and not ticket then
     draw_ticket()
-    if not stand_in_line() then
+    if not join_queue() then
       return {REPLY_SUPERSEDED, now_ms}
     end
   end
@@ -283,7 +284,7 @@ if busy then
   if not is_queueing then
     redis.call('DEL', busy.wake .. token)
   end
-  local place = (redis.call('ZRANK', busy.line, token) or -1) + 1
+  local place = (redis.call('ZRANK', busy.queue, token) or -1) + 1
   local block = block_ms(busy, place, redis.call('PTTL', busy.key))
   local left, value = redis.call('PTTL', busy.key), busy.held or ''
   if busy.n_holders then
@@ -335,13 +336,13 @@ for _, lock in ipairs(ours) do
     note_fence(lock, fence)
   end
   if ticket or attempt > 1 then -- an attempt whose reply was lost may have put us in line
-    leave_line(lock, token)
-    local newest = queue == 'newest' and redis.call('HGET', lock.waiters, 'newest')
+    leave_queue(lock, token)
+    local newest = policy == 'newest' and redis.call('HGET', lock.waiters, 'newest')
     if newest and string.match(newest, ' (%x+)') == token then
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end
-  if mode ~= 'x' and queue ~= 'none' then -- the next waiter may fit in as well
+  if mode ~= 'x' and policy ~= 'none' then -- the next waiter may fit in as well
     read_lock(lock)
     pass_on(lock)
   end

@@ -6,7 +6,7 @@
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
--- with shared/line.lua
+-- with shared/queue.lua
 -- with shared/lock.lua
 -- with shared/view.lua
 
@@ -20,7 +20,7 @@ if kind ~= 'string' or name_of(lock) ~= ARGV[1] then
 end
 
 local last, err = last_fence(lock)
-err = err or check_line(lock) or check_holders(lock)
+err = err or check_queue(lock) or check_holders(lock)
 if err then
   return err
 end

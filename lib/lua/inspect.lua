@@ -9,7 +9,7 @@
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
--- with shared/line.lua
+-- with shared/queue.lua
 -- with shared/lock.lua
 -- with shared/view.lua
 
@@ -20,8 +20,8 @@ if kind ~= 'string' and kind ~= 'none' then
 end
 
 local after = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]
-local waiters = check_line(lock) and {} or
-  redis.call('ZRANGEBYSCORE', lock.line, after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local waiters = check_queue(lock) and {} or
+  redis.call('ZRANGEBYSCORE', lock.queue, after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 local answer = {now_ms, view(lock, ARGV[3]), name_of(lock), ''}
 for i = 1, #waiters, 2 do
   if life_left(lock, waiters[i]) > 0 then

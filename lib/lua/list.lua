@@ -64,7 +64,7 @@ for _, key in ipairs(step[2]) do
     is = may_read and key
   end
   if may_read and is then
-    local seen = view({key = key, fence = helper('fence', key), line = helper('queue', key),
+    local seen = view({key = key, fence = helper('fence', key), queue = helper('queue', key),
       waiters = helper('waiters', key), holders = helper('holders', key),
       holder_info = helper('holder-info', key)}, ARGV[6])
     bytes = bytes + #key + #(seen[1] or '') + 200

@@ -41,20 +41,20 @@ local lock = is_usual(locks[1]) and locks[1]
 if lock then
   redis.call('DEL', lock.key)
   raise_fence(lock, true)
-  if ARGV[3] == '' and redis.call('EXISTS', lock.line) == 0 then
+  if ARGV[3] == '' and redis.call('EXISTS', lock.queue) == 0 then
     return REPLY_OK
   end
 end
 
 -- with shared/check.lua
--- with shared/line.lua
+-- with shared/queue.lua
 
 if lock then
-  if check_line(lock) then
+  if check_queue(lock) then
     return REPLY_OK -- what is wrong with the line is told to whoever acquires the lock
   end
   if ARGV[3] ~= '' then
-    leave_line(lock, ARGV[3])
+    leave_queue(lock, ARGV[3])
   end
   return pass_on(lock) and REPLY_PASSED_ON or REPLY_OK
 end
@@ -84,7 +84,7 @@ end
 
 -- Wakes all waiters, to be told that it is done; the first 1,000, so that it doesn't take long.
 local function wake_all(lock)
-  for _, waiter in ipairs(redis.call('ZRANGE', lock.line, 0, 999)) do
+  for _, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, 999)) do
     wake(lock, waiter, 'turn')
   end
 end
@@ -120,7 +120,7 @@ for _, lock in ipairs(locks) do
   if read_lock(lock) then -- a key of another type: another's
     lock.held, lock.mode = '', 'exclusive'
   end
-  lock.has_line = not check_line(lock)
+  lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
   -- an undo in a quorum: the majority is another owner's, so there is nothing to pass on
   local is_lost_vote = was_ours and not is_whole_token and is_in_quorum(info_of(lock, token))
@@ -130,7 +130,7 @@ for _, lock in ipairs(locks) do
     if left then
       redis.pcall('SET', lock.wake .. token, 'released', 'PX', digits(math.max(1, left)))
     end
-    if lock.mode == 'done' and lock.has_line then
+    if lock.mode == 'done' and lock.has_queue then
       wake_all(lock)
     end
   elseif lock.held and not lock.n_holders then
@@ -140,18 +140,18 @@ for _, lock in ipairs(locks) do
   end
 
   raise_fence(lock, was_ours)
-  if ARGV[3] ~= '' and lock.has_line then
-    leave_line(lock, ARGV[3])
+  if ARGV[3] ~= '' and lock.has_queue then
+    leave_queue(lock, ARGV[3])
   end
   -- Before the lock is passed on, as the owner itself may be the first in line.
-  if was_ours and ARGV[7] and lock.has_line then
+  if was_ours and ARGV[7] and lock.has_queue then
     set_waiter(lock, token, now_ms .. ' ' .. ARGV[8] .. ' ' .. ARGV[6])
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
-    redis.call('ZADD', lock.line, ARGV[7], token)
-    redis.call('PEXPIRE', lock.line, LIFE_MS * 2)
+    redis.call('ZADD', lock.queue, ARGV[7], token)
+    redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
   end
   -- Also if nothing was released: the leaver may be the waiter that was woken.
-  if not is_lost_vote and lock.has_line then
+  if not is_lost_vote and lock.has_queue then
     is_passed_on = pass_on(lock) or is_passed_on
   end
 end

@@ -8,8 +8,8 @@ end
 
 -- Returns the error reply about a key of the waiting line, or nil or false. To be called before the
 -- first write: a script that has failed half way leaves what it has written.
-local function check_line(lock)
-  return check_type(lock.line, 'is no sorted set', 'ZCARD', lock.line) or
+local function check_queue(lock)
+  return check_type(lock.queue, 'is no sorted set', 'ZCARD', lock.queue) or
     check_type(lock.waiters, 'is no hash', 'HGET', lock.waiters, 'newest')
 end
 

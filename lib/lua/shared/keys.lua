@@ -2,7 +2,7 @@
 -- KEYS: six for each lock, in the order of enum lock_key (lib/lock/keys.h):
 --       key          the lock: a string
 --       fence        the last fencing token
---       line         the waiting line: a sorted set, token by ticket
+--       queue        the waiting line: a sorted set, token by ticket
 --       waiters      a hash: by token "HEARTBEAT MODE HOLDER-INFO"; by "newest" "TICKET TOKEN"
 --       holders      of a shared lock or slots: a sorted set, token by the end of its lease in ms
 --       holder_info  of the same: a hash, "v1 try=N ttl=MS ... since=MS" by token
@@ -13,7 +13,7 @@ local TURN = ' v1 try=0 '
 
 local locks = {}
 for i = 1, #KEYS, 6 do
-  locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], line = KEYS[i + 2],
+  locks[#locks + 1] = {key = KEYS[i], fence = KEYS[i + 1], queue = KEYS[i + 2],
     waiters = KEYS[i + 3], holders = KEYS[i + 4], holder_info = KEYS[i + 5],
     wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- KEYS[i + 2] ends with "queue"
 end
@@ -39,8 +39,8 @@ local function last_fence(lock)
   return nil, foreign_key(lock.fence, 'is no fence from 1 to 2^53 - 2^32', last)
 end
 
-local function leave_line(lock, token)
-  redis.pcall('ZREM', lock.line, token) -- pcall: where the key is of another type there is no line
+local function leave_queue(lock, token)
+  redis.pcall('ZREM', lock.queue, token) -- pcall: where the key is of another type there is no line
   redis.pcall('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)
 end

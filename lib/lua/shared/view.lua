@@ -16,7 +16,7 @@ end
 --   {value (false: free), ms left, last fence, how many wait (-1: not known),
 --    1 if it is kept for the waiter whose turn it is,
 --    how many hold it (-1: it is neither shared nor has slots),
---    {ms left, holder info, ... of at most max_holders of these}, what is wrong with its helper keys}
+--    {ms left, holder info, ... of at most max_holders of these}, what is wrong with helper keys}
 -- lock.key must be a string or nothing. A helper key whose name isn't known is nil.
 local function view(lock, max_holders)
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
@@ -30,7 +30,8 @@ local function view(lock, max_holders)
     last, err = last_fence(lock)
     is_well(err)
   end
-  local line = lock.line and is_well(check_line(lock)) and redis.call('ZCARD', lock.line) or -1
+  local n_waiting = lock.queue and is_well(check_queue(lock)) and
+    redis.call('ZCARD', lock.queue) or -1
   if left == -2 then
     value = false
   end
@@ -49,8 +50,8 @@ local function view(lock, max_holders)
     value = n_holders > 0 and value -- without holders the marker counts for nothing
   end
   local is_turn = value and string.match(value, '^%x+ v1 try=0 ')
-  return {value, left, (last or 0) > 0 and digits(last) or '', line, is_turn and 1 or 0, n_holders,
-    shown, string.sub(table.concat(problems, ', '), 1, VALUE)}
+  return {value, left, (last or 0) > 0 and digits(last) or '', n_waiting, is_turn and 1 or 0,
+    n_holders, shown, string.sub(table.concat(problems, ', '), 1, VALUE)}
 end
 
 -- A name for the value of a lock, however long that is, to tell whether it is still held by the

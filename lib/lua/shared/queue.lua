@@ -1,4 +1,4 @@
--- line: the waiting line of each lock. Included behind shared/keys.lua.
+-- queue: the waiting line of each lock. Included behind shared/keys.lua.
 -- The functions use the fields of a lock that set_value() of shared/lock.lua sets.
 --
 -- Each request of a waiter is its heartbeat, and one is due within LIFE_MS - 5 s. A waiter without
@@ -34,12 +34,12 @@ end
 -- call, so that no call takes long. Sets lock.front: the waiters at the first NEAR_PLACES.
 local function first_alive(lock)
   for i = 1, 128 do
-    lock.front = redis.call('ZRANGE', lock.line, 0, NEAR_PLACES - 1)
+    lock.front = redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
     local first = lock.front[1]
     if not first or life_left(lock, first) > 0 then
       return first
     end
-    leave_line(lock, first)
+    leave_queue(lock, first)
   end
 end
 
