@@ -1,25 +1,30 @@
--- acquire: grants one owner all of some locks, or none of them. If that isn't possible it puts the
--- owner into the line of each lock, where it wants that, and tells who is in the way. Called by
--- each attempt of rlock_acquire, and by a quorum to repair a member that has lost the lock.
--- KEYS: of each lock, see shared/keys.lua
+-- acquire: grants one owner all of some locks, or none of them. If another owner is in the way,
+-- this script returns who that is, and adds the asking owner to the queue of each lock if it will
+-- wait. rlock_acquire calls this script once for each attempt. A quorum also calls it to put the
+-- token back on a member that has lost the lock.
+-- KEYS: six of each lock, see shared/keys.lua
 -- ARGV: 1 TOKEN of the owner
---       2 ATTEMPT: its number; counts up
+--       2 ATTEMPT: the number of this attempt; the owner's next attempt has a greater one
 --       3 INFO: who the owner is (holder info)
 --       4 TTL of the lease in ms
---       5 NOT_AFTER: the latest server time, in ms, at which this may be executed; 0: any
---       6 POLICY: "fifo", "newest" (in line, and older waiters leave it), "none" (beside the line),
---         "try" (behind the line, without standing in it), "parents" (only under a parent lock)
---       7 TICKET from an earlier attempt; "": none
---       8 MODE: "x" exclusive, "s" shared, or a number of slots
---       9 UNLESS_DONE: "1": a done mark is the answer, and not waited for
+--       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
+--       6 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
+--         removes older waiters; "none": ignore the queue, and take a lock that is free although
+--         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
+--         queue; "parents": have the locks under a parent lock, or not at all
+--       7 TICKET that an earlier attempt returned; "": none
+--       8 MODE: "x": exclusive, "s": shared, a number: at most so many holders (slots)
+--       9 UNLESS_DONE: "1": return REPLY_DONE if a done mark is in the way; else: wait until the
+--         mark expires
 --       10... tokens of PARENT locks, under which the owner runs
--- Returns {REPLY_OK, now, fence}, and where a slot or a parent lock is in the grant, behind that:
---             slot, "PARENT:FENCE:TTL" of each lock (which of the parents holds it; 0: the owner)
+-- Returns {REPLY_OK, now, fence}, and if the grant includes a slot or a lock of a parent, also:
+--             slot, "PARENT:FENCE:TTL" of each lock (PARENT: which of the parent tokens holds the
+--             lock, counted from 1; 0: the owner's own token does)
 --         {REPLY_HELD, now, ms left, value, ms to block, ticket, place, which lock}
---         {REPLY_GONE, now}: POLICY is "parents", and one of the locks is held by none of them
+--         {REPLY_GONE, now}: POLICY is "parents", and no parent holds one of the locks
 --         {REPLY_LATE, now}: it is later than NOT_AFTER, or a later attempt was granted the lock
---         {REPLY_SUPERSEDED, now}
---         {REPLY_OTHER_MODE, now, which lock}
+--         {REPLY_SUPERSEDED, now}: POLICY is "newest", and a newer waiter came
+--         {REPLY_OTHER_MODE, now, which lock}: a parent holds this lock in another mode than MODE
 --         {REPLY_DONE, now, ms left, value}
 -- with shared/clock.lua
 -- with shared/keys.lua
@@ -33,8 +38,9 @@ if not_after > 0 and now_ms > not_after then
   return {REPLY_LATE, now_ms}
 end
 
--- The next fence, by a hybrid clock: the server's time, or one more than the last fence if that is
--- greater. So fences also grow over a loss of the server's data.
+-- Returns the next fence: the server's time in microseconds, or the last fence plus one if that is
+-- greater (a hybrid clock). So the next fence is greater also if the server has lost its data, and
+-- the last fence with them.
 local function fence_behind(last)
   return digits(math.max(now_us - 1, last) + 1)
 end
@@ -43,7 +49,8 @@ local function note_fence(lock, fence)
   redis.call('SET', lock.fence, fence, 'PX', digits(math.max(604800000, ttl * 10)))
 end
 
--- What is kept of a holder; between these two stands the number of its slot, if it has one.
+-- The two parts of what the server keeps of a holder. The number of the holder's slot, if it has
+-- one, stands between them.
 local info_start = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' '
 local info_end = info .. ' since=' .. now_ms
 
@@ -57,9 +64,10 @@ local function take_alone(lock, exists, fence)
   note_fence(lock, fence)
 end
 
--- The usual grant: one exclusive lock, which is free and without a line, or kept for this waiter.
--- It stands in front of the included files below, since a server defines a script's functions anew
--- for each call: to define those that this case doesn't need takes longer than the case itself.
+-- The usual grant: one exclusive lock, which is free and has no queue, or which the server keeps
+-- for this waiter. This case stands in front of the included files because a server defines the
+-- functions of a script anew at each call: to define those that this case doesn't need would take
+-- longer than the case itself.
 if #KEYS == 6 and #ARGV == 9 and mode == 'x' and policy ~= 'newest' and policy ~= 'parents' then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
@@ -87,7 +95,7 @@ end
 local is_queueing = policy == 'fifo' or policy == 'newest'
 local keeps_turns = not is_in_quorum(' ' .. info)
 
--- All checks come before the first write, so that an error changes nothing.
+-- The script makes all checks before its first write, so that an error leaves the keys unchanged.
 local greatest = 0
 for _, lock in ipairs(locks) do
   local last, err = last_fence(lock)
@@ -100,12 +108,16 @@ for _, lock in ipairs(locks) do
   greatest = math.max(greatest, last)
 end
 
--- Sorts the locks. lock.parent: the index in ARGV of the parent token that holds it. All others are
--- `ours`: lock.is_mine where an earlier attempt was granted it, and only its reply was lost.
--- is_claim: each of them is ours already, or it is our turn.
+-- Divides the locks into those that a parent token holds and the others, which the owner needs for
+-- its own token (`ours`).
+--   lock.parent   the index in ARGV of the parent token that holds the lock; nil: none does
+--   lock.is_mine  the owner's token holds the lock: an earlier attempt was granted it, but the
+--                 owner has not received the reply
+--   is_claim      the owner's token holds each lock in `ours`, or has its turn there
 local ours, is_claim, no_parents = {}, true, #ARGV < 10
 for i, lock in ipairs(locks) do
-  local err = read_lock(lock) -- a key of another type: an error, or the owner would wait for ever
+  -- Fails if the key holds another type than a string: an owner could only wait for it for ever.
+  local err = read_lock(lock)
   if err then
     return err
   end
@@ -136,8 +148,9 @@ if policy == 'parents' and #ours > 0 then
   return {REPLY_GONE, now_ms}
 end
 
--- A ticket is the time of the first attempt in microseconds, and greater than all in line. The
--- owner brings it along each time, so the order survives a loss of the server's data.
+-- A ticket is the server time of the owner's first attempt in microseconds, or more: it is greater
+-- than all tickets in the queue. The owner sends its ticket with each further attempt. So waiters
+-- get back in the same order if the server has lost its data.
 local ticket = tonumber(ARGV[7])
 local function draw_ticket()
   for _, lock in ipairs(ours) do
@@ -146,14 +159,15 @@ local function draw_ticket()
   end
 end
 
--- Sets the expiry right behind the write, as a command on another key may fail and end the script.
+-- Notes the owner's ticket as that of the newest waiter. Sets the expiry right after the write: a
+-- command on another key that failed between the two would end the script, and the key would stay.
 local function note_newest(lock)
   redis.call('HSET', lock.waiters, 'newest', digits(ticket) .. ' ' .. token)
   redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
 end
 
--- Of all who wait by "newest" only the one with the greatest ticket stays in line. Returns false if
--- that isn't this owner.
+-- Keeps only one of the waiters with POLICY "newest" in the queue, that with the greatest ticket.
+-- Returns false if that waiter is not this owner.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
@@ -171,9 +185,9 @@ end
 
 local function join_queue()
   for _, lock in ipairs(ours) do
-    -- An owner with a ticket, but no line: the server has lost its data, and this waiter is the
-    -- first to be back. The free lock is kept for nobody for CLAIM_MS, so that waiters with smaller
-    -- tickets can come back before it is granted.
+    -- The owner has a ticket, but the lock is free and has no queue: the server has lost its data,
+    -- and this waiter is the first to ask again. The script reserves the lock for the token of
+    -- nobody for CLAIM_MS. Until then waiters with smaller tickets can ask, and get ahead of it.
     if keeps_turns and not lock.held and ARGV[7] ~= '' and
       redis.call('EXISTS', lock.queue) == 0 then
       redis.call('SET', lock.key, NOBODY .. TURN .. 'since=' .. now_ms, 'PX', CLAIM_MS)
@@ -190,12 +204,14 @@ local function join_queue()
   return true
 end
 
--- A waiter takes its place before the line is looked at, since it may be the first.
+-- A waiter joins the queue before the script reads the queue, as this waiter may be the first.
 if is_queueing and ticket and not is_claim and not join_queue() then
   return {REPLY_SUPERSEDED, now_ms}
 end
 
-local busy -- the lock that is in the way; one that is held, rather than one kept for a waiter
+-- A lock that the owner can't have now. Of several it is one with a holder rather than one that the
+-- server keeps for a waiter, because a turn lasts only CLAIM_MS.
+local busy
 for _, lock in ipairs(ours) do
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
   if lock.is_ours and not lock.is_mine and lock.turn ~= token and policy ~= 'none' and
@@ -215,19 +231,24 @@ for _, lock in ipairs(ours) do
   end
 end
 
--- In how many ms a waiter is to ask again unless it is woken. The first asks when the lease
--- expires, and often enough to notice a DEL by another program, which wakes nobody. Those near
--- their turn ask when the waiters ahead of them may have let their turn run out.
+-- Returns in how many ms a waiter must ask again if nobody wakes it.
+-- - The first waiter asks when the lease expires, and every 250 ms: another program may free the
+--   lock by DEL, which wakes nobody.
+-- - The waiters at the next places ask when those ahead of them may have missed their turns.
+-- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
-  if not keeps_turns then -- in a quorum each polls: who is woken may not reach a majority
+  -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
+  if not keeps_turns then
     local block = math.min(2500, 200 * math.max(place, 1))
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    return left >= 0 and math.min(250, left + 2) or 250 -- an idle server ends it up to 50 ms late
+    -- A server that has nothing else to do ends a BLPOP up to 50 ms late.
+    return left >= 0 and math.min(250, left + 2) or 250
   end
-  -- If all ahead are dead, each of them costs CLAIM_MS. But not so often that the server is busy
-  -- with it, nor so seldom that this waiter counts as dead.
+  -- If all waiters ahead are dead, the turn of each lasts CLAIM_MS until the next one gets it. The
+  -- least is 2250 ms, so that a long queue doesn't keep the server busy; the most leaves 5 s until
+  -- this waiter would count as dead.
   local far = math.max(2250, math.min(CLAIM_MS * (place - 1), LIFE_MS - 5000))
   local first, is_its_turn = next_waiter(lock)
   if place == 0 or place > NEAR_PLACES then
@@ -238,10 +259,9 @@ local function block_ms(lock, place, left)
   end
   local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
-    -- A wake-up that still lies in its list has woken nobody: that waiter is dead, or about to take
-    -- it.
+    -- A wake-up is still in the waiter's list: the waiter is dead, or will read it in a moment.
     local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
-    if absent and ahead == 1 then -- others may have been told just now that it is near
+    if absent and ahead == 1 then
       set_life_left(lock, waiter, math.min(ABSENT_MS, life_left(lock, waiter)))
     end
     if ahead == 1 and lock.turn then
@@ -267,20 +287,22 @@ if busy then
   end
   for _, lock in ipairs(is_queueing and keeps_turns and ours or {}) do
     if lock.is_ours and not lock.n_holders and first_alive(lock) == token then
-      -- keep this one until the other locks are free as well
+      -- This lock is free: the server keeps it for the owner until the other locks are free, too.
       redis.call('SET', lock.key, token .. TURN .. info .. ' since=' .. now_ms, 'PX', CLAIM_MS)
     elseif lock.is_ours and lock.held and not lock.n_holders then
-      -- kept for this owner, but a waiter ahead of it is back
+      -- The server kept this lock for the owner, but a waiter ahead of the owner asks again.
       redis.call('DEL', lock.key)
       set_value(lock, false)
       pass_on(lock)
     end
   end
-  if busy.turn and redis.call('PTTL', busy.key) > CLAIM_MS then -- the server's clock was set back
+  -- A turn that lasts longer than CLAIM_MS was given before the server's clock was set back.
+  if busy.turn and redis.call('PTTL', busy.key) > CLAIM_MS then
     redis.call('PEXPIRE', busy.key, CLAIM_MS)
   end
-  -- Outside the line this is the only write. Without one, a primary that has become a replica would
-  -- go on to answer; it refuses a write with READONLY, and rlock then looks for the new primary.
+  -- An owner that doesn't join the queue has written nothing so far. This write makes a server that
+  -- was demoted to a replica answer READONLY, so that rlock looks for the new primary. Without any
+  -- write the replica would go on to answer from its old data.
   if not is_queueing then
     redis.call('DEL', busy.wake .. token)
   end
@@ -297,7 +319,7 @@ if busy then
     busy.index}
 end
 
--- Under parent locks alone the fence is theirs, as nothing new is granted.
+-- If parents hold all of the locks, nothing new is granted: the owner gets the fence of theirs.
 local fence = #ours > 0 and fence_behind(greatest) or digits(math.max(greatest, 1))
 
 local function free_slot(lock)
@@ -317,7 +339,9 @@ for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'
   if mode == 'x' then
     take_alone(lock, exists, fence)
-    if not lock.held then -- behind the SET, so that a server that is out of memory can refuse that
+    -- After the SET: a server that is out of memory has to refuse the grant, and refuses a SET only
+    -- before a script's first write.
+    if not lock.held then
       redis.call('DEL', lock.holders, lock.holder_info)
     end
   else
@@ -335,14 +359,16 @@ for _, lock in ipairs(ours) do
     set_expiry(lock)
     note_fence(lock, fence)
   end
-  if ticket or attempt > 1 then -- an attempt whose reply was lost may have put us in line
+  -- Also without a ticket: an earlier attempt, whose reply was lost, may have joined the queue.
+  if ticket or attempt > 1 then
     leave_queue(lock, token)
     local newest = policy == 'newest' and redis.call('HGET', lock.waiters, 'newest')
     if newest and string.match(newest, ' (%x+)') == token then
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end
-  if mode ~= 'x' and policy ~= 'none' then -- the next waiter may fit in as well
+  -- The next waiter may be able to hold the lock together with this owner.
+  if mode ~= 'x' and policy ~= 'none' then
     read_lock(lock)
     pass_on(lock)
   end
@@ -351,7 +377,8 @@ if mode == 'x' and no_parents then
   return {REPLY_OK, now_ms, fence}
 end
 
--- A parent's lease is extended with the grant: the owner counts its end from this request, too.
+-- Extends the leases of the parents with the grant, because the owner counts the end of every lease
+-- from the moment at which it sent this request.
 local held_by = {}
 for i, lock in ipairs(locks) do
   held_by[i] = '0:' .. fence .. ':' .. ARGV[4]

@@ -1,8 +1,9 @@
--- break: takes a lock away from whoever holds it, and passes it on to the first waiter. Called by
--- rlock_break.
--- KEYS: of one lock
--- ARGV: 1 NAME of the value to take away, as inspect.lua told it
--- Returns REPLY_OK, REPLY_HELD: the lock has another value by now, or REPLY_GONE: it is free
+-- break: takes a lock away from its holders, and passes it on to the first waiter. rlock_break
+-- calls this script.
+-- KEYS: six of one lock, see shared/keys.lua
+-- ARGV: 1 NAME of the value to remove, as inspect.lua returned it
+-- Returns REPLY_OK: the value was removed; REPLY_HELD: the lock has another value by now;
+--         REPLY_GONE: the lock is free
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -25,8 +26,8 @@ if err then
   return err
 end
 
--- The fence is raised so that no renewal of the holder can put the lock back. This comes behind the
--- DEL, which frees memory: a server that is out of memory then allows it.
+-- Raises the fence, so that no renewal of the former holder can put the lock back. The SET comes
+-- after the DEL: a server that is out of memory refuses a SET only before a script's first write.
 redis.call('DEL', lock.key, lock.holders, lock.holder_info)
 local fence_left = math.max(604800000, redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))

@@ -1,14 +1,18 @@
--- confirm: notes the fence of a quorum's grant as the last one of each of its locks, or of none.
--- Called as the second round of a grant in a quorum, before the command starts.
--- KEYS: of each lock that is the owner's own
--- ARGV: 1 TOKEN of the owner, 2 FENCE: the greatest that a member gave, 3 TTL in ms
+-- confirm: stores the fence that a quorum has chosen as the last fence of all of the locks, or of
+-- none. A quorum calls this script as the second round of a grant, before the command starts.
+-- KEYS: six of each lock that the owner's own token holds, see shared/keys.lua
+-- ARGV: 1 TOKEN of the owner, 2 FENCE: the greatest one that a member returned to the acquire,
+--       3 TTL of the lease in ms
 -- Returns {REPLY_OK, now, FENCE}
---         {REPLY_LATE, now, last fence}: a greater fence was noted, so that FENCE can't count
---         {REPLY_GONE, now}: one of the locks isn't the owner's any more
+--         {REPLY_LATE, now, last fence}: this server has stored a greater fence than FENCE
+--         {REPLY_GONE, now}: the owner's token doesn't hold one of the locks any more
 --
--- The comparison makes fences unique, and gives them the order of the grants. The majorities of two
--- owners share a member. Whoever confirms there as the second either got its number after the first
--- fence was noted, and then it is greater; or its fence is refused here.
+-- The comparison below keeps the fences of grants in the order of the grants:
+-- 1. The majorities of any two owners have a member in common.
+-- 2. Owner A stores its fence on that member.
+-- 3. If owner B acquires the lock there after step 2, the member gives B a greater fence than A's.
+-- 4. If owner B has acquired the lock there before step 2 and B's fence is smaller than A's, the
+--    comparison refuses it, and B chooses a greater one.
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua

@@ -1,17 +1,17 @@
-# embed: makes the Lua files of the server's scripts part of the program.
+# embed: turns the Lua scripts that the server runs into C string literals.
 #
 #     awk -v form=c -f embed.awk reply_codes.tsv NAME.lua...   C string literals, and SHA1 digests
 #     awk -v form=lua -f embed.awk reply_codes.tsv NAME.lua    the text of a script as it is sent
 #     awk -v form=enum -f embed.awk reply_codes.tsv            enum reply_code for C
 #
-# In a Lua file
+# In a Lua file this program replaces
 #
-#     -- with FILE     stands for that file; the path begins in the folder of the including file
-#     REPLY_NAME       stands for the value of that reply code; a name that the table doesn't have,
-#                      or doesn't have for this script, is an error
+#     -- with FILE     by that file, whose path is relative to the folder of the including file
+#     REPLY_NAME       by the value of that reply code. It is an error if the table doesn't have the
+#                      name, or doesn't have it for this script.
 #
-# The server is sent neither comments nor indentation. A line of comment becomes an empty line, so
-# that an error from the server names the line as it is in the file with all that it includes.
+# The program removes comment lines and indentation. A comment line becomes an empty line, so that
+# line numbers in the server's error messages stay the same.
 
 function fail(where, why) {
     printf "%s: %s\n", where, why > "/dev/stderr"
@@ -19,11 +19,11 @@ function fail(where, why) {
     exit 1
 }
 
-# ---- the table ----
+# ---- the table of reply codes ----
 
 function read_code(    scripts, n, i) {
     if ($1 !~ /^[A-Z][A-Z_]*$/ || $2 !~ /^-?[0-9]+$/ || NF != 4)
-        fail(FILENAME ":" FNR, "not a name, a value, scripts and a meaning, with tabs between them")
+        fail(FILENAME ":" FNR, "a row needs name, value, scripts and meaning, with tabs between")
     if ($1 in value)
         fail(FILENAME ":" FNR, $1 " is there twice")
     value[$1] = $2
@@ -32,7 +32,7 @@ function read_code(    scripts, n, i) {
     n = split($3, scripts, " ")
     for (i = 1; i <= n; i++) {
         if ((scripts[i], $2) in name_by_value)
-            fail(FILENAME ":" FNR, scripts[i] " would mean two things by " $2)
+            fail(FILENAME ":" FNR, scripts[i] " would return " $2 " with two meanings")
         name_by_value[scripts[i], $2] = $1
         may_return[scripts[i], $1] = 1
     }
@@ -51,7 +51,8 @@ function print_enum(    i, name, comma) {
 
 # ---- the scripts ----
 
-# The scripts of the timestamp protocol return what those of the same verb return.
+# A script of the timestamp protocol may return the codes that the table gives to the script of the
+# same verb.
 function verb(script) {
     sub(/^timestamp_lock_/, "", script)
     return script
@@ -69,7 +70,8 @@ function put_codes(line, where,    name) {
     return line
 }
 
-# `?` is escaped because -std=c11 still knows trigraphs.
+# Appends a line to the script's text, and to its C literal. Escapes `?` in the literal, because two
+# of them may begin a trigraph in C11.
 function emit(line, where) {
     sub(/^[ \t]*(--.*)?/, "", line)
     line = put_codes(line, where)
@@ -79,7 +81,7 @@ function emit(line, where) {
     literal = literal "    \"" line "\\n\"\n"
 }
 
-# By its SHA1 a server knows a script that it has been sent before.
+# The literal, and the SHA1 digest by which EVALSHA names the script.
 function print_c(    digest) {
     printf "\nstatic const char script_%s[] =\n%s    ;\n", script, literal
     printf "static const char sha1_%s[] = \"", script

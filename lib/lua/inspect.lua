@@ -1,10 +1,11 @@
--- inspect: tells who holds a lock, and who waits for it. Changes nothing. Called by rlock_inspect.
--- KEYS: of one lock
--- ARGV: 1 AFTER: the ticket behind which to begin in the line; "": at its head
---       2 COUNT: how many waiters to look at
---       3 how many holders to tell at most
--- Returns {now, view (see shared/view.lua), name of the value,
---          AFTER for the next call ("": that was the end of the line),
+-- inspect: returns who holds a lock, and who waits for it. Changes nothing. rlock_inspect calls
+-- this script once for each page of waiters.
+-- KEYS: six of one lock, see shared/keys.lua
+-- ARGV: 1 AFTER: return only waiters with a greater ticket than this; "": begin with the first one
+--       2 COUNT: read so many waiters
+--       3 return at most so many holders
+-- Returns {now, view (see shared/view.lua), name of the value (see name_of() there),
+--          AFTER for the next call ("": the queue ends here),
 --          and for each waiter that is alive: ticket, "HEARTBEAT MODE INFO"}
 -- with shared/clock.lua
 -- with shared/keys.lua
@@ -16,7 +17,7 @@
 local lock = locks[1]
 local kind = redis.call('TYPE', lock.key)['ok']
 if kind ~= 'string' and kind ~= 'none' then
-  return redis.pcall('GET', lock.key) -- the error that it isn't a string
+  return redis.pcall('GET', lock.key) -- the server's error WRONGTYPE
 end
 
 local after = ARGV[1] == '' and '-inf' or '(' .. ARGV[1]

@@ -1,11 +1,12 @@
--- list: tells the locks among the keys of one step of SCAN. Changes nothing. Called by rlock_list.
--- KEYS: none; which keys there are is what this finds out
--- ARGV: 1 CURSOR of SCAN, 2 PATTERN of keys, 3 COUNT: how many keys to look at
---       4 how many locks a reply may have, 5 how many bytes
---       6 how many holders of each lock to tell at most
+-- list: returns the locks among the keys that one call of SCAN finds. Changes nothing. rlock_list
+-- calls this script until the cursor is 0 again.
+-- KEYS: none, as the script itself finds the keys
+-- ARGV: 1 CURSOR, 2 PATTERN and 3 COUNT for SCAN
+--       4 return at most so many locks, 5 in at most so many bytes
+--       6 return at most so many holders of each lock
 -- Returns {now, next CURSOR, {key, view (see shared/view.lua)}...}
---         {now}: these are too many: ask again with a smaller COUNT; of COUNT 1 what is beyond the
---         bounds is left out instead
+--         {now}: there are more locks than ARGV 4 or 5 allow, and the caller must ask again with a
+--         smaller COUNT. If COUNT is 1, the script leaves out the locks that don't fit instead.
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -13,8 +14,9 @@
 
 local most, room = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- The name of a helper key, as keys_helper_name() of lib/lock/keys.c makes it; nil where that has
--- to know the hash slot of the key, which is not worth its time here.
+-- Returns the name of a helper key, as keys_helper_name() of lib/lock/keys.c makes it. Returns nil
+-- for the rare keys whose helper keys need a number that puts them into the same hash slot: to find
+-- that number takes too long here.
 local function helper(kind, key)
   if not string.find(key, '}', 1, true) then
     return '{' .. key .. '}:rlock:' .. kind
@@ -29,8 +31,8 @@ local function is_helper(key)
   return string.sub(key, 1, 6) == 'rlock:' or string.find(key, ':rlock:', 1, true)
 end
 
--- If this key is a fence that holds no number: the lock that it belongs to, if that is free. Nobody
--- can acquire that lock, so it is shown with what is wrong.
+-- Returns the name of the lock whose fence this key is, if the lock is free and the key holds no
+-- valid fence. Nobody can acquire such a lock, so rlock_list shows it with what is wrong.
 local function lock_of_broken_fence(key)
   local lock = string.match(key, '^(.*):rlock:fence$') or string.match(key, '^(.*):rlock:{}:fence$')
   if lock and helper('fence', lock) ~= key then
@@ -40,8 +42,8 @@ local function lock_of_broken_fence(key)
     not last_fence({fence = key}) and lock
 end
 
--- Is this key a lock: a string that an rlock wrote, or another program's, for which rlock keeps a
--- fence or a line?
+-- Returns whether this key is a lock: a string that rlock wrote, or a string of another program if
+-- rlock keeps a fence or a queue for the same key.
 local function is_lock(key)
   if #key > 65536 or string.find(key, '%z') or is_helper(key) or
     redis.call('TYPE', key)['ok'] ~= 'string' then
@@ -57,7 +59,8 @@ end
 local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 local answer, bytes = {now_ms, step[1]}, 0
 for _, key in ipairs(step[2]) do
-  -- pcall: keys that this user may not read are left out.
+  -- pcall, because a command on a key that the user may not read raises an error; such keys are
+  -- left out.
   local may_read, is = pcall(is_lock, key)
   if may_read and not is and is_helper(key) then
     may_read, key = pcall(lock_of_broken_fence, key)

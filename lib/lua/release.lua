@@ -1,25 +1,27 @@
--- release: gives back those of some locks that are the owner's, and passes each on to its first
--- waiter. Called by rlock_release; to undo an attempt that was given up, whose grant may have come
--- too late to be seen; and by an owner that gives up, to leave the line.
--- KEYS: of each lock
--- ARGV: 1 VALUE_START, as the value of a lock must start: "TOKEN " for all that was granted to
---         the token, "TOKEN v1 try=N " for what was granted to attempt N
---       2 FENCE of the grant; "0": the caller has the token alone; "": an undo, there was no grant
---       3 LEAVER: the token of a waiter that leaves the line; "": none
---       4 ENDING: "" the lock is free, "rest" it stays taken for a while, "done" it is done
---       5 STAY: for how many ms, of "rest" and "done"
+-- release: frees those of some locks that the owner holds, and passes each on to its first waiter.
+-- rlock_release calls this script. An owner also sends it to undo an attempt that it has given up,
+-- which the server may have granted, and to leave the queue.
+-- KEYS: six of each lock, see shared/keys.lua
+-- ARGV: 1 VALUE_START: release only a lock whose value starts with this text: "TOKEN " for all
+--         grants of the token, "TOKEN v1 try=N " for a grant of attempt N
+--       2 FENCE of the grant; "0": the caller knows only the token; "": an undo, without a grant
+--       3 LEAVER: the token of a waiter that leaves the queue; "": nobody leaves it
+--       4 ENDING: "": the lock becomes free; "rest": it stays taken for a while; "done": a mark
+--         takes its place, which says that the work is done
+--       5 STAY: how many ms the lock stays taken, if ENDING is "rest", or marked, if it is "done"
 --       6 INFO: who the owner is (holder info)
---       7 TICKET with which the owner stands in line again, 8 MODE that it wants there; or neither
--- Returns, without an array around it, REPLY_OK, REPLY_PASSED_ON, REPLY_HELD: one of the locks is
---         another owner's, or REPLY_GONE: one of them isn't held by the owner, nor by another
+--       7 TICKET and 8 MODE with which the owner joins the queue again; it doesn't without them
+-- Returns one code without an array:
+--         REPLY_OK; REPLY_PASSED_ON: released, and a waiter was told that it is its turn;
+--         REPLY_HELD: another owner holds one of the locks; REPLY_GONE: nobody holds one of them
 -- with shared/clock.lua
 -- with shared/keys.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local is_whole_token = #ARGV[1] == 33
 
--- Raises the fence, so that a renewal of this owner that arrives late can't put the lock back.
--- Called behind the DEL, which frees memory: a server that is out of memory then allows it.
+-- Raises the fence, so that a late renewal of this owner can't put the lock back. To be called
+-- after the DEL: a server that is out of memory refuses an INCR only before a script's first write.
 local function raise_fence(lock, was_ours)
   local is_last = redis.pcall('GET', lock.fence) == ARGV[2]
   if is_last or was_ours and ARGV[2] == '0' and (last_fence(lock) or 0) > 0 then
@@ -27,9 +29,9 @@ local function raise_fence(lock, was_ours)
   end
 end
 
--- The usual release: one exclusive lock, which is free from then on, and without a line. It stands
--- in front of the included files, since a server defines a script's functions anew for each call:
--- to define those that this case doesn't need takes longer than the case itself.
+-- The usual release: one exclusive lock, which becomes free, and for which nobody waits. This case
+-- stands in front of the included files because a server defines the functions of a script anew at
+-- each call: to define those that this case doesn't need would take longer than the case itself.
 local function is_usual(lock)
   local held = #KEYS == 6 and is_whole_token and ARGV[2] ~= '0' and ARGV[4] == '' and
     redis.pcall('GET', lock.key)
@@ -51,7 +53,7 @@ end
 
 if lock then
   if check_queue(lock) then
-    return REPLY_OK -- what is wrong with the line is told to whoever acquires the lock
+    return REPLY_OK -- the next owner that acquires the lock gets the error about the queue's keys
   end
   if ARGV[3] ~= '' then
     leave_queue(lock, ARGV[3])
@@ -67,8 +69,9 @@ local function is_ours(lock)
     info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1]
 end
 
--- Lets the lock stay taken. A marker of nobody takes the place of an exclusive value; among several
--- holders, an entry whose token is none takes the place of the owner's.
+-- Lets the lock stay taken for STAY ms after its release. A value with the token of nobody replaces
+-- an exclusive value. In a lock with several holders "-TOKEN", which is nobody's token, replaces
+-- the owner's.
 local function stay(lock)
   extend_key(lock, ARGV[5])
   if lock.n_holders then
@@ -82,7 +85,8 @@ local function stay(lock)
   end
 end
 
--- Wakes all waiters, to be told that it is done; the first 1,000, so that it doesn't take long.
+-- Wakes the first 1,000 waiters, so that they ask, and get REPLY_DONE. The bound keeps the call
+-- short; the other waiters ask when their BLPOP times out.
 local function wake_all(lock)
   for _, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, 999)) do
     wake(lock, waiter, 'turn')
@@ -109,20 +113,22 @@ local function give_back(lock)
   end
 end
 
--- Another process renews this lock (info has kept=1), and is to be told that it was released by its
--- token, and not lost.
+-- Returns whether the script must tell the renewer of this lock that the token was released, so
+-- that it doesn't report a lost lock: another process than the caller renews the lock (kept=1), and
+-- the caller knows only the token.
 local function has_renewer(info)
   return ARGV[2] == '0' and info and string.find(info, ' kept=1 ', 1, true)
 end
 
 local code, is_passed_on = REPLY_OK, false
 for _, lock in ipairs(locks) do
-  if read_lock(lock) then -- a key of another type: another's
+  -- A key of another type than a string belongs to another program, and counts as held by it.
+  if read_lock(lock) then
     lock.held, lock.mode = '', 'exclusive'
   end
   lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
-  -- an undo in a quorum: the majority is another owner's, so there is nothing to pass on
+  -- An undo in a quorum: another owner has the majority, so no waiter could get the lock.
   local is_lost_vote = was_ours and not is_whole_token and is_in_quorum(info_of(lock, token))
   if was_ours then
     local left = has_renewer(info_of(lock, token)) and left_ms(lock, token)
@@ -143,14 +149,14 @@ for _, lock in ipairs(locks) do
   if ARGV[3] ~= '' and lock.has_queue then
     leave_queue(lock, ARGV[3])
   end
-  -- Before the lock is passed on, as the owner itself may be the first in line.
+  -- The owner joins the queue again before pass_on(), as the owner may be the first waiter itself.
   if was_ours and ARGV[7] and lock.has_queue then
     set_waiter(lock, token, now_ms .. ' ' .. ARGV[8] .. ' ' .. ARGV[6])
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
     redis.call('ZADD', lock.queue, ARGV[7], token)
     redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
   end
-  -- Also if nothing was released: the leaver may be the waiter that was woken.
+  -- Passes on the lock even if nothing was released: the waiter that leaves may have had its turn.
   if not is_lost_vote and lock.has_queue then
     is_passed_on = pass_on(lock) or is_passed_on
   end

@@ -1,25 +1,27 @@
--- renew: extends the leases of all of some locks, or of none. A lock that has vanished is put back
--- where nobody else can have held it since. Called by the renewer, and by rlock_renew with a token
--- alone.
--- KEYS: of each lock
--- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this may be executed; 0: any
+-- renew: extends the leases of all of some locks, or of none. If a lock has vanished, and nobody
+-- else can have held it since, the script puts the lock back. The renewer calls this script, and so
+-- does rlock_renew, which knows only a token.
+-- KEYS: six of each lock, see shared/keys.lua
+-- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
 --       2 INFO: who the owner is (holder info)
---       3 MODE: "x", "s", or a number of slots
+--       3 MODE: "x": exclusive, "s": shared, a number: at most so many holders (slots)
 --       4 SLOT of the grant
 --       5... three for each lock: TOKEN that holds it, the owner's or a parent's; TTL in ms, 0: as
---         before; FENCE of the grant, "0": the caller has the token alone
--- Returns {REPLY_OK, now, ms left}: until the first of the leases ends
---         {REPLY_RESTORED, now, ms left}: the same
---         {REPLY_HELD, now, ms left, value}: one of the locks is another owner's
---         {REPLY_GONE, now}: one has vanished, and another may have held it since
+--         before; FENCE of the grant, "0": the caller knows only the token
+-- Returns {REPLY_OK, now, ms left}: ms until the first of the leases ends
+--         {REPLY_RESTORED, now, ms left}: the same, and the script has put a lock back
+--         {REPLY_HELD, now, ms left, value}: another owner holds one of the locks
+--         {REPLY_GONE, now}: a lock has vanished, and another owner may have held it since
 --         {REPLY_LATE, now}: it is later than NOT_AFTER
---         {REPLY_RELEASED, now}: all were released by their token, or one where FENCE is "0"
+--         {REPLY_RELEASED, now}: another process released all of the locks by their token, or one
+--         of them if FENCE is "0"
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
 -- with shared/lock.lua
 
--- With the token alone: the lease may become longer than it was granted for, and its info says so.
+-- For a caller that knows only the token: TTL 0 renews for the TTL that the server has noted. If
+-- TTL is longer than that, the script notes it, as others read from it how long a lease can last.
 local function set_ttl(lock)
   local was = number_in(lock.info, 'ttl') or 0
   if lock.ttl == 0 then
@@ -84,7 +86,9 @@ for _, lock in ipairs(locks) do
   if released == #locks then
     code = REPLY_RELEASED
   end
-  if lock.is_released then -- this word is for its renewer, which renews the others
+  -- Keeps the word "released" until the renewer asks again, as it still renews the other locks;
+  -- once all are released the word goes.
+  if lock.is_released then
     redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or digits(lock.ttl))
   else
     if not lock.info then

@@ -1,27 +1,31 @@
--- rights: tells what of all that the other scripts do this user may not do. Leaves nothing behind.
--- Called by rlock_examine.
--- KEYS: of one lock
--- ARGV: 1 TOKEN: one that is nobody's
--- Returns twelve texts, two for each of these, what is refused and the first error about it:
---           commands that every lock needs
---           commands for waiters, and for a release that wakes one
---           commands for shared locks and slots
---           commands of inspect, list and break
---           keys
---           what else keeps the server from writing now, and ""
+-- rights: tries all commands of the other scripts, and returns which of them the server denies this
+-- user. Removes each key that it writes. rlock_examine calls this script.
+-- KEYS: six of one lock, see shared/keys.lua
+-- ARGV: 1 TOKEN: a new one, which no owner has
+-- Returns twelve texts. Ten of them are five pairs: what is denied, with blanks between the names,
+-- and the first error about it. The pairs are about
+--           commands that every lock needs,
+--           commands for waiters, and for a release that wakes a waiter,
+--           commands for shared locks and slots,
+--           commands of inspect, list and break,
+--           keys.
+-- The eleventh text is an error that isn't about rights but keeps the server from writing, such as
+-- a full memory; the twelfth is "".
 -- with shared/clock.lua
 -- with shared/keys.lua
 
-local scratch = locks[1].wake .. ARGV[1] -- a name that only the owner of the token would use
+-- A key that the script may write: no other client uses it, as its name contains the token.
+local scratch = locks[1].wake .. ARGV[1]
 local refused, why, state = {}, '', ''
 
--- Redis before 7, Redis 7 and Redis 8 each say it in other words.
+-- Returns whether the user lacks a right. Redis before 7, Redis 7 and Redis 8 word it differently.
 local function is_about_rights(err)
   return string.find(err, 'NOPERM', 1, true) or string.find(err, 'ACL', 1, true) or
     string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
 end
 
--- Returns true if the command was executed. An error that isn't about rights is kept as the state.
+-- Returns true if the server executed the command. Keeps the first error that isn't about rights in
+-- `state`, and the others in `refused` and `why`.
 local function try(command, ...)
   local reply = redis.pcall(command, ...)
   local err = type(reply) == 'table' and reply.err
@@ -35,23 +39,23 @@ local function try(command, ...)
   return not err
 end
 
--- Moves what was refused since the last time into the reply.
+-- Appends the pair about the commands since the last call to the reply.
 local answer = {}
 local function sum_up()
   answer[#answer + 1], answer[#answer + 2] = table.concat(refused, ' '), why
   refused, why = {}, ''
 end
 
--- If the user may not use such a key at all, each command would fail for that: only the key is
--- told.
+-- If the user may not use such a key at all, every command would fail for the key. Then the script
+-- returns only the key as denied.
 local probe = redis.pcall('DEL', scratch)
 if type(probe) == 'table' and string.find(probe.err, 'key', 1, true) and
   is_about_rights(probe.err) and not string.find(probe.err, 'command', 1, true) then
   return {'', '', '', '', '', '', '', '', scratch, probe.err, '', ''}
 end
 
--- This script removes each key that it writes at once, by DEL or PEXPIRE. If the user may call
--- neither, the script writes nothing, as it could not remove the key.
+-- The script removes each key right after it has written it, by DEL or PEXPIRE. If the user may
+-- call neither, the script writes nothing, as it could not remove the key.
 local may_del, may_expire = try('DEL', scratch), try('PEXPIRE', scratch, 1000)
 local function remove(key)
   if may_del then

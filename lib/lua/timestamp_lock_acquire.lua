@@ -1,8 +1,9 @@
--- timestamp_lock_acquire: grants a lock whose value is a time, if it is free or that time has
--- passed. Called instead of acquire.lua with --protocol timestamp.
--- KEYS: of one lock
--- ARGV: as of acquire.lua, but 8 is the UNIT of the time, "s" or "ms"; 6 and 7: no line
--- Returns as acquire.lua
+-- timestamp_lock_acquire: grants a lock whose value is the time of its expiry, if the lock is free
+-- or the time has passed. With --protocol timestamp rlock calls this script instead of acquire.lua.
+-- KEYS: six of one lock, see shared/keys.lua
+-- ARGV: as of acquire.lua, but 8 is the UNIT of the time, "s" or "ms". 6 and 7 are ignored, as such
+--       a lock has no queue.
+-- Returns what acquire.lua returns
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -31,7 +32,8 @@ end
 for j = 10, #ARGV do
   local parent_info = held and info_of(held, ARGV[j])
   if parent_info then
-    -- The parent's lease is extended, in its own unit: the owner counts its end from this request.
+    -- Extends the parent's lease, because the owner counts its end from the moment at which it sent
+    -- this request. The parent may use another unit than the owner.
     local parent_ttl = tonumber(string.match(parent_info, ' ttl=(%d+)') or ttl)
     local fence = digits(math.max(last, 1))
     local parent_unit = string.match(parent_info, ' unit=(%a+)') or unit
@@ -48,7 +50,8 @@ if not own_info and left ~= 0 then
       held = string.rep('0', 32) .. string.match(info, ' .*')
     end
   end
-  -- The only write here: a primary that has become a replica refuses it with READONLY.
+  -- This write changes nothing. It makes a server that was demoted to a replica answer READONLY, so
+  -- that rlock looks for the new primary.
   redis.call('HDEL', HOLDER_INFO, token)
   return {REPLY_HELD, now_ms, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end

@@ -1,8 +1,8 @@
--- timestamp_lock_release: gives back a lock whose value is a time that the owner wrote, and that
--- hasn't passed. Called instead of release.lua with --protocol timestamp.
--- KEYS: of one lock
--- ARGV: as of release.lua; 3, 7 and 8 mean nothing, as there is no line
--- Returns as release.lua
+-- timestamp_lock_release: frees a lock whose value is a time that the owner wrote, if the time has
+-- not passed. With --protocol timestamp rlock calls this script instead of release.lua.
+-- KEYS: six of one lock, see shared/keys.lua
+-- ARGV: as of release.lua. 3, 7 and 8 are ignored, as such a lock has no queue.
+-- Returns what release.lua returns
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -16,7 +16,7 @@ local code = held and REPLY_HELD or REPLY_GONE
 
 if info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1] then
   local unit = string.match(info, ' unit=(%a+) ')
-  code = REPLY_GONE -- once its time has passed anybody may take it
+  code = REPLY_GONE -- unless time is left: once it has passed, any client may take the lock
   if left_ms_of(held, unit) > 0 then
     code = REPLY_OK
     if ARGV[4] ~= '' then

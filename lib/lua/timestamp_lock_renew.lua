@@ -1,8 +1,9 @@
--- timestamp_lock_renew: extends the lease of a lock whose value is a time, or puts the lock back
--- where nobody else can have held it since. Called instead of renew.lua with --protocol timestamp.
--- KEYS: of one lock
+-- timestamp_lock_renew: extends the lease of a lock whose value is the time of its expiry. If the
+-- lock has vanished, and nobody else can have held it since, the script puts the lock back. With
+-- --protocol timestamp rlock calls this script instead of renew.lua.
+-- KEYS: six of one lock, see shared/keys.lua
 -- ARGV: as of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
--- Returns as renew.lua, without ms left
+-- Returns what renew.lua returns, without ms left
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
@@ -29,7 +30,7 @@ end
 
 local info = own_info or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
   ' since=' .. now_ms
--- The caller may run under a parent lock that was acquired with another unit.
+-- The holder may be a parent that uses another unit than the caller; info tells the holder's.
 unit = string.match(info, ' unit=(%a+)') or unit
 write_lock(token, time_text(now_ms + ttl, unit), info, ttl, held and 'XX' or 'NX')
 if is_last then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# scripts: embed.awk makes the program's text of the server's scripts and of their reply codes.
+# scripts: embed.awk turns the Lua scripts and the table of their reply codes into C and Lua.
 
 load ../helpers/common
 
@@ -11,14 +11,14 @@ setup() {
 }
 teardown() { common_teardown; }
 
-embed() { # embed FORM FILE...
+embed() { # FORM FILE...
     awk -v form="$1" -f "$LUA/embed.awk" "$TABLE" "${@:2}"
 }
 
-# script NAME TEXT: writes TEXT to a Lua file of that name.
+# script NAME TEXT: writes the Lua file NAME.lua.
 script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
 
-@test "reply codes: C and Lua have the same values" {
+@test "reply codes: C and Lua get the same value for each name" {
     local name value by
     embed enum >"$DIR/reply_codes.h"
     while IFS=$'\t' read -r name value by _; do
@@ -31,7 +31,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done <"$TABLE"
 }
 
-@test "reply codes: a script uses each code that the table gives it" {
+@test "reply codes: each script contains all codes that the table gives it" {
     local name by
     while IFS=$'\t' read -r name _ by _; do
         [[ $name != '#'* ]] || continue
@@ -42,11 +42,11 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done <"$TABLE"
 }
 
-@test "reply codes: no script returns a bare number as its code" {
+@test "reply codes: no script returns a number instead of a code" {
     run -1 grep -nE 'return (-?[0-9]+( |$)|\{-?[0-9]+,)' "$LUA"/*.lua
 }
 
-@test "embed: an unknown code, or another script's, is an error that names its line" {
+@test "embed: an unknown code, or a code of another script, is an error that names its line" {
     script release $'\nreturn REPLY_MAYBE'
     run -1 embed c "$DIR/release.lua"
     assert_match "$output" 'release.lua:2: REPLY_MAYBE is no reply code'
@@ -58,7 +58,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     assert_eq "$output" 'return 1'
 }
 
-@test "embed: a malformed or ambiguous table of codes is refused" {
+@test "embed: a malformed row of the table is an error that names its line" {
     local row
     for row in $'OK\t7\tacquire\tthere twice' $'OTHER\t1\trelease\tthe value of another' \
         $'bad\t9\tacquire\ta name' $'BAD\tx\tacquire\ta value' $'BAD\t9\tacquire'; do
@@ -69,7 +69,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done
 }
 
-@test "embed: comments become empty lines, and an included file replaces the line that names it" {
+@test "embed: a comment line becomes an empty line, and -- with FILE becomes that file" {
     mkdir "$DIR/shared"
     printf '%s\n' '-- what it is' 'local a = "?"' >"$DIR/shared/in_it.lua"
     script x $'-- head\n-- with shared/in_it.lua\n  -- more\n  return a -- and why'

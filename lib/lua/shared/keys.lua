@@ -1,14 +1,16 @@
--- keys: the keys of each lock. Included behind shared/clock.lua by every script about locks.
+-- keys: the keys of each lock. Each script about locks includes this file after shared/clock.lua.
 -- KEYS: six for each lock, in the order of enum lock_key (lib/lock/keys.h):
 --       key          the lock: a string
---       fence        the last fencing token
---       queue        the waiting line: a sorted set, token by ticket
---       waiters      a hash: by token "HEARTBEAT MODE HOLDER-INFO"; by "newest" "TICKET TOKEN"
---       holders      of a shared lock or slots: a sorted set, token by the end of its lease in ms
---       holder_info  of the same: a hash, "v1 try=N ttl=MS ... since=MS" by token
+--       fence        the last fencing token: a string
+--       queue        the queue: a sorted set, whose members are tokens, and whose scores are
+--       tickets waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET
+--       TOKEN" holders      of a shared lock or slots: a sorted set, whose members are tokens, and
+--                    whose scores are the ends of their leases in ms
+--       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"
 
--- A free lock that is kept for the waiter whose turn it is holds that waiter's token, this, and its
--- holder info. No attempt has the number 0, so no holder's value reads like this.
+-- While the server keeps a free lock for the waiter whose turn it is, the lock's value is the
+-- waiter's token, then this text, then the waiter's holder info. Attempts count from 1, so no
+-- holder's value has this text behind the token.
 local TURN = ' v1 try=0 '
 
 local locks = {}
@@ -18,8 +20,9 @@ for i = 1, #KEYS, 6 do
     wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- KEYS[i + 2] ends with "queue"
 end
 
--- The error reply about a helper key in which another program keeps something else: it names the
--- key, which is never overwritten. Where `reply` is another error, such as a missing right, that.
+-- Returns the error reply about a helper key that holds something else than rlock writes: another
+-- program uses the key, so no script overwrites it. If `reply` is another error, such as a missing
+-- right, returns `reply` instead.
 local function foreign_key(key, what, reply)
   if type(reply) == 'table' and not string.find(reply.err, 'WRONGTYPE', 1, true) then
     return reply
@@ -27,8 +30,9 @@ local function foreign_key(key, what, reply)
   return {err = 'FOREIGN ' .. string.sub(key, 1, 120) .. ' ' .. what}
 end
 
--- The last fence, 0 where there is none; or nil and an error reply. Lua counts exactly up to 2^53:
--- a number near that, or greater, is no fence, as it could not grow for long.
+-- Returns the last fence, or 0 if there is none; or nil and an error reply. Lua counts exactly up
+-- to 2^53. A number near that limit counts as no fence, as the fences after it would soon reach the
+-- limit.
 local function last_fence(lock)
   local last = redis.pcall('GET', lock.fence)
   local number = type(last) == 'string' and #last <= 16 and string.find(last, '^[1-9]%d*$') and
@@ -40,7 +44,8 @@ local function last_fence(lock)
 end
 
 local function leave_queue(lock, token)
-  redis.pcall('ZREM', lock.queue, token) -- pcall: where the key is of another type there is no line
+  -- pcall, because ZREM and HDEL fail if another program's key of another type stands there.
+  redis.pcall('ZREM', lock.queue, token)
   redis.pcall('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)
 end

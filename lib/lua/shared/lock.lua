@@ -1,19 +1,19 @@
--- lock: who holds a lock. Included behind shared/check.lua.
+-- lock: who holds a lock. Included after shared/check.lua.
 --
--- An exclusive lock is the string "TOKEN v1 try=N ttl=MS ... since=MS", set by SET NX as any client
--- would. A shared lock, or one with slots, is a string as well, so that no other client takes it: a
--- marker with the token of nobody. Its holders stand in lock.holders and lock.holder_info; once the
--- marker is gone, what is left there counts for nothing.
+-- An exclusive lock is the string "TOKEN v1 try=N ttl=MS ... since=MS". A script sets it by SET NX,
+-- as any client would that locks with a Redis string. A shared lock, or one with slots, is a string
+-- as well, so that no other client can take it: a marker with the token of nobody. lock.holders and
+-- lock.holder_info list its holders. Once the marker is gone, these lists count as empty.
 
 local NOBODY = string.rep('0', 32)
 
--- The number in the word NAME=NUMBER of a holder info, or nil.
+-- Returns the number in the word NAME=NUMBER of a holder info, or nil.
 local function number_in(info, name)
   return tonumber(string.match(info or '', ' ' .. name .. '=(%d+)'))
 end
 
--- "v1 try=N ttl=MS ..." of the holder with this token, or nil: it doesn't hold the lock. A waiter
--- whose turn it is holds nothing yet.
+-- Returns "v1 try=N ttl=MS ..." of the holder with this token; nil: the token doesn't hold the
+-- lock. A waiter that has its turn doesn't hold the lock yet.
 local function info_of(lock, token)
   if lock.mode == 'exclusive' then
     return string.sub(lock.held, 1, 33) == token .. ' ' and not lock.turn and
@@ -31,7 +31,7 @@ local function remove_holder(lock, token)
   redis.call('HDEL', lock.holder_info, token)
 end
 
--- The marker and what belongs to it expire with the last of the leases.
+-- Makes the marker and the lists of holders expire with the last of the leases.
 local function set_expiry(lock)
   local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')[2]
   local left = digits(math.max(1, last - now_ms))
@@ -40,14 +40,14 @@ local function set_expiry(lock)
   redis.call('PEXPIRE', lock.holder_info, left)
 end
 
--- To be called before other writes: a server that is out of memory refuses them to a script that
--- has written nothing yet, but allows this one.
+-- Makes the key expire in `ttl` ms. To be called before other writes: a server that is out of
+-- memory refuses commands that need memory before a script's first write, but it allows PEXPIRE.
 local function extend_key(lock, ttl)
   redis.call('PEXPIRE', lock.key, digits(ttl))
 end
 
 -- Removes holders whose lease is over, at most 1,000 in one call. A lease that ends later than its
--- TTL allows was granted before the server's clock was set back: its TTL is counted anew.
+-- TTL allows was granted before the server's clock was set back: it ends one TTL from now instead.
 local function prune(lock)
   local over = redis.call('ZRANGEBYSCORE', lock.holders, '-inf', digits(now_ms), 'LIMIT', 0, 1000)
   for _, token in ipairs(over) do
@@ -65,11 +65,11 @@ local function prune(lock)
   end
 end
 
--- Sets the fields of a lock whose key holds this value (false: none):
---   held       the value, or false
---   mode       exclusive, shared, slots, rest, done, or false: free
---   turn       the token of the waiter for which the free lock is kept, or nil
---   n_holders  of a shared lock or slots: how many hold it, else nil
+-- Sets the fields of a lock whose key holds the value `held` (false: the key doesn't exist):
+--   held       the value; false: the lock is free
+--   mode       'exclusive', 'shared', 'slots', 'rest', 'done'; false: the lock is free
+--   turn       the token of the waiter for which the server keeps the lock; nil: for none
+--   n_holders  of a shared lock or slots: the number of its holders; else nil
 local function set_value(lock, held)
   lock.held, lock.mode, lock.turn, lock.n_holders = held, held and 'exclusive', nil, nil
   if not held then
@@ -89,8 +89,8 @@ local function set_value(lock, held)
   end
 end
 
--- Reads the lock, and sets its fields as set_value() does. Returns nil, or the error reply about a
--- key of another type.
+-- Reads the lock, and sets its fields by set_value(). Returns the error reply about a key of
+-- another type, or nil.
 local function read_lock(lock)
   local held = redis.pcall('GET', lock.key)
   if type(held) == 'table' then
@@ -111,9 +111,9 @@ local function left_ms(lock, token)
   return redis.call('PTTL', lock.key)
 end
 
--- Extends the lease of this token to `ttl` from now, and returns for how many ms it lasts. A lease
--- is not made shorter, as other processes may count on its end; unless it ends later than its TTL
--- allows, since it was granted before the server's clock was set back.
+-- Extends the lease of this token to `ttl` ms from now. Returns for how many ms the lease lasts.
+-- Does not shorten a lease, as other processes may count on its end. The exception is a lease that
+-- ends later than its TTL allows: it was granted before the server's clock was set back.
 local function extend_lease(lock, token, ttl)
   local left = left_ms(lock, token)
   if left > ttl and left <= (number_in(info_of(lock, token), 'ttl') or 0) + 1000 then

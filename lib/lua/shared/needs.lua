@@ -1,14 +1,17 @@
--- needs: may this user run every command that the lock will need? Included behind shared/keys.lua.
+-- needs: checks that this user may run every command that the lock will need. Included after
+-- shared/keys.lua.
 --
--- The acquire scripts check this at an owner's first attempt. Otherwise the first renewal would
--- find that a right is missing, the lease would end, and rlock would end a command that runs. On
--- Redis 7 and later acl_check_cmd tells; a check costs less than a call, and changes nothing. On
--- older servers the script calls only such commands as change nothing.
+-- The acquire scripts check this at an owner's first attempt. Otherwise only the first renewal
+-- would find that a right is missing; then the lease would end, and rlock would kill the running
+-- command. On Redis 7 and later redis.acl_check_cmd() answers for each command, faster than a call,
+-- and changes nothing. On older servers the script calls commands instead, but only those that
+-- change nothing.
 local may = redis.acl_check_cmd
 
--- The quick way, for a user who may do nearly everything: one who may change the rights of users is
--- only tried for what a holder can't do without. pcall: a server on which the ACL command has
--- another name raises an error for that question.
+-- Returns true for a user who has all rights. A user who may change the rights of users (ACL
+-- SETUSER) most likely has all others, too; so only the commands are checked without which a holder
+-- would lose its lock. pcall, because acl_check_cmd() raises an error if the server has no command
+-- ACL, as after a rename-command.
 local function has_all_rights(lock, mode)
   return may and may('PTTL', lock.key) and may('PEXPIRE', lock.key) and may('DEL', lock.key) and
     may('INCR', lock.fence) and (mode == 'x' or may('ZSCORE', lock.holders, '') and
@@ -16,14 +19,14 @@ local function has_all_rights(lock, mode)
     select(2, pcall(may, 'ACL', 'SETUSER', '')) == true
 end
 
--- The error reply about the first right that is missing, or nil. mode: as of acquire.lua, or
--- "timestamp".
+-- Returns the error reply about the first right that is missing, or nil. mode: MODE of acquire.lua,
+-- or "timestamp".
 local function missing_right(lock, mode, token)
   local own, needed = lock.wake .. token, {}
   local function need(key, command, ...)
     needed[#needed + 1] = {command, key, ...}
   end
-  if mode == 'timestamp' and may then -- has no line, and no waiters
+  if mode == 'timestamp' and may then -- such a lock has no queue
     need(lock.key, 'DEL')
     need(lock.holder_info, 'DEL')
     need(lock.holder_info, 'HDEL', '')

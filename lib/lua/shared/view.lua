@@ -1,7 +1,7 @@
--- view: how a lock looks, for the scripts that change nothing. Included behind shared/check.lua.
+-- view: the state of a lock, for scripts that change nothing. Included after shared/check.lua.
 
--- How many bytes of a value are shown: more than a token and a holder info have (HOLDER_INFO_BYTES
--- of lib/lock/holder_info.h).
+-- At most so many bytes of a value are returned: more than a token and a holder info together have
+-- (HOLDER_INFO_BYTES of lib/lock/holder_info.h).
 local VALUE = 1200
 
 local function mode_of(value)
@@ -13,11 +13,14 @@ local function is_of_several(value)
 end
 
 -- Returns, in the order of enum view_part (lib/lock/view.c):
---   {value (false: free), ms left, last fence, how many wait (-1: not known),
---    1 if it is kept for the waiter whose turn it is,
---    how many hold it (-1: it is neither shared nor has slots),
---    {ms left, holder info, ... of at most max_holders of these}, what is wrong with helper keys}
--- lock.key must be a string or nothing. A helper key whose name isn't known is nil.
+--   {value (false: the lock is free), ms left, last fence,
+--    number of waiters (-1: not known),
+--    1 if the server keeps the lock for a waiter whose turn it is, else 0,
+--    number of holders (-1: the lock is neither shared nor has slots),
+--    {ms left, holder info, ... of at most max_holders of these},
+--    text about what is wrong with the helper keys; "": nothing}
+-- The caller has checked that lock.key is a string, or doesn't exist. lock.fence and the other
+-- helper keys may be nil: then the caller doesn't know their names.
 local function view(lock, max_holders)
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
   local n_holders, shown, problems = -1, {}, {}
@@ -54,9 +57,9 @@ local function view(lock, max_holders)
     n_holders, shown, string.sub(table.concat(problems, ', '), 1, VALUE)}
 end
 
--- A name for the value of a lock, however long that is, to tell whether it is still held by the
--- same. On all servers of a quorum it is the same for one holder: what differs from server to
--- server (the time since when, the attempt, the TTL) is left out.
+-- Returns a short name for the value of a lock. Two equal names mean that the same owner holds the
+-- lock, or the same owners do: at two times, or on two members of a quorum. So the name leaves out
+-- what differs between members (the time of the grant, the attempt, the TTL).
 local function name_of(lock)
   local value = redis.call('GETRANGE', lock.key, 0, 65535)
   local length = redis.call('STRLEN', lock.key)
