@@ -11,7 +11,7 @@
 enum lock_key {
     KEY_LOCK,       /* the lock: a string, as any client that locks by SET NX keeps it */
     KEY_FENCE,      /* the last fencing token */
-    KEY_QUEUE,       /* the waiting line: a sorted set of tokens by ticket */
+    KEY_QUEUE,      /* the waiting line: a sorted set of tokens by ticket */
     KEY_WAITERS,    /* a hash: what each waiter has told of itself, by token */
     KEY_HOLDERS,    /* shared locks and slots: a sorted set of tokens by the end of their lease */
     KEY_HOLDER_INFO /* a hash: who each of these holders is, by token */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * broadcast: one request to each member at the same time, until it is decided.
+ * broadcast: sends one request to all members at once, and counts their votes.
  *
- * One thread polls all members, so that a member that hangs never delays the others, and deadlines
- * and the stop descriptor are looked at in one place.
+ * One thread polls all members, so that a member that hangs doesn't delay the others, and so that
+ * one place checks the deadline and the stop descriptor.
  *
- * A broadcast is decided by a majority for or against. Then the other members get LINGER to answer,
- * and are left pending: what they were asked may still be what we want. The next broadcast asks
- * such a member when it has answered; the last one (a release) sends its request behind the pending
- * one, so that the server executes both in this order. So a member that hangs costs LINGER while a
- * majority answers, and one time-out where none does.
+ * What happens to a member that is slow: 1. A majority has answered yes, or so many have answered
+ * no that no majority can. The broadcast is
+ *    decided.
+ * 2. The other members get a short time (LINGER) to answer, too.
+ * 3. A member that doesn't answer in that time stays pending. 4. The next broadcast waits for that
+ *    answer before it asks the member. A release doesn't wait: the
+ *    member sends it after the pending request, and the server executes both in this order.
+ * So a member that hangs costs LINGER if a majority answers, and one time-out if none does.
  */
 #include "quorum/broadcast.h"
 
@@ -19,34 +22,34 @@
 #include <string.h>
 
 /*
- * LINGER: once decided, the other members get reply_ms / 20, or as long as the decision took if
- * that is longer, within 20 to 100 ms. With a reply_ms of 2 s, the most there is, that is 100 ms.
+ * LINGER: how long the other members get to answer after the decision: reply_ms / 20, or as long as
+ * the decision took if that is longer, but at least 20 ms and at most 100 ms.
  */
 #define LINGER_PART 20
 #define LINGER_MIN_MS 20
 #define LINGER_MAX_MS 100
 
-/* How many yes decide. */
+/* How many members must say yes to decide a broadcast. */
 enum enough { MAJORITY, ONE, ALL };
 
-/* What else differs by the purpose, a bit for each. */
+/* What else depends on the purpose: one bit for each rule. */
 enum rule {
-    UNDO_ABANDONED = 1,     /* an undo is sent behind a request that is abandoned */
-    SUPERSEDES_PENDING = 2, /* the token's last request: sent also behind one that is pending */
-    NEEDS_MEMORY = 4,       /* a member that may have forgotten a lease says no yes */
-    NO_LINGER = 8,          /* the others aren't waited for once it is decided */
-    TELL_WHEN_SENT = 16,    /* whoever watches is told that a grant may come */
-    GOES_ON_STOPPED = 32    /* when the caller is stopped, what is pending isn't abandoned */
+    UNDO_ABANDONED = 1,     /* abandoning a member sends it an undo of the request */
+    SUPERSEDES_PENDING = 2, /* the token's last request: is sent also to a member that is pending */
+    NEEDS_MEMORY = 4,       /* a member that was restarted too recently to count can't say yes */
+    NO_LINGER = 8,          /* the broadcast ends as soon as it is decided */
+    CALLS_ON_SENT = 16,     /* calls the hook on_sent when a majority was sent the request */
+    GOES_ON_STOPPED = 32    /* leaves members pending, not abandoned, when the caller is stopped */
 };
 
 static const struct {
-    requests_build *build; /* NULL: the caller gives the request, or asks for the topology */
-    reply_parse *read;     /* NULL: any reply is a yes */
+    requests_build *build; /* NULL: broadcast->request is sent, or CLUSTER NODES */
+    reply_parse *read;     /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
     unsigned rules;
 } purposes[] = {
     [BROADCAST_ACQUIRE] = {requests_acquire, reply_parse_acquire, MAJORITY,
-                           UNDO_ABANDONED | NEEDS_MEMORY | TELL_WHEN_SENT},
+                           UNDO_ABANDONED | NEEDS_MEMORY | CALLS_ON_SENT},
     [BROADCAST_CONFIRM] = {requests_confirm, reply_parse_confirm, MAJORITY,
                            NEEDS_MEMORY | NO_LINGER},
     [BROADCAST_UNDO] = {requests_undo, NULL, ONE, 0},
@@ -61,21 +64,22 @@ static const struct {
     [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, GOES_ON_STOPPED},
 };
 
-/* How far a member is with this broadcast. */
-enum turn {
-    SKIPPED,
-    WAITS_FOR_EARLIER, /* what is pending is the request of an earlier broadcast */
-    ASKED,
-    ASKED_TWICE /* this request was also sent behind an earlier one, whose reply is lost */
+/* What a member was asked in this broadcast. */
+enum asked {
+    SKIPPED,           /* nothing: the caller doesn't want it asked */
+    WAITS_FOR_EARLIER, /* nothing yet: a request of an earlier broadcast is still pending */
+    ASKED,             /* the request */
+    ASKED_TWICE /* the request, twice: once after a pending one, on a connection that is closed
+                          then, and once on a new connection */
 };
 
-/* A broadcast under way. */
+/* The state of one call of broadcast_run(). */
 struct run {
     struct members *members;
     const struct broadcast *broadcast;
     struct rlock_deadline deadline;
-    enum turn turn[RLOCK_MEMBERS_MAX];
-    bool is_to_tell; /* TELL_WHEN_SENT, and it wasn't told yet */
+    enum asked asked[RLOCK_MEMBERS_MAX];
+    bool calls_on_sent; /* on_sent is still to be called */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -95,29 +99,32 @@ static bool is_skipped(const struct broadcast *broadcast, size_t i)
 
 static bool is_pending(const struct run *run, size_t i)
 {
-    return run->turn[i] != SKIPPED && run->members->member[i].state == RLOCK_PENDING;
+    return run->asked[i] != SKIPPED && run->members->member[i].state == RLOCK_PENDING;
 }
 
-/* ---- votes ---- */
+/* ---- counting votes ---- */
 
-/* What a member answered to this broadcast; NULL: nothing yet, a fault, or nothing to be read. */
+/* The member's parsed answer to this broadcast; NULL: none yet, a fault, or none is parsed. */
 static const struct reply *answer_of(const struct run *run, size_t i)
 {
     const struct member *member = &run->members->member[i];
-    bool is_asked = run->turn[i] == ASKED || run->turn[i] == ASKED_TWICE;
+    bool is_asked = run->asked[i] == ASKED || run->asked[i] == ASKED_TWICE;
 
     if (!is_asked || purposes[run->broadcast->purpose].read == NULL)
         return NULL;
     return member->state == RLOCK_OK ? &member->answer : NULL;
 }
 
-/* A release that was sent twice: if the second found nothing, the first may well have done it. */
+/*
+ * The member's reply code. If a release was sent twice, and the second found nothing to release,
+ * the first has most likely released the lock: that counts as REPLY_OK.
+ */
 static enum reply_code code_of(const struct run *run, size_t i)
 {
-    return run->turn[i] == ASKED_TWICE ? REPLY_OK : run->members->member[i].answer.code;
+    return run->asked[i] == ASKED_TWICE ? REPLY_OK : run->members->member[i].answer.code;
 }
 
-/* The answer of a member that granted, renewed or released; NULL: it did not. */
+/* The answer of a member if it granted, renewed or released; else NULL. */
 static const struct reply *grant_of(const struct run *run, size_t i)
 {
     const struct reply *answer = answer_of(run, i);
@@ -141,8 +148,8 @@ static const struct reply *grant_of(const struct run *run, size_t i)
 }
 
 /*
- * Did both grant the same of the locks to us, and the others to the same parent? A member that has
- * lost the lock of a parent rlock grants it to us anew, and differs by that from the others.
+ * Do both members say that the same tokens hold each lock, the owner's or a parent's? A member that
+ * has lost a parent's lock grants that lock to the owner's own token, unlike the other members.
  */
 static bool is_alike(const struct reply *one, const struct reply *other)
 {
@@ -154,7 +161,10 @@ static bool is_alike(const struct reply *one, const struct reply *other)
     return true;
 }
 
-/* How many granted the same; where two answers have equally many, a common fence decides. */
+/*
+ * Weighs an answer by how many members granted the same. Of two answers that equally many members
+ * gave, the one whose fence more members gave weighs more.
+ */
 static size_t weigh_grant(const struct run *run, const struct reply *answer)
 {
     size_t weight = 0;
@@ -169,7 +179,7 @@ static size_t weigh_grant(const struct run *run, const struct reply *answer)
     return weight;
 }
 
-/* What most of the members granted. */
+/* Finds the answer that most members gave, among those that granted. */
 static void find_grant(const struct run *run, struct votes *votes)
 {
     size_t most = 0;
@@ -193,7 +203,7 @@ static const struct reply *held_answer_of(const struct run *run, size_t i)
     return answer != NULL && answer->code == REPLY_HELD ? answer : NULL;
 }
 
-/* Who is in our way on most of the members? */
+/* Finds the holder that most members name. */
 static void find_holder(const struct run *run, struct votes *votes)
 {
     size_t i;
@@ -215,7 +225,7 @@ static void find_holder(const struct run *run, struct votes *votes)
     }
 }
 
-/* A holder that asks other members than we do: neither of us keeps the other out. */
+/* Does the holder use other members than this quorum? Then both may hold the lock at once. */
 static bool is_of_other_quorum(const struct run *run, const struct reply *answer)
 {
     return (answer->code == REPLY_HELD || answer->code == REPLY_DONE) && answer->is_rlock &&
@@ -273,7 +283,7 @@ static void add_answer(struct votes *votes, const struct member *member, const s
     }
 }
 
-/* The vote of one member: granted and not counted, or counted. */
+/* Adds the answer of member i to the votes. */
 static void add_vote(const struct run *run, size_t i, struct votes *votes)
 {
     const struct member *member = &run->members->member[i];
@@ -303,7 +313,7 @@ static void add_vote(const struct run *run, size_t i, struct votes *votes)
     }
 }
 
-/* The longest lease that a holder told of: so long a restarted member may have forgotten one. */
+/* Notes the TTLs of all holders, because members_uncounted_ms() needs the longest one. */
 static void note_leases(const struct run *run)
 {
     size_t i;
@@ -313,13 +323,12 @@ static void note_leases(const struct run *run)
             members_note_lease(run->members, answer_of(run, i)->holder_ttl_ms);
 }
 
-/* Was a request answered as it is wanted, where its answer isn't read? */
+/* Has a member replied to a request whose reply isn't parsed? A nil says that BLPOP timed out. */
 static bool is_replied(const struct run *run, const struct member *member)
 {
     if (member->state != RLOCK_OK || purposes[run->broadcast->purpose].read != NULL)
         return false;
-    return run->broadcast->block_ms == 0 ||
-           !resp_is_nil(member->reply); /* nil: none came in time */
+    return run->broadcast->block_ms == 0 || !resp_is_nil(member->reply);
 }
 
 static void count(const struct run *run, struct votes *votes)
@@ -333,7 +342,7 @@ static void count(const struct run *run, struct votes *votes)
     find_holder(run, votes);
     for (i = 0; i < run->members->n; i++) {
         add_vote(run, i, votes);
-        if (run->turn[i] == SKIPPED || is_pending(run, i))
+        if (run->asked[i] == SKIPPED || is_pending(run, i))
             continue;
         n_settled++;
         votes->n_yes += is_replied(run, &run->members->member[i]);
@@ -344,7 +353,7 @@ static void count(const struct run *run, struct votes *votes)
     votes->n_no = n_settled - votes->n_yes;
 }
 
-/* Can the members that haven't answered change anything yet? */
+/* Is the outcome certain, whatever the members say that haven't answered yet? */
 static bool is_decided(const struct run *run)
 {
     const struct members *members = run->members;
@@ -365,7 +374,7 @@ static bool is_decided(const struct run *run)
     return votes.n_yes >= enough || votes.n_no > members->n - members->need;
 }
 
-/* ---- requests ---- */
+/* ---- asking members ---- */
 
 static void ask(struct run *run, size_t i)
 {
@@ -396,11 +405,15 @@ static void ask(struct run *run, size_t i)
 }
 
 /*
- * A member that hasn't answered an earlier broadcast. The last request is sent behind that one, in
- * case the server still reads this connection, and then by a new connection: a server that was
- * stopped doesn't read on behind the end of a connection.
+ * Handles a member that hasn't answered the request of an earlier broadcast. A release can't wait
+ * for that answer. It is sent twice, because nobody knows whether the server still reads the
+ * connection:
+ * 1. here, on the old connection, which is then closed. A server that is merely slow executes the
+ *    pending request and the release in this order;
+ * 2. by the caller, on a new connection. A server that was stopped for a while (SIGSTOP, suspended
+ *    host) drops the old connection without reading the rest of it.
  */
-static enum turn ask_after_earlier(struct run *run, struct member *member)
+static enum asked ask_after_earlier(struct run *run, struct member *member)
 {
     struct request request;
 
@@ -410,7 +423,7 @@ static enum turn ask_after_earlier(struct run *run, struct member *member)
     if (has_rule(run->broadcast, SUPERSEDES_PENDING)) {
         purposes[run->broadcast->purpose].build(run->broadcast->owner, &request,
                                                 &(struct requests_params){.block_ms = 0});
-        request_use_eval(&request); /* EVALSHA could be answered NOSCRIPT: nobody would read that */
+        request_use_eval(&request); /* the connection is closed before a NOSCRIPT could be read */
         member_abandon(member, &request);
         return ASKED_TWICE;
     }
@@ -427,10 +440,10 @@ static void ask_all(struct run *run)
     for (i = 0; i < run->members->n; i++) {
         struct member *member = &run->members->member[i];
 
-        run->turn[i] = is_skipped(run->broadcast, i) ? SKIPPED : ASKED;
+        run->asked[i] = is_skipped(run->broadcast, i) ? SKIPPED : ASKED;
         if (is_pending(run, i))
-            run->turn[i] = ask_after_earlier(run, member);
-        if (run->turn[i] == ASKED || run->turn[i] == ASKED_TWICE)
+            run->asked[i] = ask_after_earlier(run, member);
+        if (run->asked[i] == ASKED || run->asked[i] == ASKED_TWICE)
             ask(run, i);
     }
 }
@@ -445,8 +458,9 @@ static void abandon(const struct broadcast *broadcast, struct member *member)
 }
 
 /*
- * The reply to an earlier broadcast came when there is no time left to ask anything. It must not
- * count: a grant of the first round of an acquire, say, is no fence that was noted in the second.
+ * Replaces the reply to an earlier broadcast by a fault, when no time is left to ask the member
+ * again. The reply must not count in this broadcast: a member that granted an acquire has not
+ * confirmed the fence.
  */
 static void ignore_reply(struct member *member)
 {
@@ -466,7 +480,7 @@ static void step_earlier(struct run *run, size_t i, bool is_over)
     } else if (member->state != RLOCK_PENDING && is_over) {
         ignore_reply(member);
     } else if (member->state != RLOCK_PENDING) {
-        run->turn[i] = ASKED;
+        run->asked[i] = ASKED;
         ask(run, i);
     }
 }
@@ -482,16 +496,18 @@ static void step_all(struct run *run, bool is_over)
         if (!is_pending(run, i))
             continue;
         member_step(member);
-        if (run->turn[i] == WAITS_FOR_EARLIER)
+        if (run->asked[i] == WAITS_FOR_EARLIER)
             step_earlier(run, i, is_over);
         else if (member->state == RLOCK_PENDING && (is_over || now >= member_deadline_ms(member)))
             abandon(run->broadcast, member);
     }
 }
 
-/* ---- waiting ---- */
+/* ---- waiting for replies ---- */
 
-/* Fill in all descriptors; returns when to look again at the latest, or 0: nothing is pending. */
+/*
+ * Fills in all descriptors. Returns when poll(2) must end at the latest; 0: no member is pending.
+ */
 static int64_t fill_pollfds(const struct run *run, size_t *n_fds)
 {
     const struct members *members = run->members;
@@ -526,7 +542,7 @@ static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
     return earlier(linger, LINGER_MAX_MS);
 }
 
-/* Were so many members sent the request that they can grant it? */
+/* Was the request sent to a majority? */
 static bool is_sent(const struct members *members)
 {
     size_t sent = 0;
@@ -537,13 +553,13 @@ static bool is_sent(const struct members *members)
     return sent >= members->need;
 }
 
-/* Returns when the caller's hook wants to be called again. */
+/* Calls the hooks that are due. Returns when on_wait must be called again, or RLOCK_NEVER. */
 static int64_t call_hooks(struct run *run)
 {
     const struct wait_hooks *hooks = &run->members->hooks;
 
-    if (run->is_to_tell && is_sent(run->members)) {
-        run->is_to_tell = false;
+    if (run->calls_on_sent && is_sent(run->members)) {
+        run->calls_on_sent = false;
         if (hooks->on_sent != NULL)
             hooks->on_sent(hooks->context);
     }
@@ -586,7 +602,7 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
     struct run run = {.members = members,
                       .broadcast = broadcast,
                       .deadline = deadline,
-                      .is_to_tell = has_rule(broadcast, TELL_WHEN_SENT)};
+                      .calls_on_sent = has_rule(broadcast, CALLS_ON_SENT)};
     enum rlock_status st = RLOCK_OK;
     bool is_stopped;
 

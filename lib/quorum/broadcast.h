@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * broadcast: one request to each member at the same time, until it is decided.
+ * broadcast: sends one request to all members at once, and counts their votes.
  *
- * A call fills a struct broadcast, runs it, and decides by the struct votes that it gets back.
+ * The caller fills in a struct broadcast, calls broadcast_run(), and decides by the struct votes.
  */
 #ifndef BROADCAST_H
 #define BROADCAST_H
@@ -10,83 +10,89 @@
 #include "lock/requests.h"
 #include "quorum/members.h"
 
-/* What members are asked, and with it what is a yes, how many decide, and what is undone. */
+/* The kinds of broadcast. broadcast.c has a row for each: the request, and how to count replies. */
 enum broadcast_purpose {
     BROADCAST_ACQUIRE,
-    BROADCAST_CONFIRM, /* note a fence, where the token that was placed still is */
-    BROADCAST_UNDO,    /* remove what the last attempt placed */
-    BROADCAST_REQUEUE, /* the same, and stand in line again */
-    BROADCAST_WAIT,    /* block until woken: one member is enough */
+    BROADCAST_CONFIRM, /* store the fence on members that granted the lock */
+    BROADCAST_UNDO,    /* remove what the last attempt wrote */
+    BROADCAST_REQUEUE, /* remove what the last attempt wrote, and join the queue again */
+    BROADCAST_WAIT,    /* block in BLPOP until one member wakes the waiter */
     BROADCAST_RENEW,
-    BROADCAST_REPAIR, /* place the token again where it is gone */
+    BROADCAST_REPAIR, /* write the token again on members that have lost it */
     BROADCAST_RELEASE,
-    BROADCAST_LEAVE,        /* remove all that the token ever placed */
-    BROADCAST_REQUEST,      /* `request`, whatever it is */
-    BROADCAST_SLOW_REQUEST, /* the same, which each member may hold back: all are waited for */
-    BROADCAST_TOPOLOGY      /* the nodes of each member's Cluster: all are waited for */
+    BROADCAST_LEAVE,        /* remove all that the token wrote, and leave the queue */
+    BROADCAST_REQUEST,      /* send `request`, until a majority has replied */
+    BROADCAST_SLOW_REQUEST, /* send `request`, which may block, until all members have replied */
+    BROADCAST_TOPOLOGY      /* send CLUSTER NODES, until all members have replied */
 };
 
 struct broadcast {
     enum broadcast_purpose purpose;
-    const struct owner *owner;     /* borrowed; whose locks the request is about, if it is */
-    const struct request *request; /* borrowed; of BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
-    unsigned skipped;              /* a bit for each member that isn't asked */
-    uint64_t fence;                /* of BROADCAST_CONFIRM */
-    int64_t block_ms;              /* how long a server may hold back its reply; 0: it doesn't */
-    int64_t reply_ms;              /* how long a reply may take beside that */
+    const struct owner *owner;     /* borrowed; NULL for the last three purposes */
+    const struct request *request; /* borrowed; for BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
+    unsigned skipped;              /* bit i is set: member i isn't asked */
+    uint64_t fence;                /* for BROADCAST_CONFIRM */
+    int64_t block_ms;              /* how long the command may block on the server; 0: it doesn't */
+    int64_t reply_ms;              /* how long a reply may take, beside block_ms */
 };
 
-/*
- * What the members answered, taken together. Pointers are into members: until they are asked again.
- */
+/* The answers of all members, counted. The pointers are valid until a member is asked again. */
 struct votes {
     size_t n_granted;  /* members that granted, renewed or released, and count */
-    size_t n_restored; /* of these: the lock had vanished, and is there again */
-    size_t n_held;     /* members that gave each of the other replies, see */
-    size_t n_gone;     /* enum reply_code */
+    size_t n_restored; /* those of n_granted that had lost the lock, and have put it back */
+    /* how many members gave each of the other replies, see enum reply_code */
+    size_t n_held;
+    size_t n_gone;
     size_t n_late;
     size_t n_superseded;
     size_t n_released;
     size_t n_done;
     size_t n_other_mode;
-    size_t n_yes;                /* n_granted, or members that replied, of a request without */
-    size_t n_no;                 /* members with another answer, or a fault */
-    size_t n_recently_restarted; /* granted, but may have forgotten a lease: don't count */
-    int64_t uncounted_ms;        /* for how long yet the last of these doesn't count */
-    unsigned granted_by;         /* a bit for each member that granted, counted or not */
-    unsigned inconsistent;       /* likewise: granted other locks than most, so don't count */
-    unsigned gone_from;          /* likewise: nobody holds the lock there */
-    int64_t sent_ms;             /* when the first of the requests that were granted was sent */
-    uint64_t fence;              /* the greatest, of members that granted or came too late */
-    size_t n_same_fence;         /* members that granted with that fence */
-    int64_t left_ms;             /* of a renewal: the shortest; 0: not told */
-    int64_t ticket;              /* of the waiting line: the greatest; 0: none */
-    size_t n_same_holder;        /* members where the lock is held by whom most name */
-    const struct reply *granted; /* of one that granted; NULL: there is none */
-    const struct reply *held_by; /* of one that names what is in the way; NULL */
-    const struct reply *other_quorum; /* of one whose holder asks other members; NULL */
+    size_t n_yes;                /* members that said yes: n_granted, or any reply if no reply of
+                                    this purpose is parsed */
+    size_t n_no;                 /* members with another answer, or with a fault */
+    size_t n_recently_restarted; /* members that granted, but don't count yet after a restart */
+    int64_t uncounted_ms;        /* how long until all of n_recently_restarted count */
+    unsigned granted_by;         /* bit i is set: member i granted, whether that counts or not */
+    unsigned inconsistent; /* bit i is set: member i granted, but the owner's parents hold other
+                              locks there than on most members, so the grant doesn't count */
+    unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
+    int64_t sent_ms;       /* when the first request that was granted was sent */
+    uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
+    size_t n_same_fence;   /* members that granted with exactly that fence */
+    int64_t left_ms;       /* of a renewal: the shortest lease of all members; 0: not told */
+    int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
+    size_t n_same_holder;  /* members that name the most frequent holder */
+    const struct reply *granted; /* the reply of a member that granted; NULL: there is none */
+    const struct reply *held_by; /* the reply of a member that names the holder or the done mark */
+    const struct reply *other_quorum; /* the reply of a member whose holder uses other members */
 };
 
 /*
- * broadcast_run: ask all members but those skipped, and wait until it is decided. Blocks until
- * then, until `deadline`, or for reply_ms + block_ms after connections were made, and connect_ms
- * for these.
+ * broadcast_run: send the request to all members that aren't skipped, and wait until their answers
+ * decide. Blocks until `deadline` at the latest. A member may take connect_ms to connect, and then
+ * block_ms + reply_ms to reply.
  *
- *   votes  out, always filled; NULL: what was answered is seen by the members' states
+ *   votes  out, always filled in; NULL: the caller reads the members' `state` and `reply`
  *
- * Returns  RLOCK_OK (decided or not), RLOCK_STOPPED, or RLOCK_E_CONFIG: two members are the same
- *          server, and nobody has voted. Members that weren't waited for are still RLOCK_PENDING:
- *          what they were asked may be executed yet. The next broadcast asks them when they have
- *          answered, unless broadcast_abandon_pending() is called.
+ * Returns  RLOCK_OK (whether the answers decide or not), RLOCK_STOPPED, or RLOCK_E_CONFIG: two
+ *          members are the same server, and no vote counts.
+ *
+ * A member that answers too slowly to decide stays RLOCK_PENDING, and may still execute its
+ * request. The next broadcast waits for its answer before it asks that member, unless the caller
+ * calls broadcast_abandon_pending().
  */
 enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err);
 
-/* broadcast_abandon_pending: wait for no member any more. What an attempt left there is undone. */
+/*
+ * broadcast_abandon_pending: close the connections to members that are still pending. If the
+ * broadcast was an attempt to acquire, send them an undo first.
+ */
 void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
-/* broadcast_is_unanswered: was a request of the last broadcast sent to which no answer came? */
+/* broadcast_is_unanswered: has a member that was sent the last request not answered it? */
 bool broadcast_is_unanswered(const struct members *members);
 
 #endif

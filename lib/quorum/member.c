@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * member: one vote of a quorum: a server, the request it was sent, what it answered.
+ * member: one server of a quorum, the request that it was sent, and what it answered.
  *
- * A request that was not executed is sent again from here: to where a redirect, the nodes of a
- * Cluster or the Sentinels say, as EVAL where the script isn't known, by a new connection where
- * a password was changed. A request that may have been executed is never sent twice from here:
- * only the caller knows what it means to ask again.
+ * If a server has not executed a request, member.c sends it again: to the server that a redirect,
+ * the nodes of a Cluster or the Sentinels name; as EVAL if the server doesn't know the script; on a
+ * new connection if the password has changed. member.c never sends a request again that a server
+ * may have executed: only the caller knows whether it may be executed twice.
  */
 #include "quorum/member.h"
 
@@ -18,18 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_MAX_MS (INT64_C(1) << 53) /* what a server says beyond it is no time */
-#define CLOCK_SLACK_MS 100              /* server clocks may jump ahead by so much unnoticed */
-#define REDIRECT_LIMIT 8   /* in a row; then we back off, and so many more are followed */
-#define BACK_OFF_LOW_MS 10 /* a random pause between these two: back-off with jitter */
-#define BACK_OFF_HIGH_MS 50
-#define TRY_MS 500 /* for a server that Sentinels named to be connected; doubled by each failure */
-#define FAILURES_MAX 6
-#define LEARN_AFTER_MS 1000 /* whoever needs a server for less has no use for its Cluster's nodes */
-#define LOCATED_FOR_MS 1000 /* for so long what the Sentinels said is relied on */
-#define SENTINELS_MAX_MS 200 /* for their reply where the primary that we know still answers, */
-#define SENTINELS_PART 4     /* and at most this part of the time for a reply */
-#define LATE_PART 4 /* abandoned with less than this part of reply_ms left: the server was late */
+#define CLOCK_MAX_MS (INT64_C(1) << 53) /* a server's time above this is not believed */
+#define CLOCK_SLACK_MS 100  /* a server's clock may jump ahead by so much before we notice */
+#define REDIRECT_LIMIT 8    /* redirects that are followed in a row, before a back-off */
+#define BACK_OFF_LOW_MS 10  /* the back-off is random, from this */
+#define BACK_OFF_HIGH_MS 50 /* to this */
+/* A server that Sentinels named must be connected within TRY_MS, twice that after each failure. */
+#define TRY_MS 500
+#define FAILURES_MAX 6      /* after so many failures TRY_MS is not doubled again */
+#define LEARN_AFTER_MS 1000 /* a member that is used for longer than this sends CLUSTER NODES */
+#define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */
+/* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
+#define SENTINELS_MAX_MS 200
+#define SENTINELS_PART 4 /* reply_ms / SENTINELS_PART */
+#define LATE_PART 4      /* less than reply_ms / LATE_PART is left: the server was too slow */
 
 /* How requests find a server, by the kind of server that the URL names. */
 struct server_kind {
@@ -58,7 +60,7 @@ static bool is_connected(const struct endpoint *endpoint)
     return conn_is_ready(&endpoint->conn);
 }
 
-/* ---- which server ---- */
+/* ---- which server is asked ---- */
 
 static void configure(const struct member *member, struct conn *conn)
 {
@@ -72,7 +74,7 @@ static void configure(const struct member *member, struct conn *conn)
     conn_configure(conn, &settings);
 }
 
-/* The endpoint stands for another server from now on. Takes `url`. */
+/* Makes the endpoint another server. Takes `url`. */
 static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
     conn_fini(&endpoint->conn);
@@ -83,7 +85,7 @@ static void set_endpoint(struct member *member, struct endpoint *endpoint, struc
     endpoint->id = ++member->route.last_id;
 }
 
-/* The primary is there from now on. Takes `url`. */
+/* Makes the server `url` the primary, and the former primary the redirect. Takes `url`. */
 static void set_primary(struct member *member, struct url *url)
 {
     struct member_route *route = &member->route;
@@ -95,13 +97,13 @@ static void set_primary(struct member *member, struct url *url)
     url_fini(url);
     route->primary = route->redirect;
     route->redirect = former;
-    route->knows_topology = false; /* this server may know of newer nodes */
+    route->knows_topology = false; /* this server may know newer nodes: CLUSTER NODES is due */
     member->server.knows_clock = false;
 }
 
 /*
- * A replica grants no locks. The address, be it a name or a proxy's, may lead to the new primary
- * by now, but the old connection never will: so it is closed.
+ * Closes the connection to a server that is a replica now, and so can't grant locks. The address
+ * may be a host name or a proxy, and a new connection may lead to the new primary.
  */
 static void leave_replica(struct member *member)
 {
@@ -109,7 +111,7 @@ static void leave_replica(struct member *member)
 
     conn_abandon(conn, NULL);
     conn_avoid_address(conn);
-    member->server.knows_clock = false; /* the next connection may be to another server */
+    member->server.knows_clock = false; /* the next connection may lead to another server */
 }
 
 /* ---- from open to close ---- */
@@ -232,7 +234,7 @@ void member_close(struct member *member)
     url_fini(&member->url);
 }
 
-/* ---- to a server ---- */
+/* ---- sending the request to a server ---- */
 
 bool member_lacks_topology(const struct member *member)
 {
@@ -240,9 +242,10 @@ bool member_lacks_topology(const struct member *member)
 }
 
 /*
- * Is CLUSTER NODES to go before the request? Not when a command of half a second needs the server
- * once or twice: only whoever will ask again may have to find the lock when this node is dead. A
- * server that is no Cluster is asked once. INFO of a new connection goes first.
+ * Is it time to send CLUSTER NODES before the request? Only a program that will send further
+ * requests may have to find the lock on another node when this one is dead; so a command that runs
+ * for half a second costs no CLUSTER NODES. Each primary is asked once. A new connection of one of
+ * several members sends INFO first, and CLUSTER NODES only with a later request.
  */
 static bool is_time_for_topology(const struct member *member)
 {
@@ -255,7 +258,7 @@ static bool is_time_for_topology(const struct member *member)
             rlock_clock_ms() >= route->first_ms + LEARN_AFTER_MS);
 }
 
-/* Send the request to a server, by a new connection if none stands. */
+/* Sends the request to a server. Connects first, if the connection is closed. */
 static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint,
                                 enum conn_preamble preamble)
 {
@@ -275,14 +278,15 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
         preamble = CONN_CLUSTER_NODES;
     st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
                             &member->err);
-    if (conn->preamble == CONN_CLUSTER_NODES) /* a new connection may have put INFO in its place */
+    if (conn->preamble == CONN_CLUSTER_NODES) /* conn may have chosen INFO instead */
         member->route.knows_topology = true;
     return st;
 }
 
 /*
- * The request was not executed: wait a moment, to send it once more, if there is time. Whoever
- * wants to be woken (block_ms) hears of the fault at once, and looks at the lock again.
+ * Lets a request that no server has executed wait for a moment before the member sends it again. If
+ * too little time is left, or if the request is a waiter's BLPOP (block_ms), the request ends in
+ * the fault `st` at once: the waiter must ask for the lock before it blocks again.
  */
 static enum rlock_status back_off(struct member *member, enum rlock_status st)
 {
@@ -296,9 +300,9 @@ static enum rlock_status back_off(struct member *member, enum rlock_status st)
     return RLOCK_PENDING;
 }
 
-/* ---- an error reply ---- */
+/* ---- error replies ---- */
 
-/* Go where the node of a Cluster sends us. Takes `to`. */
+/* Follows a MOVED or ASK of a Cluster's node to the node `to`. Takes `to`. */
 static enum rlock_status follow_redirect(struct member *member, enum error_reply kind,
                                          struct url *to, enum rlock_status st)
 {
@@ -307,7 +311,7 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
 
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology &&
         ++request->n_redirects <= REDIRECT_LIMIT) {
-        /* its certificate may be for a name: CLUSTER NODES tells that, and then we ask again */
+        /* The node's certificate may be for its host name, which CLUSTER NODES tells. */
         url_fini(to);
         return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
@@ -321,15 +325,13 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
         return back_off(member, st);
     }
     if (kind == ERROR_REPLY_MOVED && request->limits.block_ms > 0)
-        return st; /* the lock is on another node now: the waiter asks there before it blocks */
+        return st; /* the waiter must ask the other node for the lock before it blocks there */
     if (kind == ERROR_REPLY_MOVED)
         return ask_at(member, route->primary, CONN_NO_PREAMBLE);
     return ask_at(member, route->redirect, CONN_ASKING);
 }
 
-/*
- * This server doesn't know the script by its SHA1, or its user may not name it so: send the text.
- */
+/* Sends the script's text by EVAL: the server doesn't know its SHA1, or denies EVALSHA. */
 static enum rlock_status use_eval(struct member *member)
 {
     struct member_request *request = &member->request;
@@ -344,7 +346,7 @@ static enum rlock_status use_eval(struct member *member)
                           : ask_at(member, current, is_asking ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
-/* Was a password refused that was looked up, so that another lookup may find another one? */
+/* Did a server refuse a password that was looked up? Then another lookup may find a new one. */
 static bool is_password_replaceable(const struct member *member)
 {
     const struct member_route *route = &member->route;
@@ -361,7 +363,10 @@ bool member_may_retry_password(const struct member *member)
            is_password_replaceable(member);
 }
 
-/* The password may have been changed since it was looked up: once it is looked up again. */
+/*
+ * Is the request to be sent again with a password that is looked up again? Once for each request:
+ * the password may have changed since the last lookup.
+ */
 static bool is_to_retry_password(struct member *member, enum rlock_status st)
 {
     bool is_first = !member->request.has_retried_password;
@@ -378,7 +383,8 @@ static bool is_redirect(enum error_reply kind)
 }
 
 /*
- * RLOCK_PENDING: the request was sent once more, or will be; else the fault that the reply means.
+ * Acts on an error reply. Returns RLOCK_PENDING if the request was sent again or will be, else the
+ * fault that the reply means.
  */
 static enum rlock_status handle_error_reply(struct member *member)
 {
@@ -391,7 +397,7 @@ static enum rlock_status handle_error_reply(struct member *member)
     enum rlock_status redirected;
 
     if (kind != ERROR_REPLY_PARTLY_EXECUTED)
-        member->request.sent_ms = 0; /* nothing of the request was executed */
+        member->request.sent_ms = 0; /* the server has executed no part of the request */
     if (kind == ERROR_REPLY_NOSCRIPT && member->request.script != NULL)
         return use_eval(member);
     if (is_redirect(kind)) {
@@ -415,13 +421,13 @@ static bool is_demoted(const struct member *member, enum rlock_status st)
     return st == RLOCK_E_SERVER && member->err.reason == RLOCK_REASON_NOT_PRIMARY;
 }
 
-/* Did the lookup of the password fail? Then the message doesn't name the server. */
+/* Did the lookup of the password fail? Then the server isn't at fault, and isn't named. */
 static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 {
     return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
 }
 
-/* What the server told before it answered. */
+/* Keeps the reply to what conn sent before the request: CLUSTER NODES or INFO. */
 static void read_preamble_reply(struct member *member, struct conn *conn)
 {
     char *text = conn_take_preamble_reply(conn);
@@ -440,17 +446,20 @@ static uint64_t connection_id(const struct member *member)
     return (uint64_t)current->id << 32 | current->conn.n_connections;
 }
 
-/* The server read its clock after the request was sent: so it is ahead by this, or by less. */
+/*
+ * Notes by how much the server's clock is ahead of ours. The server read its clock after we had
+ * sent the request, so that the true difference is this or less.
+ */
 static void note_clock(struct member *member, int64_t server_ms)
 {
     if (server_ms == 0)
-        return; /* it wasn't told */
+        return; /* the reply doesn't tell the server's time */
     member->server.knows_clock = server_ms > 0 && server_ms < CLOCK_MAX_MS;
     if (member->server.knows_clock)
         member->server.ahead_ms = server_ms - member->request.sent_ms;
 }
 
-/* A server that answers, but not as it should, is no reason to ask another. */
+/* Parses the reply. A malformed one is a fault, but no reason to ask another server. */
 static void read_answer(struct member *member)
 {
     const struct reply *answer = &member->answer;
@@ -466,8 +475,9 @@ static void read_answer(struct member *member)
 }
 
 /*
- * The server doesn't answer as it should. Its clock may be why (a not-after that was taken from
- * it), or may be another server's by now. A wait that is cut off (block_ms) shows nothing of that.
+ * Acts on a fault of the current server: turns to another server, and sends the request again if no
+ * server has executed it. Returns RLOCK_PENDING then, else the fault. Forgets the server's clock:
+ * the next reply may come from another server. A BLPOP that failed (block_ms) is no sign of that.
  */
 static enum rlock_status handle_fault(struct member *member, enum rlock_status st)
 {
@@ -485,11 +495,11 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
     return st;
 }
 
-/* Take what a step of the connection has come to: RLOCK_OK (a reply), RLOCK_PENDING or a fault. */
+/* Acts on the result of a step of the connection: RLOCK_OK (a reply), RLOCK_PENDING or a fault. */
 static void settle(struct member *member, enum rlock_status st)
 {
     struct conn *conn = &member->route.current->conn;
-    /* a server that is no Cluster, or may not tell its nodes, has answered as well */
+    /* an error reply to CLUSTER NODES is an answer, too: no Cluster, or no right to ask */
     bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
@@ -501,7 +511,7 @@ static void settle(struct member *member, enum rlock_status st)
     if (st == RLOCK_OK)
         member->server.has_answered = true;
     if (st == RLOCK_OK && member->request.task == MEMBER_TOPOLOGY &&
-        conn->preamble != CONN_CLUSTER_NODES) /* that was INFO of a new connection */
+        conn->preamble != CONN_CLUSTER_NODES) /* the new connection has only sent INFO */
         st = ask_at(member, member->route.current, CONN_CLUSTER_NODES);
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
@@ -638,7 +648,10 @@ bool member_may_be_asked(const struct member *member)
     return member->state != RLOCK_PENDING || member->request.task == MEMBER_TOPOLOGY;
 }
 
-/* The Sentinels have answered, or have not in time: then the primary that we know is asked. */
+/*
+ * Goes on with asking the Sentinels. When they have answered, sends the request to the primary that
+ * they name. If they haven't answered in time, sends it to the known primary if that is connected.
+ */
 static void step_locating(struct member *member)
 {
     struct member_route *route = &member->route;
@@ -667,7 +680,7 @@ static void step_locating(struct member *member)
         member->state = st;
 }
 
-/* Does the server that Sentinels named take so long to connect that others must be asked? */
+/* Has the server that the Sentinels named not been connected by try_deadline_ms? */
 static bool is_try_over(const struct member *member)
 {
     const struct member_request *request = &member->request;
@@ -703,7 +716,7 @@ void member_step(struct member *member)
 void member_abandon(struct member *member, const struct request *undo)
 {
     struct conn *conn = &member->route.current->conn;
-    /* or has the caller no more time, or no more interest? That isn't the server's fault */
+    /* else the caller has no more time, or has been stopped, and the server isn't at fault */
     bool is_late = rlock_clock_ms() >=
                    member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
 
@@ -713,7 +726,7 @@ void member_abandon(struct member *member, const struct request *undo)
         member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
                                 "%s: no Sentinel answered in time", member->url.shown);
         return;
-    case MEMBER_BACKING_OFF: /* the fault that it backs off from is the one to tell */
+    case MEMBER_BACKING_OFF: /* member->err is the fault before the back-off */
         member->state = member->err.status;
         return;
     case MEMBER_EXCHANGING:
@@ -737,7 +750,7 @@ void member_set_outcome(struct member *member, enum rlock_status state,
         member->err = *err;
 }
 
-/* ---- what is known ---- */
+/* ---- what is known about the server ---- */
 
 const struct url *member_primary_url(const struct member *member)
 {

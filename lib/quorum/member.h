@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * member: one vote of a quorum: a server, the request it was sent, what it answered.
+ * member: one server of a quorum, the request that it was sent, and what it answered.
  *
- * The URL of a member may stand for several servers: the nodes of a Cluster, or the primary that
- * Sentinels name. Callers see one member; which server is asked is the member's matter.
+ * The URL of a member may stand for several servers: the nodes of a Cluster, or the servers of
+ * which Sentinels name the primary. The member itself finds the server that has to be asked.
  *
  *     member_ask(member, &request, read, limits);
  *     while (member->state == RLOCK_PENDING) {
- *         ... poll(2) what member_fill_pollfds() says, until member_wake_ms() ...
+ *         ... poll(2) the descriptors of member_fill_pollfds() until member_wake_ms() ...
  *         member_step(member);
- *         ... member_abandon() when member_deadline_ms() has passed ...
+ *         ... call member_abandon() when member_deadline_ms() has passed ...
  *     }
  *
- * Nothing here blocks. Only member.c writes a struct member; callers read `url`, `state`, `reply`,
- * `answer` and `err`.
+ * No function here blocks. Only member.c writes a struct member; callers read `url`, `state`,
+ * `reply`, `answer` and `err`.
  */
 #ifndef MEMBER_H
 #define MEMBER_H
@@ -24,204 +24,215 @@
 #include "server/server_info.h"
 #include "wire/conn.h"
 
-#define MEMBER_POLLFDS_MAX URL_SENTINELS_MAX /* descriptors that one member may wait for */
+#define MEMBER_POLLFDS_MAX URL_SENTINELS_MAX /* descriptors that one member waits for at most */
 
-/* How long a request may take, and what may go with it. */
+/* How long a request may take, and whether CLUSTER NODES may be sent with it. */
 struct member_limits {
-    int64_t connect_deadline_ms; /* when the request must have been sent, on rlock_clock_ms() */
-    int64_t block_ms;            /* for so long the server may hold the reply back; 0: it doesn't */
-    int64_t reply_ms;            /* longest wait for the reply, beside block_ms, once it was sent */
-    bool may_learn_topology;     /* CLUSTER NODES may go before the request: others will follow */
+    int64_t connect_deadline_ms; /* the request must be sent by then, on rlock_clock_ms() */
+    int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
+    int64_t reply_ms;        /* how long the reply may take after the sending, beside block_ms */
+    bool may_learn_topology; /* the member may send CLUSTER NODES before the request, to find the
+                                lock for later requests if this node dies */
 };
 
-/* What a member is asked. */
+/* What the member's last request is. */
 enum member_task {
     MEMBER_NOTHING,
-    MEMBER_REQUEST, /* what the caller wants to know */
-    MEMBER_TOPOLOGY /* the nodes of its Cluster, for later: the caller learns nothing of it */
+    MEMBER_REQUEST, /* the request of member_ask() */
+    MEMBER_TOPOLOGY /* CLUSTER NODES, by member_ask_topology(): the member keeps the reply */
 };
 
 /* What a pending request does at the moment. */
 enum member_phase {
-    MEMBER_EXCHANGING, /* its connection is made, it is sent, or its reply is awaited */
-    MEMBER_LOCATING,   /* Sentinels are asked which server is the primary */
-    MEMBER_BACKING_OFF /* it was not executed, and waits to be sent once more */
+    MEMBER_EXCHANGING, /* the member connects, sends the request, or waits for the reply */
+    MEMBER_LOCATING,   /* the member asks the Sentinels which server is the primary */
+    MEMBER_BACKING_OFF /* the server didn't execute it; the member sends it again at retry_at_ms */
 };
 
-/* The request under way, or the last one. */
+/* The pending request, or the last one that ended. */
 struct member_request {
     enum member_task task;
     enum member_phase phase;
-    char *bytes; /* as encoded; NULL: of MEMBER_TOPOLOGY */
+    char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
     size_t n_bytes;
     const char *script; /* the text of the script that its EVALSHA names; NULL: it is no EVALSHA */
-    reply_parse *read;  /* what makes `answer` of its reply; NULL: nothing does */
+    reply_parse *read;  /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;
-    int64_t sent_ms;           /* just before its first byte was sent; 0: it was not executed */
-    int64_t try_deadline_ms;   /* when this server is given up for another, if not connected */
-    int64_t retry_at_ms;       /* of MEMBER_BACKING_OFF */
-    int n_redirects;           /* followed since it last backed off */
-    bool has_retried_password; /* a password was refused, and has been looked up once more */
+    int64_t sent_ms; /* taken just before its first byte was sent; 0: the server has not executed it
+                        (it was not sent, or the server answered so) */
+    int64_t try_deadline_ms;   /* if not connected by then, the member tries another server */
+    int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
+    int n_redirects;           /* redirects followed since the last back-off */
+    bool has_retried_password; /* the password was looked up again because a server refused it */
 };
 
-/* A server that the URL stands for. */
+/* One of the servers for which the URL stands. */
 struct endpoint {
     struct url url;
     struct conn conn;
-    unsigned id; /* another one for each server */
+    unsigned id; /* changes when the endpoint becomes another server */
 };
 
-/* Which server is asked. */
+/* The servers for which the URL stands, and which of them is asked. */
 struct member_route {
     struct endpoint endpoint[2];
-    struct endpoint *primary;  /* holds the lock, as far as is known */
-    struct endpoint *redirect; /* where ASK has sent us last, or what was the primary before */
-    struct endpoint *current;  /* which of both the request under way goes to */
-    unsigned last_id;
-    struct cluster cluster;   /* the nodes that are known */
-    struct sentinel sentinel; /* of a URL that names Sentinels */
-    int64_t located_ms;       /* when these were asked last */
-    int64_t first_ms;         /* when the member was asked for the first time; 0: not yet */
-    int n_failures;           /* servers that failed one after the other, up to a limit */
-    bool knows_topology;      /* the primary was asked for the nodes of its Cluster */
+    struct endpoint *primary;  /* the server that has the lock's key, as far as is known */
+    struct endpoint *redirect; /* the target of the last ASK, or the previous primary */
+    struct endpoint *current;  /* `primary` or `redirect`: where the last request was sent */
+    unsigned last_id;          /* the last endpoint.id that was given */
+    struct cluster cluster;    /* the nodes of the Cluster that are known */
+    struct sentinel sentinel;  /* the Sentinels, if the URL names any */
+    int64_t located_ms;        /* when the Sentinels last answered, or failed to */
+    int64_t first_ms;          /* when the member was asked for the first time; 0: not yet */
+    int n_failures;            /* how many servers in a row have failed, at most FAILURES_MAX */
+    bool knows_topology;       /* CLUSTER NODES was sent to this primary */
 };
 
-/* What is known of the server itself. */
+/* What the server has told of itself. */
 struct member_server {
-    struct server_identity identity; /* as it has told; all of it "" and 0: not yet */
-    int64_t ahead_ms;                /* its clock minus rlock_clock_ms(), or a little more */
-    bool knows_clock;                /* ... is ahead_ms true? */
-    bool has_answered;               /* ever: so it has accepted a password of ours */
-    uint64_t grant_connection; /* by which the last grant came, see connection_id(); 0: by none */
+    struct server_identity identity; /* from INFO; all of it "" and 0: not known yet */
+    int64_t ahead_ms;  /* the server's clock minus rlock_clock_ms(), or a little more */
+    bool knows_clock;  /* ahead_ms is valid */
+    bool has_answered; /* the server has answered a request, so it accepted the password then */
+    uint64_t grant_connection; /* connection_id() of the last grant; 0: no lock was granted */
 };
 
 struct member {
-    struct url url;       /* as the caller gave it; names the member in messages */
-    const char *password; /* borrowed; for servers whose URL has none; NULL: none */
-    struct password_source *password_source; /* borrowed; asked where `password` is NULL, too */
-    struct tls_context *tls;                 /* borrowed; of rediss:// */
-    size_t reply_bytes;                      /* the longest reply, as in struct conn */
-    bool is_one_of_several; /* so each new connection asks who the server is, and since when */
+    struct url url;       /* the URL that the caller gave; names the member in messages */
+    const char *password; /* borrowed; used if the URL has none; NULL: there is none */
+    struct password_source *password_source; /* borrowed; used if `password` is NULL, too */
+    struct tls_context *tls;                 /* borrowed; for rediss:// */
+    size_t reply_bytes;                      /* the longest reply that is accepted */
+    bool is_one_of_several; /* the quorum has more members: send INFO on each new connection, to
+                               know which server it leads to, and since when that runs */
     struct member_route route;
     struct member_server server;
     struct member_request request;
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
-    const struct resp_value *reply; /* of RLOCK_OK: until the next request */
-    struct reply answer;            /* of RLOCK_OK, where the request came with a `read` */
-    struct rlock_error err;         /* of a fault */
+    const struct resp_value *reply; /* set if RLOCK_OK; valid until the next request */
+    struct reply answer;            /* set if RLOCK_OK, and if the request has a `read` */
+    struct rlock_error err;         /* set if `state` is a fault */
 };
 
 /*
- * member_open: parse the address; no connection is made. A password in the URL goes before
- * `password`, and that before what `password_source` finds; each is borrowed, and may be NULL.
+ * member_open: parse the URL, without connecting. The member uses the password in the URL; if there
+ * is none, `password`; if that is NULL, what `password_source` finds. Both are borrowed, and may be
+ * NULL.
  */
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
                               struct password_source *password_source, struct rlock_error *err);
 
 /*
- * member_open_sentinels: user and password for the Sentinels of the URL, if it names any. Each
- * pointer is borrowed for as long as the member is open, or NULL.
+ * member_open_sentinels: set the user and the password for the Sentinels, if the URL names any.
+ * Each pointer may be NULL, and is borrowed for as long as the member is open.
  */
 enum rlock_status member_open_sentinels(struct member *member, const char *user,
                                         const char *password,
                                         struct password_source *password_source,
                                         struct rlock_error *err);
 
-/* member_open_one_sentinel: the nth Sentinel of `of` as a member of its own. `of` is borrowed. */
+/* member_open_one_sentinel: open the nth Sentinel of `of` as a member. `of` is borrowed. */
 enum rlock_status member_open_one_sentinel(struct member *member, const struct member *of,
                                            size_t nth);
 
-/* member_set_tls: for servers of rediss://; borrowed. Needed before the first request to one. */
+/* member_set_tls: set the TLS settings, borrowed, before the first request to rediss://. */
 void member_set_tls(struct member *member, struct tls_context *tls);
 
 /*
- * member_join: the member is one of `n_members`. Several must be different servers, so each is
- * asked which it is. `reply_bytes` is the longest reply that is accepted.
+ * member_join: set how many members the quorum has, and the longest reply that is accepted. Of
+ * several members each is asked which server it is, as they must be different servers.
  */
 void member_join(struct member *member, size_t n_members, size_t reply_bytes);
 
 void member_close(struct member *member);
 
-/* member_forget_password: clear all copies; no connection can be made any more. */
+/* member_forget_password: clear all copies of passwords; the member can't connect any more. */
 void member_forget_password(struct member *member);
 
-/* member_visit: ask this server from now on, and no other in its place. Takes `url`. */
+/* member_visit: ask the server `url` from now on, and don't look for others. Takes `url`. */
 void member_visit(struct member *member, struct url *url);
 
 /*
- * member_ask: start a request, and wait for nothing. `request` is borrowed for the call. It goes
- * where the server, its Cluster or its Sentinels say, within the same limits; a request that was
- * not executed is sent again, one that may have been executed never is. Nothing else may be under
- * way but a member_ask_topology(), behind which the request is sent.
+ * member_ask: start a request, without blocking. `request` is borrowed for the call. The member
+ * follows redirects, and asks Sentinels or other nodes of the Cluster, all within `limits`. It
+ * sends the request again if no server has executed it, and never if a server may have executed it.
+ * The caller first checks member_may_be_asked().
  *
- *   read  what makes `answer` of the reply when it arrives; NULL: the caller reads `reply` itself
+ *   read  parses the reply into `answer`; NULL: the caller reads `reply` itself
  */
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
                 struct member_limits limits);
 
-/* member_ask_topology: ask for the nodes of its Cluster, to be found again when its server dies. */
+/*
+ * member_ask_topology: send CLUSTER NODES, so that the member can ask other nodes if this one dies.
+ */
 void member_ask_topology(struct member *member, struct member_limits limits);
 
-/* member_may_be_asked: is nothing under way, or only a member_ask_topology()? */
+/* member_may_be_asked: is no request pending, or only that of member_ask_topology()? */
 bool member_may_be_asked(const struct member *member);
 
-/* member_lacks_topology: may it be of a Cluster, and has its primary not been asked for it? */
+/*
+ * member_lacks_topology: may the server be a node of a Cluster that CLUSTER NODES wasn't sent to?
+ */
 bool member_lacks_topology(const struct member *member);
 
 /*
- * What a pending request waits for: descriptors (at most MEMBER_POLLFDS_MAX are filled in; returns
- * how many), when member_step() must be called at the latest, and when it has taken too long. All
- * times on rlock_clock_ms().
+ * For a pending request: member_fill_pollfds() fills in the descriptors to poll (at most
+ * MEMBER_POLLFDS_MAX), and returns how many. member_wake_ms() is the time by which the caller must
+ * call member_step(), and member_deadline_ms() the time after which it abandons the request. Both
+ * are on rlock_clock_ms().
  */
 size_t member_fill_pollfds(const struct member *member, struct pollfd *fds);
 int64_t member_wake_ms(const struct member *member);
 int64_t member_deadline_ms(const struct member *member);
 
-/* member_step: go on with a pending request as far as is possible without waiting. */
+/* member_step: go on with a pending request as far as possible without blocking. */
 void member_step(struct member *member);
 
 /*
- * member_abandon: end a pending request with a fault. Where it may have been delivered `undo` is
- * sent behind it (NULL: nothing is); then the connection is closed.
+ * member_abandon: end a pending request with a fault. If the server may have received the request,
+ * send `undo` after it on the same connection (NULL: send nothing). Then close the connection.
  */
 void member_abandon(struct member *member, const struct request *undo);
 
 /*
- * member_set_outcome: what its requests came to, as the caller knows better: several requests that
- * were sent to it alone, or an answer that must not count. `err` is copied where `state` is a
- * fault.
+ * member_set_outcome: set `state` and, if it is a fault, `err`. For a caller that sent several
+ * requests to this member alone, or that rejects an answer.
  */
 void member_set_outcome(struct member *member, enum rlock_status state,
                         const struct rlock_error *err);
 
 /*
- * member_may_retry_password: did the last request fail for the password only, at a server that
- * accepted one before, and may the next lookup find another?
+ * member_may_retry_password: did the server refuse the password of the last request, although it
+ * accepted one before, and was that password looked up, so that another lookup may find a new one?
  */
 bool member_may_retry_password(const struct member *member);
 
-/* member_primary_url: the server that holds the lock, as far as is known; borrowed. */
+/* member_primary_url: the server that has the lock's key, as far as is known; borrowed. */
 const struct url *member_primary_url(const struct member *member);
 
-/* member_has_heard: has one of its servers ever sent anything? */
+/* member_has_heard: has one of the member's servers ever sent a byte? */
 bool member_has_heard(const struct member *member);
 
-/* member_is_let_in: does a connection stand on which its primary accepted our password? */
+/* member_is_let_in: is the member connected to its primary, and logged in? */
 bool member_is_let_in(const struct member *member);
 
-/* member_has_password: is its primary told a password, wherever that comes from? */
+/* member_has_password: does the member send its primary a password, from whatever source? */
 bool member_has_password(const struct member *member);
 
-/* member_sent_ms: when the last request was sent, or a little earlier; 0: it was not executed. */
+/* member_sent_ms: when the last request was sent, or just before; 0: no server executed it. */
 int64_t member_sent_ms(const struct member *member);
 
-/* member_has_granted: has its last answer to a request for the lock granted it? */
+/* member_has_granted: has the member granted the last request that had a `read`? */
 bool member_has_granted(const struct member *member);
 
-/* member_is_on_grant_connection: did the last request go by the connection of the last grant? */
+/* member_is_on_grant_connection: did the last request use the same connection as the last grant? */
 bool member_is_on_grant_connection(const struct member *member);
 
-/* member_server_ms: a moment of rlock_clock_ms() on the server's clock, or later; 0: not known. */
+/*
+ * member_server_ms: convert a time of rlock_clock_ms() to the server's clock, rounded up a little;
+ * 0: the server's clock is not known.
+ */
 int64_t member_server_ms(const struct member *member, int64_t local_ms);
 
 #endif

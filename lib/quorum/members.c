@@ -2,13 +2,14 @@
 /*
  * members: the members of a quorum, who they are, and which of them count.
  *
- * A majority proves something only where the members are different servers that remember what they
- * granted, and where all owners of a lock ask the same members. So:
- * - INFO, in the packet of the first request on each connection, asks each member who it is and
- *   since when it runs (a single server isn't asked);
- * - a member that was restarted after a lease began may have forgotten it: it doesn't count until
- *   the longest lease that is known of would have ended;
- * - a hash of all addresses stands beside each lock, so that owners see who asks other members.
+ * A majority keeps two owners apart only if the members are different servers, if they remember
+ * what they granted, and if all owners of a lock ask the same members. So:
+ * - Each new connection to one of several members sends INFO with its first request. It tells which
+ *   server the member is, and since when that runs.
+ * - A member that was restarted after a lease began may have forgotten the lease. Its grants don't
+ *   count until the longest lease that is known would have ended.
+ * - Each owner stores a hash of its members' addresses with the lock. So an owner finds out if the
+ *   holder asks other members.
  *
  * Source: "Distributed Locks with Redis", crash recovery by delayed restart.
  */
@@ -22,13 +23,14 @@
 #include <string.h>
 
 #define REPLY_BYTES (64 * 1024)
-#define REPLY_BYTES_LONG (1024 * 1024) /* without keys of its own: a handle that lists any keys */
-#define DRIFT_PART 100                 /* 1 %, as timing.c allows for */
-#define LOOKUP_SPARE 10 /* part of connect_ms that is left to tell why a password wasn't found */
+#define REPLY_BYTES_LONG (1024 * 1024) /* for a handle without keys, which lists all locks */
+#define DRIFT_PART 100 /* clocks may run at rates that differ by 1 %, as in timing.c */
+#define LOOKUP_SPARE \
+    10 /* a lookup of a password ends connect_ms / LOOKUP_SPARE before the attempt */
 #define FNV_START UINT32_C(2166136261)
 #define FNV_PRIME UINT32_C(16777619)
 
-/* Load OpenSSL only where a member is rediss://, as that takes a millisecond of each start. */
+/* Loads OpenSSL only if a member is rediss://, because loading it takes a millisecond. */
 static enum rlock_status prepare_tls(struct members *members, const struct rlock_config *config,
                                      struct member *member, struct rlock_error *err)
 {
@@ -67,7 +69,9 @@ static int by_text(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* FNV-1a over the addresses, in an order that doesn't depend on how they were given. */
+/*
+ * Hashes the sorted addresses by FNV-1a, so that the order in which they are given doesn't matter.
+ */
 static void hash_members(struct members *members)
 {
     char text[RLOCK_MEMBERS_MAX][sizeof members->member->url.shown + 16];
@@ -139,7 +143,7 @@ void members_close(struct members *members)
     free(members->pollfds);
 }
 
-/* RLOCK_OK or RLOCK_E_CONFIG: is this the same server as one of the members before it? */
+/* Returns RLOCK_E_CONFIG if the nth member is the same server as a member before it. */
 static enum rlock_status check_distinct(const struct members *members, size_t nth,
                                         struct rlock_error *err)
 {
@@ -212,7 +216,7 @@ int64_t members_uncounted_ms(const struct members *members, const struct member 
     return member->is_one_of_several && age_ms < longest_ms ? longest_ms - age_ms : 0;
 }
 
-/* How many members ended in this state. */
+/* Counts the members whose request ended in this state. */
 static size_t count_state(const struct members *members, enum rlock_status st)
 {
     size_t like = 0;
@@ -244,7 +248,7 @@ enum rlock_status members_fault(const struct members *members, struct rlock_erro
     summary = first->err;
     if (count_state(members, first->state) <= members->n - members->need)
         summary.status = RLOCK_E_NO_QUORUM;
-    if (members->n > 1) /* of one there is nothing to sum up */
+    if (members->n > 1)
         snprintf(summary.text, sizeof summary.text,
                  "%zu of %zu members answered, %zu are needed; %.190s", answered, members->n,
                  members->need, first->err.text);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quorum: one operation on all members, decided by majority.
+ * quorum: acquires, renews and releases locks by a majority of members.
  *
  * A grant takes two rounds:
- * 1. Acquire: each member where the lock is free places our token, and draws a number that is
- *    greater than all before it. If a majority did, the greatest of these numbers is the fence.
- * 2. Confirm: each member that still has the token there, and has seen no greater number, notes the
- *    fence. If a majority did, the lock is granted.
- * Where all members drew the same number there is nothing to note: so it is with a single server.
- * A token that doesn't come to a majority is removed again from all members (undo).
+ * 1. Acquire: each member whose lock is free stores our token, and draws a number that is greater
+ *    than all numbers before it on that member. If a majority does so, the greatest of these
+ *    numbers is the fence.
+ * 2. Confirm: each member that still has our token, and has drawn no greater number since, stores
+ *    the
+ *    fence. If a majority does so, the lock is granted.
+ * Round 2 is not needed if all members draw the same number, as a single server does. If round 1 or
+ * 2 finds no majority, all members that stored our token remove it again (undo).
  *
- * A waiter of a quorum stands in line only to be woken. No turn is kept for it: each member would
- * keep it for another waiter, and one that is first on too few members would hold up all others.
- * Whoever finds a majority free has the lock.
+ * A waiter joins the queues of a quorum's members only so that a release wakes it. The members keep
+ * a free lock for no waiter: each might keep it for another one, and a waiter that is first in too
+ * few queues would hold up all others. The first owner that finds the lock free on a majority gets
+ * it.
  *
  * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first round, which on a
  * single server is the single-instance algorithm. tests/model/fence.pml models both rounds.
@@ -28,8 +31,8 @@
 #include <string.h>
 
 #define ACQUIRE_REPLY_MAX_MS 2000
-#define CONFIRM_TRIES 5 /* where others are granted it at the same time, as by shared locks */
-#define REPAIR_PART 4   /* of the TTL: so long a repair may take, while the lease lasts anyhow */
+#define CONFIRM_TRIES 5 /* other holders of a shared lock may raise the fence at the same time */
+#define REPAIR_PART 4   /* a repair may take ttl_ms / REPAIR_PART; meanwhile the lease lasts */
 
 static bool is_granted(const struct votes *votes, const struct quorum *quorum)
 {
@@ -42,8 +45,9 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 }
 
 /*
- * When the lease ends that a majority has granted or renewed. This is the only place that counts
- * it: on the member that was asked first the TTL began first, and not before its request was sent.
+ * Computes when the lease ends that a majority has granted or renewed. It ends first on the member
+ * that was sent its request first, and a member counts its TTL from a moment after that sending. So
+ * the end is counted from there. No other function computes the end of a lease.
  */
 static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
 {
@@ -86,7 +90,10 @@ void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks)
 
 /* ---- acquire ---- */
 
-/* RLOCK_OK, or RLOCK_PENDING: we were stopped meanwhile, and too little of the lease is left. */
+/*
+ * Fills in the grant. Returns RLOCK_OK, or RLOCK_PENDING if this process was stopped since the
+ * request was sent, so that too little of the lease is left.
+ */
 static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
                                     const struct reply *granted, const struct votes *votes,
                                     uint64_t fence, struct rlock_grant *grant)
@@ -108,16 +115,16 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 }
 
 /*
- * The second round of a grant makes a majority note the fence:
- * 1. We ask all members to note `*fence`.
- * 2. A member that has noted a greater fence refuses, and tells its fence.
- * 3. Without a majority we raise `*fence` to the greatest that was told, and go to 1.
- * Both rounds together may take as long as one reply, counted from the first request of the grant.
- * No second round is needed if all members granted with the same fence, or if only parent locks
- * were granted.
+ * The second round of a grant makes a majority store the fence:
+ * 1. We ask all members to store `*fence`.
+ * 2. A member that has stored a greater fence refuses, and returns its fence.
+ * 3. Without a majority we raise `*fence` to the greatest fence that was returned, and go to 1.
+ *    Both rounds together may take as long as one reply, counted from the first request of the
+ *    grant. No second round is needed if all members granted with the same fence, or if parents
+ *    hold all locks.
  *
- * RLOCK_OK (a majority has noted `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no majority
- * has noted a fence in that time.
+ * Returns RLOCK_OK (a majority has stored `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no
+ * majority has stored a fence in that time.
  */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
                                  const struct votes *votes, uint64_t *fence,
@@ -144,14 +151,14 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
             return st;
         if (confirmed.n_late == 0)
             return RLOCK_PENDING;
-        *fence = confirmed.fence; /* the greatest of those that refused */
+        *fence = confirmed.fence; /* the greatest fence that a member returned */
     }
     return RLOCK_PENDING;
 }
 
 /*
- * Remove from some members what the last attempt placed there. That wakes no waiter: owners who got
- * a minority each would wake one another without end.
+ * Removes what the last attempt wrote on the members whose bit is set in `members`. That wakes no
+ * waiter: two owners that each get a minority would wake one another without end.
  */
 static void undo(struct quorum *quorum, const struct owner *owner, unsigned members,
                  enum broadcast_purpose purpose)
@@ -167,7 +174,9 @@ static void undo(struct quorum *quorum, const struct owner *owner, unsigned memb
                              NULL, NULL);
 }
 
-/* A majority would grant it, but too many of these may have forgotten who holds it. */
+/*
+ * Describes as the obstacle that too many members were restarted, and may have forgotten a holder.
+ */
 static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct votes *votes,
                                             struct rlock_obstacle *obstacle,
                                             struct rlock_error *err)
@@ -186,7 +195,7 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
                    (int)(votes->uncounted_ms % 1000 / 100));
 }
 
-/* What the members' answers come to where no majority granted. */
+/* Decides what the members' answers mean if no majority granted. */
 static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
                                      const struct votes *votes, struct rlock_obstacle *obstacle,
                                      int64_t *block_ms, struct rlock_error *err)
@@ -215,7 +224,7 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     }
     if (n_willing >= quorum->members.need)
         return wait_for_restarted(quorum, votes, obstacle, err);
-    /* where each of several owners got a few members nobody holds it: ask again */
+    /* several owners have got a few members each, and nobody a majority: all must try again */
     return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
 }
 
@@ -235,13 +244,13 @@ static void warn_of_other_quorum(const struct quorum *quorum, const struct reply
     hooks->on_warning(hooks->context, text);
 }
 
-/* A majority let us place the token: note the fence, and take the grant, or undo all of it. */
+/* A majority has stored the token: stores the fence there and takes the grant, or undoes both. */
 static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
                                   const struct votes *votes, const struct broadcast *broadcast,
                                   struct rlock_deadline deadline, struct rlock_grant *grant,
                                   struct rlock_error *err)
 {
-    struct reply granted = *votes->granted; /* the next round overwrites the member's */
+    struct reply granted = *votes->granted; /* a copy: round 2 overwrites the member's answer */
     uint64_t fence = votes->fence;
     enum rlock_status st;
 
@@ -302,7 +311,7 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner)
     undo(quorum, owner, granted_by, owner->ticket > 0 ? BROADCAST_REQUEUE : BROADCAST_UNDO);
 }
 
-/* ---- in line ---- */
+/* ---- wait in the queue ---- */
 
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
@@ -332,10 +341,10 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
 /* ---- renew ---- */
 
 /*
- * Place the token again where it is gone while a majority has it, so that the next member that
- * fails doesn't end the lease. It is an acquire like any other, so it needs the member's clock:
- * without a not-after it might be executed when the lease is over. As the lease was granted
- * already, that the member draws another number for it does the fence no harm.
+ * Writes the token again on members that have lost it, while a majority still has it. Else the next
+ * member that fails could end the lease. The repair is an acquire, and so the member draws a new
+ * number, but the grant keeps its fence. Skips members whose clock isn't known: without NOT_AFTER a
+ * slow member might execute the acquire after the lease has ended.
  */
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
@@ -357,11 +366,12 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
     broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
+/* Decides what the members' answers mean if no majority renewed. */
 static enum rlock_status not_renewed(const struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
-    size_t most = quorum->members.n -
-                  quorum->members.need; /* so many members may lack it, and a majority has it */
+    /* if more members than this lack the lock, no majority has it */
+    size_t most = quorum->members.n - quorum->members.need;
 
     if (votes->n_released > most)
         return err_set(err, RLOCK_RELEASED, 0, "it was released");
@@ -408,7 +418,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
         return;
     st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
                        NULL, NULL);
-    if (st != RLOCK_STOPPED) /* then the release follows by the same connection */
+    if (st != RLOCK_STOPPED) /* after a stop the release is sent on the same connection */
         broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
@@ -433,7 +443,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
     if (votes.n_granted + n_without < quorum->members.need)
         return members_fault(&quorum->members, err);
     if (n_without <= quorum->members.n - quorum->members.need)
-        return RLOCK_OK; /* the others had it, as far as is known, and no majority has it now */
+        return RLOCK_OK; /* only a minority lacked the lock, and no majority has it now */
     return votes.n_held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
@@ -479,7 +489,7 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
     return may;
 }
 
-/* ---- any other request ---- */
+/* ---- other requests ---- */
 
 static enum rlock_status ask(struct quorum *quorum, const struct broadcast *broadcast,
                              struct rlock_deadline deadline, const struct resp_value **reply,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quorum: one operation on all members, decided by majority.
+ * quorum: acquires, renews and releases locks by a majority of members.
  *
- * Each call asks each member once and blocks until a majority has decided, until `deadline`, or
- * until replies have taken too long (timing.reply_ms after connect_ms). RLOCK_PENDING as a result
- * means: nothing is decided, ask again at once. One thread at a time.
+ * Each call asks each member once. It blocks until a majority has decided, until `deadline`, or
+ * until replies have taken too long (connect_ms to connect, then timing.reply_ms). The result
+ * RLOCK_PENDING means that there is no decision, and that the caller should call again at once.
+ * Only one thread at a time may use a quorum.
  */
 #ifndef QUORUM_H
 #define QUORUM_H
@@ -12,126 +13,137 @@
 #include "lock/requests.h"
 #include "quorum/members.h"
 
-/* The members and how they are asked; a single server is a quorum of one. */
+/* The members, and the state of the last operation. A single server is a quorum of one. */
 struct quorum {
     struct members members;
     struct rlock_timing timing;
-    int64_t replicas;        /* of each member, that must have a grant; 0: none */
-    bool in_doubt;           /* an acquire may have been executed though no answer says so */
-    bool recently_restarted; /* a majority would grant the lock, but too few of these count yet */
-    bool is_passed_on;       /* of the last release: a waiter has its turn */
+    int64_t replicas;        /* how many replicas of each member must have a grant; 0: none */
+    bool in_doubt;           /* members may have granted the lock though quorum_acquire() failed */
+    bool recently_restarted; /* a majority would grant the lock, but some of these members were
+                                restarted, and may have forgotten who holds it */
+    bool is_passed_on;       /* the last release has given a waiter its turn */
 };
 
 /*
- * quorum_open: parse the addresses; no connection is made. After a failure, too, quorum_close() is
- * to be called.
+ * quorum_open: parse the addresses, without connecting. The caller calls quorum_close() also after
+ * a failure.
  */
 enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
                               struct rlock_error *err);
 void quorum_close(struct quorum *quorum);
 
 /*
- * quorum_alone: a member as a quorum of its own, to be asked alone, and else like `quorum`.
- * Borrows all three; not to be closed.
+ * quorum_alone: a quorum of `member` alone, so that the caller can ask it alone, with the settings
+ * of `quorum`. It borrows all three arguments; quorum_close() isn't called for it.
  */
 struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
                            struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
 
-/* quorum_set_patience: how long a connection and a reply may take from now on. */
+/* quorum_set_patience: set how long a connection and a reply may take from now on. */
 void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms);
 
-/* quorum_set_hooks: whom to tell while members are waited for; all NULL: nobody. */
+/* quorum_set_hooks: set the functions to call during waits; all NULL: none. */
 void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks);
 
 /*
- * quorum_acquire: try to have the locks, once.
+ * quorum_acquire: make one attempt to acquire all locks of `owner`.
  *
  *   grant     out, on RLOCK_OK
- *   obstacle  out, on RLOCK_BUSY, RLOCK_DONE, or while members were restarted too recently
- *   block_ms  out, on RLOCK_BUSY: how long to wait in line until asking again
+ *   obstacle  out, on RLOCK_BUSY, RLOCK_DONE, and if quorum->recently_restarted: who is in the way
+ *   block_ms  out, on RLOCK_BUSY: how long to wait by quorum_block() before the next attempt
  *
- * Returns  RLOCK_OK, RLOCK_BUSY, RLOCK_DONE, RLOCK_SUPERSEDED, RLOCK_GONE (only parents were asked
- *          for), RLOCK_STOPPED, RLOCK_PENDING or a fault. quorum->in_doubt tells whether the locks
- *          may be held by the owner though that isn't RLOCK_OK.
+ * Returns  RLOCK_OK, RLOCK_BUSY, RLOCK_DONE, RLOCK_SUPERSEDED, RLOCK_GONE (owner->only_parents: no
+ *          parent holds a lock), RLOCK_STOPPED, RLOCK_PENDING or a fault. If it isn't RLOCK_OK,
+ *          quorum->in_doubt tells whether members may have granted the locks all the same.
  */
 enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err);
 
-/* quorum_doubt: the last grant isn't to count, and is not released yet: quorum->in_doubt. */
+/*
+ * quorum_doubt: set quorum->in_doubt: the caller rejects the last grant, which isn't released yet.
+ */
 void quorum_doubt(struct quorum *quorum);
 
 /*
- * quorum_block: wait in line until one of the members wakes the owner, or for `*block_ms`.
+ * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
- * Returns  RLOCK_OK, RLOCK_STOPPED or a fault: each only a hint to ask again. RLOCK_PENDING: the
- *          owner's turn is near; it should wait on for `*block_ms`, which was set to that.
+ * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED. RLOCK_PENDING:
+ * the
+ *          owner's turn is near, and the caller should call again, with the new `*block_ms`.
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_requeue: undo the last grant, and stand in line again with the ticket of `owner`, if it
- * has one, before anybody else is granted the lock. A member that doesn't answer may still hold it.
+ * quorum_requeue: undo the last grant. If `owner` has a ticket, each member puts it back into the
+ * queue in the same step, before another owner can get the lock. On a member that doesn't answer
+ * the grant may stay.
  */
 void quorum_requeue(struct quorum *quorum, const struct owner *owner);
 
 /*
- * quorum_renew: extend the leases, once.
+ * quorum_renew: make one attempt to extend the leases.
  *
- *   expires_ms, restored  out, on RLOCK_OK: the new end on rlock_clock_ms(), and whether the lock
- *                         had vanished from a member that put it back
+ *   expires_ms  out, on RLOCK_OK: the new end of the leases, on rlock_clock_ms()
+ *   restored    out, on RLOCK_OK: a member had lost the lock, and has put it back
  *
- * Returns  RLOCK_OK, RLOCK_LOST or RLOCK_GONE (err says which), RLOCK_RELEASED, RLOCK_STOPPED,
- *          RLOCK_PENDING or a fault.
+ * Returns  RLOCK_OK, RLOCK_LOST (another owner holds it), RLOCK_GONE (nobody does), RLOCK_RELEASED,
+ *          RLOCK_STOPPED, RLOCK_PENDING or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err);
 
 /*
- * quorum_learn_topology: ask each member for the nodes of its Cluster, if that wasn't asked yet:
- * its server may be the only node that is known, and die. Nothing is told of what comes of it.
+ * quorum_learn_topology: send CLUSTER NODES to each member whose primary wasn't sent it yet. If
+ * that server dies later, the member knows other nodes to ask. Ignores failures.
  */
 void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline);
 
 /*
- * quorum_release: give the locks back, once. RLOCK_OK (quorum->is_passed_on tells whether a waiter
- * has its turn now), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
+ * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (quorum->is_passed_on
+ * tells whether a waiter has its turn now), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err);
 
-/* quorum_leave: remove all that the token ever placed, and leave the line. As quorum_release. */
+/*
+ * quorum_leave: remove all that the token ever wrote, and leave the queue. Returns what
+ * quorum_release() returns.
+ */
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_is_unanswered: was a request of the last call sent to a member that didn't answer? It may
- * have been executed.
+ * quorum_is_unanswered: has a member that was sent a request by the last call not answered it? The
+ * member may have executed it.
  */
 bool quorum_is_unanswered(const struct quorum *quorum);
 
-/* quorum_has_heard: has any server of any member ever answered? */
+/* quorum_has_heard: has any server of any member ever sent a byte? */
 bool quorum_has_heard(const struct quorum *quorum);
 
 /*
- * quorum_may_retry_password: the last call ended in `st`. Did all members that say so refuse only
- * the password, where one was accepted before and the next lookup may find another?
+ * quorum_may_retry_password: the last call returned the fault `st`. Do all members with this fault
+ * refuse only the password, so that a new lookup may help? See member_may_retry_password().
  */
 bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st);
 
 /*
- * quorum_ask: any request, to each member; borrowed. RLOCK_OK when a majority replied: `*reply` is
- * that of one of them, until its next request, and the others' are in `member[i].reply`.
- * RLOCK_STOPPED or a fault.
+ * quorum_ask: send any request, borrowed, to each member. Returns RLOCK_OK when a majority has
+ * replied; `*reply` is the reply of the first member that did, and the others' are in
+ * `members.member[i].reply`, until the next request. Else RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
                              struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err);
 
-/* quorum_ask_slowly: the same of a request whose reply a server may hold back for `block_ms`. */
+/*
+ * quorum_ask_slowly: as quorum_ask(), but for a command that may block on the server for
+ * `block_ms`, and until all members have replied.
+ */
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,
                                     const struct resp_value **reply, struct rlock_error *err);
