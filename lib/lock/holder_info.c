@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* holder_info: who holds a lock, or waits for it, as words behind the token. */
+/* holder_info: writes and parses the text that tells who a holder or waiter is. */
 #include "lock/holder_info.h"
 
 #include <ctype.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_BYTES 160               /* that a word may have, escapes included, and its NUL */
-#define NUMBER_MAX (INT64_C(1) << 53) /* up to here Lua counts exactly */
+#define VALUE_BYTES 160               /* of a word's value at most, with escapes and a NUL */
+#define NUMBER_MAX (INT64_C(1) << 53) /* Lua's numbers are exact up to here */
 
 static size_t put_escaped(char *at, size_t room, const char *value)
 {
@@ -54,7 +54,7 @@ void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *
         memmove(info, info + 1, strlen(info));
 }
 
-/* Where the value of the word `name` begins; "" where there is no such word. */
+/* Returns where the value of the word `name` begins; "" if there is no such word. */
 static const char *find_word(const char *info, const char *name)
 {
     size_t n = strlen(name);
@@ -66,7 +66,7 @@ static const char *find_word(const char *info, const char *name)
     return "";
 }
 
-/* The value of that word, each %XX as the byte that it stands for. */
+/* Copies the value of the word `name`, with each %XX decoded. */
 static void get_word(const char *info, const char *name, char *out, size_t room)
 {
     const char *at = find_word(info, name);
@@ -126,7 +126,7 @@ void holder_info_members_hash(const char *info, char *hash, size_t room)
     get_word(info, "members", hash, room);
 }
 
-/* The value of a word that is a number from 0 to NUMBER_MAX; `otherwise` where it is none. */
+/* Returns the value of the word `name` if it is a number from 0 to NUMBER_MAX, else `otherwise`. */
 static int64_t get_number(const char *info, const char *name, int64_t otherwise)
 {
     char text[24];
@@ -139,7 +139,7 @@ static int64_t get_number(const char *info, const char *name, int64_t otherwise)
                                                                                 : otherwise;
 }
 
-/* Describes a holder or waiter to people, as in "tar of backup@web1, pid 42 (nightly)". */
+/* Writes a text for people about a holder or waiter: "tar of backup@web1, pid 42 (nightly)". */
 static void put_party(char *out, size_t room, const struct rlock_party *party)
 {
     char text[320];

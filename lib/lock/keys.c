@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keys: the Redis keys that belong to one lock, all in the Cluster hash slot of the lock itself. */
+/* keys: the names of the Redis keys that belong to one lock, all in the same Cluster hash slot. */
 #include "lock/keys.h"
 
 #include "base/err.h"
@@ -25,8 +25,8 @@ bool keys_is_helper_name(const char *key)
 }
 
 /*
- * Tries all numbers of n digits, in ascending order, from the digit `at` on. `crc` is the CRC16 of
- * all that is hashed in front of that digit.
+ * Searches for a number of n digits that makes the hash slot `slot`, from the least number upwards.
+ * The digits before the index `at` are fixed; `crc` is the CRC16 of all bytes before that index.
  */
 static bool find_digits(unsigned slot, unsigned crc, char *digits, size_t at, size_t n)
 {
@@ -40,7 +40,10 @@ static bool find_digits(unsigned slot, unsigned crc, char *digits, size_t at, si
     return false;
 }
 
-/* The least number that puts a hash tag into the slot; `crc` is that of the tag in front of it. */
+/*
+ * Finds the least number that, at the end of a hash tag, makes the slot `slot`. `crc` is the CRC16
+ * of the bytes of the tag before the number.
+ */
 static void find_number(unsigned slot, unsigned crc, char number[12])
 {
     size_t n = 1;
@@ -49,13 +52,13 @@ static void find_number(unsigned slot, unsigned crc, char number[12])
         n++;
 }
 
-/* What the name of a helper key has in front of the lock's key, and between that and the kind. */
+/* The name of a helper key is: before, the lock's key, behind, the kind. */
 struct frame {
     char before[32];
     char behind[32];
 };
 
-/* One case for each of the forms that keys_helper_name() promises. */
+/* Chooses the form of the name: one case for each row of the table at keys_helper_name(). */
 static struct frame frame_of(const char *key)
 {
     struct frame frame = {.before = "", .behind = ":rlock:"};
@@ -66,22 +69,22 @@ static struct frame frame_of(const char *key)
     char number[12];
 
     if (tag == key + 1 &&
-        tag[bytes + 1] == '\0') { /* {job}: else it would share its helper keys with job */
+        tag[bytes + 1] == '\0') { /* {job}: must not have the same helper keys as job */
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{}:");
-    } else if (tag == key && strchr(key, '}') == NULL) { /* job: it becomes the tag */
+    } else if (tag == key && strchr(key, '}') == NULL) { /* job: the key becomes the hash tag */
         snprintf(frame.before, sizeof frame.before, "{");
         snprintf(frame.behind, sizeof frame.behind, "}:rlock:");
-    } else if (tag == key && open == NULL) { /* a}b: a number behind it becomes the tag */
+    } else if (tag == key && open == NULL) { /* a}b: a number becomes the hash tag */
         find_number(slot, 0, number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{%s}:", number);
-    } else if (tag == key && open[1] == '}') { /* a{}b: nothing behind it can be a tag */
+    } else if (tag == key && open[1] == '}') { /* a{}b: the hash tag must come before the key */
         find_number(slot, 0, number);
         snprintf(frame.before, sizeof frame.before, "rlock:{%s}:", number);
-    } else if (tag == key) { /* a}b{c: the tag that it opens is closed behind it */
+    } else if (tag == key) { /* a}b{c: the key opens the hash tag, and a number closes it */
         find_number(slot, slot_crc16(slot_crc16(0, open + 1, strlen(open + 1)), ":rlock:", 7),
                     number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:%s}:", number);
-    } /* else a{b}c: its own tag counts, whatever follows */
+    } /* else a{b}c: the key has a hash tag of its own */
     return frame;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner: one token, the locks that it asks for, and what was granted of them.
+ * owner: one token, the locks that it asks for, and what the server has granted.
  *
- * One token serves every attempt, so that an attempt whose reply was lost is
- * recognised as ours.
+ * All attempts have the same token. So if a reply was lost, the next attempt finds that the lock is
+ * already ours.
  */
 #include "lock/owner.h"
 
@@ -60,7 +60,7 @@ static enum rlock_status set_token(struct owner *owner, const struct rlock_confi
     return RLOCK_OK;
 }
 
-/* Parent tokens come from the environment, so they may be anything: what is none is skipped. */
+/* Copies the parent tokens. Skips malformed ones, as they come from the environment. */
 static enum rlock_status copy_parents(struct owner *owner, const struct rlock_config *config,
                                       struct rlock_error *err)
 {
@@ -78,7 +78,7 @@ static enum rlock_status copy_parents(struct owner *owner, const struct rlock_co
     return RLOCK_OK;
 }
 
-/* The timestamp protocol can express one exclusive owner of one key, and no line. */
+/* A timestamp lock has one key, one exclusive holder, no queue and no done mark. */
 static enum rlock_status set_timestamp_mode(struct owner *owner, const struct rlock_config *config,
                                             struct rlock_error *err)
 {
@@ -159,7 +159,7 @@ void owner_join_quorum(struct owner *owner, const char *members_hash)
                  used > 0 ? " " : "", members_hash);
 }
 
-/* ---- what changes from request to request ---- */
+/* ---- changes between requests ---- */
 
 void owner_start_acquire(struct owner *owner, bool is_single_attempt)
 {
@@ -192,7 +192,7 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
         bool is_told = i < answer->n_locks && answer->lock[i].parent <= owner->n_parents;
 
         lock->parent = is_told ? answer->lock[i].parent : 0;
-        /* without a fence no renewal puts it back: that is for the parent to do */
+        /* fence 0, so that a renewal doesn't put the lock back: only the parent may do that */
         lock->fence = lock->parent > 0 ? 0 : fence;
         lock->ttl_ms = lock->parent > 0 ? answer->lock[i].ttl_ms : owner->ttl_ms;
     }
@@ -223,7 +223,7 @@ void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t sta
     owner->stay_ms = stay_ms;
 }
 
-/* ---- what was granted ---- */
+/* ---- the grant ---- */
 
 bool owner_has_own_lock(const struct owner *owner)
 {
@@ -280,6 +280,6 @@ uint64_t owner_granted_fence(const struct owner *owner)
 int64_t owner_block_ms(const struct owner *owner, int64_t ms)
 {
     if (ms < 1)
-        ms = 1; /* BLPOP takes 0 for ever */
+        ms = 1; /* with a timeout of 0 BLPOP would block for ever */
     return owner->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* owner: one token, the locks that it asks for, and what was granted of them. */
+/* owner: one token, the locks that it asks for, and what the server has granted. */
 #ifndef OWNER_H
 #define OWNER_H
 
@@ -10,40 +10,40 @@
 /* One of the locks of an owner. */
 struct owner_lock {
     struct lock_keys keys;
-    size_t parent;  /* which of the owner's parent tokens holds it, from 1; 0: the owner's own */
-    int64_t ttl_ms; /* of its lease: as asked for until it is granted; a parent's may be shorter */
-    uint64_t fence; /* of the grant; 0: none that the owner knows */
+    size_t parent;  /* which parent token holds the lock, counted from 1; 0: the owner's token */
+    int64_t ttl_ms; /* before the grant: the TTL to ask for; then that of the lease granted */
+    uint64_t fence; /* the fence of the grant; 0: not known */
 };
 
-/* Only owner.c writes these fields; requests.c makes requests from them. */
+/* Only owner.c writes these fields; requests.c builds requests from them. */
 struct owner {
     struct owner_lock *lock;
     size_t n_locks;
     char token[RLOCK_TOKEN_BYTES + 1];
-    bool is_adopted;        /* another process was granted the lease, and gave us its token alone */
-    bool has_renewer;       /* a renewer is to hear of it when the token is released elsewhere */
-    bool is_in_quorum;      /* a majority of several servers decides */
-    bool is_timestamp;      /* --protocol timestamp: the lock is the time of its expiry */
-    bool only_parents;      /* acquire nothing: have the locks under a parent lock, or not at all */
-    bool unless_done;       /* a done mark is the answer, instead of a reason to wait */
-    bool is_single_attempt; /* asked for once, so no place in line is wanted */
-    bool whole_seconds;     /* the server blocks for whole seconds only, as Redis 5 does */
-    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that we run under */
+    bool is_adopted;        /* config gave the token: another process was granted the lease */
+    bool has_renewer;       /* a renewer needs to know if another process releases the token */
+    bool is_in_quorum;      /* there are several members, and a majority of them decides */
+    bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
+    bool only_parents;      /* have the locks under a parent lock, or not at all */
+    bool unless_done;       /* a done mark ends the wait, else the owner waits until it expires */
+    bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
+    bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
+    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks under which this process runs */
     size_t n_parents;
-    char holder_info[HOLDER_INFO_BYTES]; /* who we are, for others to read */
-    char mode[8];                        /* in the words of the scripts, see requests.c */
-    int64_t ttl_ms;                      /* of the leases that are asked for */
-    int64_t attempt; /* number of the last acquire that was sent; the token is the same for all */
-    int64_t slot;    /* of the grant */
+    char holder_info[HOLDER_INFO_BYTES]; /* who we are, for people who look at the lock */
+    char mode[8];                        /* MODE or UNIT of acquire.lua: "x", "s", "ms", a number */
+    int64_t ttl_ms;                      /* the TTL to ask for */
+    int64_t attempt; /* the number of the last attempt; all attempts have the same token */
+    int64_t slot;    /* the slot of the grant */
     enum rlock_queue queue;
-    int64_t ticket; /* our place in line, which each attempt brings along; 0: none yet */
+    int64_t ticket; /* the place in the queue, which each attempt sends along; 0: none yet */
     enum rlock_ending ending;
-    int64_t stay_ms; /* how long the lock stays taken after a release; 0: it doesn't */
+    int64_t stay_ms; /* how long the lock stays taken after the release; 0: it becomes free */
 };
 
 /*
- * owner_open: an owner of the keys of `config`, with the token of `config` or a new one. All is
- * copied. owner_close() clears the tokens and frees; after a failure, too.
+ * owner_open: make an owner of the keys of `config`, with the token of `config` or a new one.
+ * Copies all of it. owner_close() clears the tokens; the caller calls it also after a failure.
  *
  * Returns  RLOCK_OK, RLOCK_E_USAGE (RLOCK_REASON_TOKEN: no token has this form), RLOCK_E_MEMORY or
  *          RLOCK_E_SYSTEM (no random numbers).
@@ -53,57 +53,60 @@ enum rlock_status owner_open(struct owner *owner, const struct rlock_config *con
 void owner_close(struct owner *owner);
 
 /*
- * owner_join_quorum: all members are told this hash of their list, so that owners who name other
- * members for the same lock find each other out; "": there is one server.
+ * owner_join_quorum: store the hash of the members in each lock, so that an owner finds out if the
+ * holder uses other members. "": there is one server.
  */
 void owner_join_quorum(struct owner *owner, const char *members_hash);
 
-/* owner_start_acquire: ask anew, once or until the lock is had, without a place in line. */
+/* owner_start_acquire: begin a new acquire of one attempt or of many; forget the ticket. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
 
-/* owner_begin_attempt: the next acquire is another attempt than all before it. */
+/* owner_begin_attempt: count up the number of the attempt. */
 void owner_begin_attempt(struct owner *owner);
 
-/* owner_set_ticket: take this place in line from the next acquire on; 0: none. */
+/* owner_set_ticket: send this ticket with the next attempts; 0: none. */
 void owner_set_ticket(struct owner *owner, int64_t ticket);
 
-/* owner_need_whole_seconds: the server refused a fraction of a second in BLPOP. */
+/* owner_need_whole_seconds: use whole seconds from now on: the server's BLPOP takes no fraction. */
 void owner_need_whole_seconds(struct owner *owner);
 
-/* owner_take_grant: keep what a member granted, under the fence that all members agreed on. */
+/* owner_take_grant: note what `answer` granted, with the fence that the members have agreed on. */
 void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t fence);
 
 /*
- * owner_for_repair: a copy for an acquire that puts the token back on a member that has lost it:
- * beside the line, and without regard to a done mark. Borrows all from `owner`; not to be closed.
+ * owner_for_repair: a copy of `owner` for an acquire that writes the token again on a member that
+ * has lost it. It ignores the queue, and has no ticket. It borrows all from `owner`, and
+ * owner_close() isn't called for it.
  */
 struct owner owner_for_repair(const struct owner *owner);
 
-/* owner_set_renewal_ttl: renew the leases for this long from now on; 0: for as long as before. */
+/* owner_set_renewal_ttl: renew the leases for this TTL from now on; 0: for the TTL of the grant. */
 void owner_set_renewal_ttl(struct owner *owner, int64_t ttl_ms);
 
-/* owner_set_ending: what a release makes of the locks, and for how long. */
+/* owner_set_ending: set what a release does with the locks, and for how long that lasts. */
 void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t stay_ms);
 
-/* owner_has_own_lock: was any of the locks granted to the owner itself, who is to release it? */
+/* owner_has_own_lock: does the owner's own token hold any of the locks? */
 bool owner_has_own_lock(const struct owner *owner);
 
-/* owner_has_parent_lock: is any of the locks had under the lease of a parent lock? */
+/* owner_has_parent_lock: does a parent's token hold any of the locks? */
 bool owner_has_parent_lock(const struct owner *owner);
 
-/* owner_parent_keys: which of the locks are: bit i stands for the i-th. */
+/* owner_parent_keys: bit i is set if a parent's token holds the i-th lock. */
 uint32_t owner_parent_keys(const struct owner *owner);
 
-/* owner_held_token: the token that holds the locks: a parent's where that holds all of them. */
+/*
+ * owner_held_token: the owner's token; the parent's that holds the first lock if parents hold all.
+ */
 const char *owner_held_token(const struct owner *owner);
 
-/* owner_granted_ttl_ms: the TTL of the shortest lease among those that were granted. */
+/* owner_granted_ttl_ms: the shortest TTL of all leases that were granted. */
 int64_t owner_granted_ttl_ms(const struct owner *owner);
 
-/* owner_granted_fence: the greatest fence of the owner's own locks; 0: it knows none. */
+/* owner_granted_fence: the greatest fence of the owner's own locks; 0: none is known. */
 uint64_t owner_granted_fence(const struct owner *owner);
 
-/* owner_block_ms: for how long to let the server block, to block for `ms` at least: never 0. */
+/* owner_block_ms: round `ms` up to a time that the server's BLPOP takes, which is never 0. */
 int64_t owner_block_ms(const struct owner *owner, int64_t ms);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replies: what the replies of the scripts say.
+ * replies: parses the replies of the Lua scripts.
  *
- * Nothing is taken on trust: whatever stands in a reply comes from the network,
- * and some of it was written into the lock by another program.
+ * The functions check every element: a reply comes from the network, and parts of it may come from
+ * another program that wrote into the lock's key.
  */
 #include "lock/replies.h"
 
@@ -15,16 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_MAX_MS (INT64_C(1) << 53) /* longer than any lock lasts, and safe to add to a clock */
+#define LEFT_MAX_MS \
+    (INT64_C(1) << 53) /* a longer time is cut: its sum with a clock can't overflow */
 #define BLOCK_MAX_MS 60000
-#define NEXT_PLACES 2 /* waiters at these places in line may get their turn without any notice */
+#define NEXT_PLACES 2 /* waiters up to this place in the queue may get their turn at any moment */
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
 }
 
-/* Reads decimal digits, behind which `stop` must stand. Returns where it stands, or NULL. */
+/* Parses decimal digits up to the character `stop`. Returns a pointer to `stop`, or NULL. */
 static const char *read_digits(const char *text, char stop, uint64_t *number)
 {
     char *end;
@@ -36,7 +37,7 @@ static const char *read_digits(const char *text, char stop, uint64_t *number)
     return *end == stop && errno == 0 ? end : NULL;
 }
 
-/* {code, server's time, ...}, as all scripts begin their reply but release. */
+/* Parses {code, server's time, ...}: the start of the replies of acquire, confirm and renew. */
 static enum rlock_status read_head(const struct resp_value *value, struct reply *reply,
                                    struct rlock_error *err)
 {
@@ -51,7 +52,7 @@ static enum rlock_status read_head(const struct resp_value *value, struct reply 
     return RLOCK_OK;
 }
 
-/* {.., .., ms left, value of the lock, ...} */
+/* Parses {.., .., ms left, value of the lock, ...}. */
 static enum rlock_status read_obstacle(const struct resp_value *value, struct reply *reply,
                                        struct rlock_error *err)
 {
@@ -78,7 +79,7 @@ static enum rlock_status read_obstacle(const struct resp_value *value, struct re
     return RLOCK_OK;
 }
 
-/* Which of the keys, which the scripts count from 1. */
+/* Parses which lock is in the way; the scripts count the locks from 1. */
 static enum rlock_status read_key(const struct resp_value *value, struct reply *reply,
                                   struct rlock_error *err)
 {
@@ -90,7 +91,7 @@ static enum rlock_status read_key(const struct resp_value *value, struct reply *
     return RLOCK_OK;
 }
 
-/* {.., .., .., .., ms to block, ticket, place, which key} */
+/* Parses {.., .., .., .., ms to block, ticket, place, which lock}. */
 static enum rlock_status read_wait(const struct resp_value *value, struct reply *reply,
                                    struct rlock_error *err)
 {
@@ -110,7 +111,7 @@ static enum rlock_status read_wait(const struct resp_value *value, struct reply 
     return read_key(resp_array_at(value, 7), reply, err);
 }
 
-/* A fence comes as text: not every server's Lua converts so great a number exactly. */
+/* Parses a fence, which is text: Lua would cut the digits of so great a number. */
 static enum rlock_status read_fence(const struct resp_value *value, uint64_t *fence,
                                     struct rlock_error *err)
 {
@@ -121,7 +122,7 @@ static enum rlock_status read_fence(const struct resp_value *value, uint64_t *fe
     return end != NULL && end == text + n && *fence > 0 ? RLOCK_OK : unexpected(err);
 }
 
-/* "PARENT:FENCE:TTL" of each lock, with blanks between them. */
+/* Parses "PARENT:FENCE:TTL" of each lock, with a blank between two of them. */
 static enum rlock_status read_locks(const struct resp_value *value, struct reply *reply,
                                     struct rlock_error *err)
 {
@@ -153,7 +154,7 @@ static enum rlock_status read_locks(const struct resp_value *value, struct reply
     return unexpected(err);
 }
 
-/* {.., .., fence}, and behind that, where a slot or a parent lock is in it, {slot, locks} */
+/* Parses {.., .., fence} or, with a slot or a parent's lock, {.., .., fence, slot, locks}. */
 static enum rlock_status read_grant(const struct resp_value *value, struct reply *reply,
                                     struct rlock_error *err)
 {
@@ -207,7 +208,7 @@ enum rlock_status reply_parse_confirm(const struct resp_value *value, struct rep
     return read_fence(resp_array_at(value, 2), &reply->fence, err);
 }
 
-/* {.., .., ms left}; one that was not asked for by its token alone may leave that out. */
+/* Parses {.., .., ms left}; timestamp_lock_renew.lua leaves out the third element. */
 static enum rlock_status read_left(const struct resp_value *value, struct reply *reply,
                                    struct rlock_error *err)
 {

@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* replies: what the replies of the scripts say. */
+/* replies: parses the replies of the Lua scripts. */
 #ifndef REPLIES_H
 #define REPLIES_H
 
 #include "wire/resp.h"
 
-#include "reply_codes.h" /* made from lib/lua/reply_codes.tsv, as are the codes in the scripts */
+#include "reply_codes.h" /* generated from lib/lua/reply_codes.tsv by embed.awk */
 
 #include <stdbool.h>
 
-/* By whom one of the locks of a grant is held. */
+/* One lock of a grant. */
 struct granted_lock {
-    size_t parent; /* which of the parent tokens, from 1; 0: the owner's own */
+    size_t parent; /* which parent token holds the lock, counted from 1; 0: the owner's token */
     uint64_t fence;
     int64_t ttl_ms;
 };
 
 /* The reply of a script that acquires, confirms, renews or releases. */
 struct reply {
-    enum reply_code code; /* of a release: REPLY_OK, also where the lock was passed on */
-    int64_t server_ms;    /* the server's clock, ms since 1970; 0: a release doesn't tell */
+    enum reply_code code; /* of a release: REPLY_OK instead of REPLY_PASSED_ON */
+    int64_t server_ms;    /* the server's clock, ms since 1970; 0: not in the reply to a release */
 
     /* REPLY_OK, RESTORED, LATE */
-    uint64_t fence; /* of a grant; LATE: the greatest that was noted so far */
+    uint64_t fence; /* of a grant; LATE: the greatest fence that the server has stored */
     int64_t slot;   /* of a grant with RLOCK_SLOTS */
-    size_t n_locks; /* how many of `lock` are told; 0: all are the owner's own, as asked for */
+    size_t n_locks; /* number of entries in `lock`; 0: the owner's own token holds all locks */
     struct granted_lock lock[RLOCK_KEYS_MAX];
-    int64_t left_ms;   /* of a renewal: until the first of the leases ends; 0: not told */
-    bool is_passed_on; /* of a release: the next waiter was told that it is its turn */
+    int64_t left_ms;   /* of a renewal: ms until the first lease ends; 0: not in the reply */
+    bool is_passed_on; /* of a release: a waiter was told that it is its turn */
 
     /* REPLY_HELD, DONE, OTHER_MODE */
     struct rlock_obstacle obstacle;
-    char holder_id[RLOCK_TOKEN_BYTES + 1]; /* equal on two servers where the same owner holds it */
-    bool is_rlock;                         /* the holder, or who wrote the done mark, is an rlock */
-    char members_hash[12]; /* of the holder's list of servers; "": it has one server */
-    int64_t holder_ttl_ms; /* of the holder's lease; 0: not told */
+    char holder_id[RLOCK_TOKEN_BYTES + 1]; /* the same on all servers that have the same holder */
+    bool is_rlock;                         /* rlock wrote the lock's value or the done mark */
+    char members_hash[12]; /* hash of the members that the holder uses; "": one server */
+    int64_t holder_ttl_ms; /* the TTL of the holder's lease; 0: not known */
 
     /* REPLY_HELD in reply to an acquire */
-    int64_t block_ms; /* ask again after this, unless woken before */
-    int64_t ticket;   /* our place in line; 0: none */
+    int64_t block_ms; /* the next attempt is due after this time, or when the owner is woken */
+    int64_t ticket;   /* the owner's ticket in the queue; 0: none */
 };
 
-/* Read the reply of one script into `reply`. Return RLOCK_OK or RLOCK_E_PROTOCOL. */
+/* Parses the reply of one script into `reply`. Returns RLOCK_OK or RLOCK_E_PROTOCOL. */
 typedef enum rlock_status reply_parse(const struct resp_value *value, struct reply *reply,
                                       struct rlock_error *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * requests: what an owner asks a server, as requests that run one script each.
+ * requests: builds the requests that an owner sends.
  *
- * KEYS are those of each lock (enum lock_key); ARGV stands at the head of each
- * script. A value that acquire writes also says which attempt wrote it: the undo
- * of an attempt that was given up can then delete only what that attempt left
- * behind, never what a later one was granted.
+ * Each request but requests_wait() runs one script. The head of the script describes its KEYS and
+ * ARGV. The value that acquire.lua writes contains the number of the attempt. So an undo of attempt
+ * N removes only what attempt N has written, even if a later attempt was granted the lock
+ * meanwhile.
  */
 #include "lock/requests.h"
 
@@ -13,8 +13,8 @@
 
 #include <inttypes.h>
 
-/* The scripts' word for how to wait. */
-static const char *queue_word(const struct owner *owner)
+/* POLICY of acquire.lua. */
+static const char *policy_word(const struct owner *owner)
 {
     static const char *const words[] = {
         [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
@@ -29,9 +29,9 @@ static const char *queue_word(const struct owner *owner)
 enum which { ALL_LOCKS, OWN_LOCKS };
 
 /*
- * EVAL for the first attempt: a server that doesn't know the script would cost a second round trip
- * to say so. EVALSHA for a waiter, which asks again and again, and in a quorum, where each of the
- * servers would have to read the text.
+ * Begins the request that runs `script` on all locks, or on the owner's own. The first attempt uses
+ * EVAL: with EVALSHA a server that doesn't know the script would cost a second round trip. Further
+ * attempts use EVALSHA, and so do all attempts in a quorum, as it saves each server the parsing.
  */
 static void begin(const struct owner *owner, struct request *request, enum script script,
                   enum which which)
@@ -72,7 +72,7 @@ void requests_acquire(const struct owner *owner, struct request *request,
     request_add(request, owner->holder_info);
     add_int(request, owner->ttl_ms);
     add_int(request, params->not_after_ms);
-    request_add(request, queue_word(owner));
+    request_add(request, policy_word(owner));
     if (owner->ticket > 0)
         add_int(request, owner->ticket);
     else
@@ -111,7 +111,7 @@ void requests_renew(const struct owner *owner, struct request *request,
     }
 }
 
-/* Which values a release removes: all that the token wrote, or only those of its last attempt. */
+/* Which values a release removes: all values of the token, or only those of its last attempt. */
 enum written_by { BY_TOKEN, BY_LAST_ATTEMPT };
 
 static void add_value_start(struct request *request, const struct owner *owner, enum written_by by)
@@ -127,30 +127,33 @@ void requests_release(const struct owner *owner, struct request *request,
 {
     static const char *const endings[] = {
         [RLOCK_ENDS_FREE] = "", [RLOCK_ENDS_REST] = "rest", [RLOCK_ENDS_DONE] = "done"};
-    bool may_be_in_line = owner->has_renewer || (owner->is_in_quorum && !owner->is_adopted);
+    bool may_be_queued = owner->has_renewer || (owner->is_in_quorum && !owner->is_adopted);
 
     (void)params;
     begin(owner, request, SCRIPT_RELEASE, OWN_LOCKS);
     add_value_start(request, owner, BY_TOKEN);
     add_fence(request, owner_granted_fence(owner));
-    request_add(request, may_be_in_line ? owner->token : "");
+    request_add(request, may_be_queued ? owner->token : "");
     request_add(request, endings[owner->ending]);
     add_int(request, owner->stay_ms);
     request_add(request, owner->holder_info);
 }
 
-/* A release of what was never reported as granted: it has no fence that anybody knows. */
+/*
+ * Begins a release without a fence, for an attempt that the owner has given up. `leaver` is the
+ * token that leaves the queue, or "".
+ */
 static void begin_undo(const struct owner *owner, struct request *request, enum written_by by,
-                       const char *leaves_line)
+                       const char *leaver)
 {
     begin(owner, request, SCRIPT_RELEASE, ALL_LOCKS);
     add_value_start(request, owner, by);
     request_add(request, "");
-    request_add(request, leaves_line);
+    request_add(request, leaver);
     request_add(request, "");
 }
 
-/* EVAL, not EVALSHA: the connection is closed before a NOSCRIPT could arrive. */
+/* Uses EVAL, not EVALSHA: the member closes the connection before a NOSCRIPT could arrive. */
 void requests_undo(const struct owner *owner, struct request *request,
                    const struct requests_params *params)
 {
@@ -177,7 +180,7 @@ void requests_leave(const struct owner *owner, struct request *request,
     begin_undo(owner, request, BY_TOKEN, owner->token);
 }
 
-/* BLPOP takes seconds, and Redis 5 refuses a fraction, even of zero. */
+/* BLPOP takes a timeout in seconds. Redis 5 refuses a fraction, even ".000". */
 void requests_wait(const struct owner *owner, struct request *request,
                    const struct requests_params *params)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts: the Lua scripts as requests. */
+/* scripts: begins requests that run a Lua script. */
 #include "lock/scripts.h"
 
-#include "scripts_embedded.h" /* made from lib/lua by embed.awk */
+#include "scripts_embedded.h" /* generated from lib/lua by embed.awk */
 
 #define SCRIPT(name)               \
     {                              \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts: the Lua scripts as requests. */
+/* scripts: begins requests that run a Lua script. */
 #ifndef SCRIPTS_H
 #define SCRIPTS_H
 
 #include "wire/resp.h"
 
-/* The Lua files of lib/lua, by their names. */
+/* The Lua files of lib/lua. */
 enum script {
     SCRIPT_ACQUIRE,
     SCRIPT_CONFIRM,
@@ -22,10 +22,10 @@ enum script {
 };
 
 /*
- * script_request: begin the request that runs a script over `n_keys` keys; the caller adds KEYS,
- * then ARGV. Where the server is likely to know the script it is called by its SHA1 (EVALSHA): to
- * read the text anew is a third of the server's work for a grant. A server that doesn't know it
- * answers NOSCRIPT, and the member sends it again with the text.
+ * script_request: begin a request that runs a script on `n_keys` keys; the caller adds KEYS, then
+ * ARGV. If `is_likely_known`, the request is EVALSHA: to read the script's text again is a third of
+ * the server's work for a grant. If the server doesn't know the script it answers NOSCRIPT, and
+ * member.c sends the request again as EVAL, with the text.
  */
 void script_request(struct request *request, enum script script, size_t n_keys,
                     bool is_likely_known);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timing: when a lease ends, and how its TTL is divided.
+ * timing: computes when a lease ends, and when to renew it and to end the command.
  *
- * A lease is divided so that two replies may be lost, and the command is still
- * ended before the lease is:
+ * A TTL is divided so that two replies may be lost, and rlock still kills the command before the
+ * lease ends:
  *
  *     |--- renew ---|- reply -|- reply -|- slack -|- grace -|- kill margin -|- drift -|
  *     sent          renewal   again     ...       TERM      KILL            expires   TTL ends
  *
- * Source of the drift: "Distributed Locks with Redis". 1 % of the TTL is for clocks
- * that run at different rates, 2 ms for the server's expiry, which is rounded.
+ * Drift: 1 % of the TTL, because the clocks of client and server run at different rates, and 2 ms,
+ * because the server rounds the expiry. Source: "Distributed Locks with Redis".
  */
 #include "lock/timing.h"
 
 #include "base/err.h"
 
-#define DRIFT_PART 100 /* one of so many parts of the TTL */
+#define DRIFT_PART 100 /* ttl_ms / DRIFT_PART */
 #define DRIFT_MS 2
 #define REPLY_MAX_MS 2000
 #define GRACE_MAX_MS 5000
@@ -32,11 +32,11 @@ static int64_t at_most(int64_t value, int64_t bound)
 }
 
 /*
- * 1. The server grants the lock, and counts its TTL from then on.
- * 2. We are stopped, or the reply is delayed, for a while.
- * 3. We read the reply; of the TTL less is left than we would count from now.
- * So the end is counted from before the request was sent: what the way to the server and back takes
- * makes the lease shorter for us, never longer than it is.
+ * Counts the end from before the request was sent, for this reason:
+ * 1. The server grants the lock, and counts the TTL from then on.
+ * 2. This process is stopped, or the reply is delayed.
+ * 3. This process reads the reply. If it counted the TTL from now on, it would believe in the lease
+ *    when it has ended on the server.
  */
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* timing: when a lease ends, and how its TTL is divided. */
+/* timing: computes when a lease ends, and when to renew it and to end the command. */
 #ifndef TIMING_H
 #define TIMING_H
 
 #include "rlock.h"
 
 /*
- * timing_expires_ms: until when a lease of this TTL certainly lasts, on rlock_clock_ms().
+ * timing_expires_ms: the time, on rlock_clock_ms(), until which a lease of this TTL surely lasts.
  *
- *   sent_ms  the moment before its request was sent
+ *   sent_ms  the time just before the request was sent
  */
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 
 /*
- * timing_shorten: divide `ttl_ms` instead, if it is shorter: a lock under a parent lock lasts no
- * longer than that one. Keeps the time from TERM to KILL if it fits, else takes the usual one.
+ * timing_shorten: compute all times anew for `ttl_ms`, if that is shorter than timing->ttl_ms: a
+ * lock under a parent lock lasts no longer than the parent's. Keeps grace_ms if it fits, else takes
+ * the default.
  */
 void timing_shorten(struct rlock_timing *timing, int64_t ttl_ms);
 

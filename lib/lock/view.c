@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view: how a lock looks, from the reply of a script that changes nothing. */
+/* view: parses the state of a lock, as inspect.lua and list.lua return it. */
 #include "lock/view.h"
 
 #include "base/err.h"
@@ -7,16 +7,16 @@
 
 #include <stdlib.h>
 
-/* The places in what view() of shared/view.lua returns. */
+/* The elements of the array that view() in shared/view.lua returns. */
 enum view_part {
-    VIEW_VALUE,    /* of the lock; nil: it is free */
-    VIEW_LEFT_MS,  /* -1: it doesn't expire */
-    VIEW_FENCE,    /* the last one, as text; "": none is known */
-    VIEW_WAITING,  /* how many stand in line; -1: not known */
-    VIEW_IS_TURN,  /* 1: it is kept for the next waiter, whose turn it is */
-    VIEW_N_ALL,    /* holders of a lock that several can hold; -1: it isn't of this kind */
-    VIEW_HOLDERS,  /* ms left and holder info of each of those that are shown */
-    VIEW_PROBLEMS, /* what is wrong with its helper keys, as text */
+    VIEW_VALUE,    /* the lock's value; nil: the lock is free */
+    VIEW_LEFT_MS,  /* ms until the lock's key expires; -1: never */
+    VIEW_FENCE,    /* the last fence, as text; "": none is known */
+    VIEW_WAITING,  /* number of waiters; -1: not known */
+    VIEW_IS_TURN,  /* 1: the server keeps the lock for the waiter whose turn it is; else 0 */
+    VIEW_N_ALL,    /* number of holders; -1: the lock is neither shared nor has slots */
+    VIEW_HOLDERS,  /* array: ms left and holder info of each holder that is returned */
+    VIEW_PROBLEMS, /* text about what is wrong with the helper keys; "": nothing */
     VIEW_PARTS
 };
 
