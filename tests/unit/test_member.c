@@ -35,7 +35,7 @@ static void ask(struct member *member, const char *word)
     ask_and(member, word, false);
 }
 
-/* Goes on while there is something to go on with for so long. */
+/* Steps the member for as long as it gets something to do every `patience_ms`. */
 static void step(struct member *member, int patience_ms)
 {
     while (member->state == RLOCK_PENDING) {
@@ -47,6 +47,57 @@ static void step(struct member *member, int patience_ms)
     }
 }
 
+/* Steps the member until the server's `fd` has something to read, for at most PATIENCE_MS. */
+static void step_until_readable(struct member *member, int fd)
+{
+    int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+
+    while (poll(&look, 1, 1) == 0 && rlock_clock_ms() < end_ms)
+        if (member->state == RLOCK_PENDING)
+            member_step(member);
+}
+
+/* Steps the member until its request is sent, for at most PATIENCE_MS. */
+static void step_until_sent(struct member *member)
+{
+    int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
+
+    while (member->state == RLOCK_PENDING && member_sent_ms(member) == 0 &&
+           rlock_clock_ms() < end_ms)
+        step(member, 1);
+}
+
+/* Steps the member until it backs off after an error reply, for at most PATIENCE_MS. */
+static void step_until_backing_off(struct member *member)
+{
+    int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
+
+    while (member->state == RLOCK_PENDING && member->request.phase != MEMBER_BACKING_OFF &&
+           rlock_clock_ms() < end_ms)
+        step(member, 1);
+}
+
+/* Steps the member until it connects; returns the server's end of the connection. */
+static int accept_from(struct member *member)
+{
+    step_until_readable(member, peer_listener);
+    return peer_accept();
+}
+
+/* Steps the member until it has sent all of `text`; false: it sends something else, or not all. */
+static bool is_sent(struct member *member, int fd, const char *text)
+{
+    char byte;
+
+    for (; *text != '\0'; text++) {
+        step_until_readable(member, fd);
+        if (read(fd, &byte, 1) != 1 || byte != *text)
+            return false;
+    }
+    return true;
+}
+
 /* A member that was asked `word`; returns the server's end of its connection. */
 static int asked(struct member *member, const char *url, const char *password)
 {
@@ -56,7 +107,7 @@ static int asked(struct member *member, const char *url, const char *password)
         return -1;
     ask(member, "PING");
     fd = peer_accept();
-    step(member, A_WHILE_MS);
+    step_until_readable(member, fd);
     return fd;
 }
 
@@ -91,13 +142,13 @@ static void test_answers(void)
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "an answer");
     ask(&member, "PING");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
     ok(is_told(&member, RLOCK_E_SERVER, "the server says: OOM no"), "an error names the server");
     is_int(member_sent_ms(&member), 0, "it was answered: nothing of it is on its way");
     ask(&member, "PING");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     shutdown(fd, SHUT_RDWR);
     step(&member, PATIENCE_MS);
     ok(is_told(&member, RLOCK_E_UNREACHABLE, ""), "no answer: unreachable");
@@ -122,13 +173,12 @@ static void test_demoted(void)
     step(&member, PATIENCE_MS);
     told_ms = 1700000000000;
     ask(&member, "TIME");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     ok(member_server_ms(&member, 0) != 0, "a server of which the time is known");
     ask(&member, "PING");
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"),
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"),
        "a connection stays");
     for (i = 0; i < sizeof says / sizeof says[0]; i++) {
         peer_say(fd, says[i]);
@@ -140,8 +190,7 @@ static void test_demoted(void)
         close(fd);
         ask(&member, "PING");
         fd = peer_accept();
-        step(&member, A_WHILE_MS);
-        ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "and the next request goes by another");
+        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "and the next request goes by another");
     }
     finish(&member, fd);
 }
@@ -159,8 +208,7 @@ static void test_late(void)
     close(fd);
     ask(&member, "AGAIN");
     fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"), "and is asked anew on a fresh connection");
+    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "and is asked anew on a fresh connection");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     is_int(member.state, RLOCK_OK, "where it may answer");
@@ -275,7 +323,7 @@ static void test_clock(void)
     is_int(member_server_ms(&member, 1), 0, "what time it is there isn't known at first");
     told_ms = 1700000000000;
     ask(&member, "PING");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     sent = member_sent_ms(&member);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
@@ -285,7 +333,7 @@ static void test_clock(void)
     is_int(member_server_ms(&member, sent + 500) - member_server_ms(&member, sent), 500,
            "it runs as ours does");
     ask(&member, "PING");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     peer_say(fd, "-LOADING\r\n");
     step(&member, PATIENCE_MS);
     is_int(member_server_ms(&member, sent), 0, "after a failure it may be another server's");
@@ -306,27 +354,26 @@ static void test_moved(void)
     struct member member;
     int fd = asked(&member, peer_address, "pw");
     int redirects;
+    int old;
 
     peer_say(fd, "+OK\r\n");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     for (redirects = 0; redirects < 3; redirects++) {
         redirect(fd, "MOVED");
-        step(&member, A_WHILE_MS);
-        close(fd);
-        fd = peer_accept();
-        step(&member, A_WHILE_MS);
-        ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "moved: there with the password");
+        old = fd;
+        fd = accept_from(&member);
+        close(old);
+        ok(is_sent(&member, fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
+           "moved: there with the password");
         is_int(member_sent_ms(&member), 0, "nothing was asked yet");
         peer_say(fd, "+OK\r\n");
-        step(&member, A_WHILE_MS);
-        ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "and then the same request");
+        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "and then the same request");
     }
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "which is answered there");
     ask(&member, "AGAIN");
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"), "the next one goes there at once");
+    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "the next one goes there at once");
     finish(&member, fd);
 }
 
@@ -334,8 +381,7 @@ static void test_moved(void)
 static void may_learn_topology(struct member *member, int fd, const char *what, const char *answer)
 {
     ask_and(member, "ON", true);
-    step(member, A_WHILE_MS);
-    okf(peer_hears(fd, what), "asked is %s", what);
+    okf(is_sent(member, fd, what), "asked is %s", what);
     ok(peer_hears_nothing(fd), "and no more");
     peer_say(fd, answer);
     step(member, PATIENCE_MS);
@@ -349,6 +395,7 @@ static void test_look(void)
 {
     struct member member;
     int fd = asked(&member, peer_address, NULL);
+    int old;
 
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
     peer_say(fd, ":1\r\n");
@@ -356,8 +403,8 @@ static void test_look(void)
     may_learn_topology(&member, fd, ON, ":1\r\n");
     member.route.first_ms -= 10000; /* so long ago */
     ask(&member, "LAST");
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "who asks for the last time doesn't look around");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"),
+       "who asks for the last time doesn't look around");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, NODES ON,
@@ -367,11 +414,10 @@ static void test_look(void)
 
     fd = asked(&member, peer_address, NULL);
     redirect(fd, "MOVED");
-    step(&member, A_WHILE_MS);
-    close(fd);
-    fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a Cluster");
+    old = fd;
+    fd = accept_from(&member);
+    close(old);
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "a Cluster");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, NODES ON,
@@ -379,13 +425,12 @@ static void test_look(void)
     is_int((int64_t)member.route.cluster.n, 1, "what it shows is known from then on");
     may_learn_topology(&member, fd, ON, ":1\r\n");
     ask(&member, "LAST");
-    step(&member, A_WHILE_MS);
+    step_until_sent(&member);
     redirect(fd, "MOVED");
-    step(&member, A_WHILE_MS);
-    close(fd);
-    fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nLAST\r\n"), "it has moved");
+    old = fd;
+    fd = accept_from(&member);
+    close(old);
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"), "it has moved");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     may_learn_topology(&member, fd, NODES ON,
@@ -414,16 +459,14 @@ static void test_topology_behind_info(void)
     member_join(&member, 3, 0);
     ask(&member, "PING");
     fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, INFO "*1\r\n$4\r\nPING\r\n"), "is asked first who it is");
+    ok(is_sent(&member, fd, INFO "*1\r\n$4\r\nPING\r\n"), "is asked first who it is");
     peer_say(fd, NO_INFO ":1\r\n");
     step(&member, PATIENCE_MS);
     member.route.first_ms -= 10000; /* so long ago */
     close(fd);
     ask_and(&member, "ON", true);
     fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, INFO ON), "and so on each new connection");
+    ok(is_sent(&member, fd, INFO ON), "and so on each new connection");
     peer_say(fd, NO_INFO ":1\r\n");
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && member_lacks_topology(&member), "that tells no Cluster");
@@ -438,11 +481,10 @@ static void test_topology_behind_info(void)
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                         .reply_ms = REPLY_MS});
     fd = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, INFO), "whoever wants to know its Cluster alone asks first who it is, too");
+    ok(is_sent(&member, fd, INFO),
+       "whoever wants to know its Cluster alone asks first who it is, too");
     peer_say(fd, NO_INFO);
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"), "and then for its Cluster");
+    ok(is_sent(&member, fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"), "and then for its Cluster");
     peer_say(fd, NO_NODES);
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && !member_lacks_topology(&member), "and has asked that");
@@ -461,12 +503,11 @@ static void test_request_behind_topology(void)
     member_ask_topology(
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                         .reply_ms = REPLY_MS});
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, NODES_ALONE), "its Cluster is asked for");
+    ok(is_sent(&member, fd, NODES_ALONE), "its Cluster is asked for");
     ok(member_may_be_asked(&member), "and while that isn't answered");
     ask(&member, "NEXT");
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nNEXT\r\n"), "the next request goes by the same connection");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nNEXT\r\n"),
+       "the next request goes by the same connection");
     ok(member_sent_ms(&member) != 0, "it is known when that was");
     peer_say(fd, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n");
     step(&member, A_WHILE_MS);
@@ -521,10 +562,8 @@ static void test_ask(void)
     int redirected;
 
     redirect(fd, "ASK");
-    step(&member, A_WHILE_MS);
-    redirected = peer_accept();
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"),
+    redirected = accept_from(&member);
+    ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"),
        "ASK: ASKING goes first");
     peer_say(redirected, "+OK\r\n");
     step(&member, A_WHILE_MS);
@@ -533,25 +572,23 @@ static void test_ask(void)
     step(&member, PATIENCE_MS);
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
     ask(&member, "NEXT");
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),
        "the next request goes to the old place");
     redirect(fd, "ASK");
-    step(&member, A_WHILE_MS);
+    ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n"),
+       "ASK again: ASKING and the request go to the target by the same connection");
     member_abandon(&member, &undo);
-    ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n*1\r\n$6\r\nASKING\r\n"
-                              "*1\r\n$4\r\nUNDO\r\n"),
+    ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nUNDO\r\n"),
        "one that is given up there is undone there, by ASKING as well");
     close(redirected);
     finish(&member, fd);
 
     fd = asked(&member, peer_address, NULL);
     redirect(fd, "ASK");
-    step(&member, A_WHILE_MS);
-    redirected = peer_accept();
-    step(&member, A_WHILE_MS);
+    redirected = accept_from(&member);
+    step_until_readable(&member, redirected);
     peer_say(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
-    step(&member, A_WHILE_MS);
+    step(&member, PATIENCE_MS);
     ok(is_told(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
        "who may not ask is told so, and isn't sent back and forth");
     is_int(member_sent_ms(&member), 0, "nothing of it was executed");
@@ -567,15 +604,14 @@ static void test_try_again(void)
 
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
     peer_say(fd, "-TRYAGAIN later\r\n");
-    step(&member, A_WHILE_MS);
+    step_until_backing_off(&member);
     ok(member.state == RLOCK_PENDING && member_wake_ms(&member) < rlock_clock_ms() + 1000,
        "TRYAGAIN: in a moment");
     while (member.request.phase == MEMBER_BACKING_OFF && rlock_clock_ms() < end)
         member_step(&member);
-    step(&member, A_WHILE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "again on the same connection");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "again on the same connection");
     peer_say(fd, "-CLUSTERDOWN no\r\n");
-    step(&member, A_WHILE_MS);
+    step_until_backing_off(&member);
     member_abandon(&member, NULL);
     ok(is_told(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
        "and when there is no more time, it is why");
@@ -598,7 +634,7 @@ static void test_absurd_clock(void)
         ok(member.state == RLOCK_OK, "a server may say any time");
         (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
         ask(&member, "PING");
-        step(&member, A_WHILE_MS);
+        step_until_sent(&member);
     }
     finish(&member, fd);
 }
