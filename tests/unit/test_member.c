@@ -549,9 +549,12 @@ static void test_moved_without_end(void)
     }
     if (member.state == RLOCK_PENDING)
         member_abandon(&member, NULL);
-    is_int(member.state, RLOCK_E_SERVER, "a Cluster that sends us in circles");
-    okf(n_calls > 8 && n_calls < 300, "is given up after %d calls", n_calls);
+    ok(member.state == RLOCK_E_SERVER || member.state == RLOCK_E_UNREACHABLE,
+       "redirects without end: the request fails at its deadline, backing off or connecting");
+    okf(n_calls > 8 && n_calls < 300, "it was sent %d times, with pauses", n_calls);
     finish(&member, fd);
+    while (poll(&(struct pollfd){.fd = peer_listener, .events = POLLIN}, 1, 0) == 1)
+        close(peer_accept()); /* a connection that the member made just before the deadline */
 }
 
 static void test_ask(void)
