@@ -90,6 +90,7 @@ void requests_confirm(const struct owner *owner, struct request *request,
     request_add(request, owner->token);
     add_fence(request, params->fence);
     add_int(request, owner->ttl_ms);
+    add_fence(request, params->drawn);
 }
 
 void requests_renew(const struct owner *owner, struct request *request,

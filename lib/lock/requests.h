@@ -10,6 +10,7 @@ struct requests_params {
     int64_t not_after_ms; /* on the server's clock: the server refuses it later; 0: no limit */
     int64_t block_ms;     /* of requests_wait(): from owner_block_ms() */
     uint64_t fence;       /* of requests_confirm() */
+    uint64_t drawn;       /* of requests_confirm(): the member's own fence; 0: not known */
 };
 
 /* Builds a request, which borrows strings of the owner until it is encoded. */

@@ -2,9 +2,11 @@
 -- none. A quorum calls this script as the second round of a grant, before the command starts.
 -- KEYS: six of each lock that the owner's own token holds, see shared/keys.lua
 -- ARGV: 1 TOKEN of the owner, 2 FENCE: the greatest one that a member returned to the acquire,
---       3 TTL of the lease in ms
+--       3 TTL of the lease in ms, 4 DRAWN: the fence that this server returned to the acquire; 0:
+--       not known
 -- Returns {REPLY_OK, now, FENCE}
---         {REPLY_LATE, now, last fence}: this server has stored a greater fence than FENCE
+--         {REPLY_LATE, now, last fence}: this server has stored a greater fence than FENCE, or
+--           FENCE for another owner
 --         {REPLY_GONE, now}: the owner's token doesn't hold one of the locks any more
 --
 -- The comparison below keeps the fences of grants in the order of the grants:
@@ -13,13 +15,16 @@
 -- 3. If owner B acquires the lock there after step 2, the member gives B a greater fence than A's.
 -- 4. If owner B has acquired the lock there before step 2 and B's fence is smaller than A's, the
 --    comparison refuses it, and B chooses a greater one.
+-- 5. Owners that share the lock may choose the same fence: B is told A's, or the clocks of two
+--    members are alike. So a server that has stored FENCE already refuses it, unless the server
+--    itself returned FENCE to this owner's acquire.
 -- with shared/clock.lua
 -- with shared/keys.lua
 -- with shared/check.lua
 -- with shared/lock.lua
 
-local fence = tonumber(ARGV[2])
-local greatest = fence
+local fence, drawn = tonumber(ARGV[2]), tonumber(ARGV[4])
+local greatest = 0
 
 for _, lock in ipairs(locks) do
   local err = read_lock(lock)
@@ -35,7 +40,7 @@ for _, lock in ipairs(locks) do
   end
   greatest = math.max(greatest, last)
 end
-if greatest > fence then
+if greatest > fence or greatest == fence and greatest ~= drawn then
   return {REPLY_LATE, now_ms, digits(greatest)}
 end
 for _, lock in ipairs(locks) do

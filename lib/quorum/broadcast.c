@@ -387,7 +387,8 @@ static void ask(struct run *run, size_t i)
                                    .block_ms = broadcast->block_ms,
                                    .reply_ms = broadcast->reply_ms,
                                    .may_learn_topology = !has_rule(broadcast, SUPERSEDES_PENDING)};
-    struct requests_params params = {.block_ms = broadcast->block_ms, .fence = broadcast->fence};
+    struct requests_params params = {
+        .block_ms = broadcast->block_ms, .fence = broadcast->fence, .drawn = broadcast->drawn[i]};
     requests_build *build = purposes[broadcast->purpose].build;
     struct request request;
 

@@ -32,8 +32,10 @@ struct broadcast {
     const struct request *request; /* borrowed; for BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
     unsigned skipped;              /* bit i is set: member i isn't asked */
     uint64_t fence;                /* for BROADCAST_CONFIRM */
-    int64_t block_ms;              /* how long the command may block on the server; 0: it doesn't */
-    int64_t reply_ms;              /* how long a reply may take, beside block_ms */
+    /* for BROADCAST_CONFIRM: the fence that each member granted with; 0: not known */
+    uint64_t drawn[RLOCK_MEMBERS_MAX];
+    int64_t block_ms; /* how long the command may block on the server; 0: it doesn't */
+    int64_t reply_ms; /* how long a reply may take, beside block_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */

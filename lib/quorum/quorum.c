@@ -117,8 +117,10 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 /*
  * The second round of a grant makes a majority store the fence:
  * 1. We ask all members to store `*fence`.
- * 2. A member that has stored a greater fence refuses, and returns its fence.
- * 3. Without a majority we raise `*fence` to the greatest fence that was returned, and go to 1.
+ * 2. A member that has stored a greater fence, or the same one for another owner, refuses, and
+ *    returns its fence.
+ * 3. Without a majority we set `*fence` to one more than the greatest fence that was returned,
+ *    which may be another owner's, and go to 1.
  *    Both rounds together may take as long as one reply, counted from the first request of the
  *    grant. No second round is needed if all members granted with the same fence, or if parents
  *    hold all locks.
@@ -131,18 +133,20 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
                                  struct rlock_deadline deadline, struct rlock_error *err)
 {
     int64_t end_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing);
+    struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM, .owner = owner};
     struct votes confirmed;
     enum rlock_status st;
     int tries;
+    size_t i;
 
     if (votes->n_same_fence == quorum->members.n || !owner_has_own_lock(owner))
         return RLOCK_OK;
+    for (i = 0; i < quorum->members.n; i++)
+        if (votes->granted_by >> i & 1)
+            broadcast.drawn[i] = quorum->members.member[i].answer.fence;
     for (tries = 0; tries < CONFIRM_TRIES; tries++) {
-        struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM,
-                                      .owner = owner,
-                                      .fence = *fence,
-                                      .reply_ms = end_ms - rlock_clock_ms()};
-
+        broadcast.fence = *fence;
+        broadcast.reply_ms = end_ms - rlock_clock_ms();
         if (broadcast.reply_ms <= 0)
             return RLOCK_PENDING;
         st = broadcast_run(&quorum->members, &broadcast, deadline_at(deadline, end_ms), &confirmed,
@@ -151,7 +155,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
             return st;
         if (confirmed.n_late == 0)
             return RLOCK_PENDING;
-        *fence = confirmed.fence; /* the greatest fence that a member returned */
+        *fence = confirmed.fence + 1;
     }
     return RLOCK_PENDING;
 }

@@ -302,6 +302,20 @@ grant_of() {
     assert_between "$(on 1 ttl_ms "$(helper fence)")" 604700000 604800000 'PTTL of the last fence'
 }
 
+# 1. Two owners who share the lock are granted it by members 1 and 2, and by 2 and 3. 2. Both
+# confirm at member 2, with the same number: one was told of the other's, or drew it by chance.
+@test "lua: a fence that was noted for one owner is not noted for another" {
+    local WANT=s a b
+    quorum_start 1
+    redis_use q1
+    b=$(grant_of "$mine" 1)
+    a=$(grant_of "$yours" 1)
+    assert_match "$(confirm "$yours" "$a" "$a")" "^1 [0-9]+ $a "
+    assert_match "$(confirm "$mine" "$a" "$b")" "^-2 [0-9]+ $a "
+    assert_match "$(confirm "$mine" $((a + 1)) "$b")" "^1 [0-9]+ $((a + 1)) "
+    assert_match "$(confirm "$yours" $((a + 1)) "$a")" "^-2 [0-9]+ $((a + 1)) "
+}
+
 @test "lua: in a quorum a free lock is not reserved for a waiter, and an undo wakes no waiter" {
     local CARD='pid=1 members=0123abcd' QUEUE=fifo SLOWLY=1
     quorum_start 1

@@ -53,7 +53,7 @@ renew() {
     lua renew "${4:-0}" pid=1 "${WANT:-x}" "${SLOT:-0}" "${each[@]}"
 }
 
-confirm() { lua confirm "$1" "$2" 30000; }
+confirm() { lua confirm "$1" "$2" 30000 "${3:-$2}"; } # TOKEN FENCE [DRAWN]
 release() { lua release "$1 " "$2" '' "${3:-}" "${4:-0}" pid=1; }
 undo() { lua release "$1 v1 try=$2 " '' '' ''; }
 leave() { lua release "$1 " '' "$1" ''; }

@@ -135,8 +135,7 @@ static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
     if (n == 18)
         return ASKED_ACQUIRE;
-    if (n == 12 &&
-        strlen(word[9]) == RLOCK_TOKEN_BYTES) /* inspect.lua has 12 words, but no token */
+    if (n == 13 && word[10][0] != '\0')
         return ASKED_CONFIRM;
     if (n == 16)
         return ASKED_RENEW;
