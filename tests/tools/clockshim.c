@@ -7,7 +7,8 @@
  * FILE holds an int64_t in the machine's byte order: the number of microseconds that clockshim adds
  * to each reading of CLOCK_REALTIME. Other clocks stay as they are. clockshim maps FILE, so a new
  * number counts at once; the test must not change the length of FILE. Without FILE nothing is
- * added.
+ * added. With CLOCKSHIM_STILL=1 in the environment the clock stands still, and shows what FILE
+ * holds: microseconds since 1970.
  *
  * Why not libfaketime: it calls itself without end under jemalloc, which Debian's redis-server
  * uses.
@@ -23,6 +24,7 @@
 
 static const volatile int64_t nothing;
 static const volatile int64_t *added_us = &nothing;
+static int is_still; /* the clock shows *added_us, and nothing else counts */
 
 __attribute__((constructor)) static void find_file(void)
 {
@@ -35,6 +37,7 @@ __attribute__((constructor)) static void find_file(void)
     map = mmap(NULL, sizeof *added_us, PROT_READ, MAP_SHARED, fd, 0);
     if (map != MAP_FAILED)
         added_us = map;
+    is_still = map != MAP_FAILED && getenv("CLOCKSHIM_STILL") != NULL;
     close(fd);
 }
 
@@ -42,6 +45,8 @@ static void add(struct timespec *t)
 {
     int64_t us = *added_us;
 
+    if (is_still)
+        *t = (struct timespec){.tv_sec = 0};
     t->tv_sec += us / 1000000;
     t->tv_nsec += us % 1000000 * 1000;
     if (t->tv_nsec < 0) {
