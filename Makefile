@@ -117,6 +117,7 @@ UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
 SHIMS    := $(patsubst tests/tools/%.c,$(B)/tools/%.so,$(wildcard tests/tools/*shim.c))
+SIM      := $(B)/sim/sim $(B)/sim/replay
 TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
                        $(filter-out %shim.c,$(wildcard tests/tools/*.c)))
 C_FILES   = $(wildcard lib/*.[ch] lib/*/*.[ch] cmd/*.[ch] cmd/*/*.[ch] tests/*/*.[ch])
@@ -218,6 +219,28 @@ $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
 
+# Every system call of the library that has to do with time, chance, threads or the network goes to
+# tests/sim/kernel.c. Without fortification, which calls read(2) by another name.
+SIMULATED := clock_gettime getrandom poll epoll_create1 socket connect setsockopt getsockopt send \
+             recv close pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo \
+             freeaddrinfo
+SIM_OBJ   := $(patsubst tests/sim/%.c,$(B)/sim/%.o,$(wildcard tests/sim/*.c))
+LUA_FLAGS  = $(shell $(PKG_CONFIG) --cflags lua5.1 2>/dev/null || echo -I/usr/include/lua5.1)
+LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1)
+
+$(B)/sim/%.o: tests/sim/%.c | build/gen/scripts_embedded.h $(B)/hiredis.found
+	$(call compile,$(LUA_FLAGS) -Itests/sim -Ilib -Ibuild/gen)
+
+$(B)/sim/sim: private HIREDIS_LIBS += $(LUA_LIBS) -lm
+$(B)/sim/sim: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,$(SIMULATED))
+$(B)/sim/sim: $(filter-out %/replay.o,$(SIM_OBJ)) $(B)/librlock.a
+	$(link)
+
+REPLAY_OBJ := replay buffer chance commands script sha1 store
+$(B)/sim/replay: private HIREDIS_LIBS += $(LUA_LIBS) -lm
+$(B)/sim/replay: $(patsubst %,$(B)/sim/%.o,$(REPLAY_OBJ))
+	$(link)
+
 # The test tools are compiled without sanitizers: only rlock is under test.
 tool = $(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
        $(CC) -D_GNU_SOURCE $(ALL_CFLAGS) $(1) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
@@ -301,6 +324,15 @@ check-interop: $(B)/rlock $(TOOLS)  ## run it beside other Redis clients on the 
 
 # The files that have tests with the tag `smoke`.
 SMOKE := tests/cli/main.bats tests/fault/processes.bats
+
+SIM_SECONDS ?= 60
+SIM_REPLAY  ?= 5000
+
+.PHONY: sim
+sim: $(SIM) $(B)/tools/clockshim.so  ## simulated worlds with faults, SIM_SECONDS; or one, SIM_SEED
+	$(Q)$(if $(SIM_SEED),$(B)/sim/sim --seed $(SIM_SEED) $(SIM_FAMILY:%=--family %),\
+	$(B)/sim/replay $(abspath $(B))/tools/clockshim.so $(SIM_REPLAY) $$(date +%s) && \
+	$(B)/sim/sim --seconds $(SIM_SECONDS) --seeds tests/sim/seeds $(SIM_FAMILY:%=--family %))
 
 MODEL ?= quick
 

@@ -45,6 +45,7 @@ test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
 test   fish                        fish            fish
 test   spin                        spin            -
+test   <lua5.1/lua.h>              liblua5.1-0-dev -
 test   haproxy                     haproxy         haproxy
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock

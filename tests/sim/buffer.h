@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* buffer: bytes that grow at one end and are taken from the other; and texts of any bytes. */
+#ifndef BUFFER_H
+#define BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text {
+    const char *at;
+    size_t n;
+};
+
+struct buffer {
+    char *at;
+    size_t n;
+    size_t room;
+};
+
+void buffer_add(struct buffer *buffer, const void *bytes, size_t n);
+void buffer_add_format(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void buffer_take(struct buffer *buffer, size_t n); /* drops the first n bytes */
+void buffer_free(struct buffer *buffer);
+
+struct text text_of(const char *string);
+bool text_is(struct text text, const char *string);    /* the same bytes */
+bool text_is_word(struct text text, const char *word); /* the same, in capitals or not */
+bool text_starts(struct text text, const char *beginning);
+int text_compare(struct text one, struct text other); /* as memcmp(3), the shorter first */
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine: virtual time, the events that are due in it, and coroutines.
+ *
+ * All of a simulated world runs in one thread. Time stands still while code runs, and jumps to the
+ * next event when no code can go on. So one seed gives one history, to the microsecond.
+ */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include "chance.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENGINE_NEVER INT64_MAX
+#define MS INT64_C(1000) /* in microseconds, as all times of the engine are */
+#define SECOND INT64_C(1000000)
+
+/* ---- time and events ---- */
+
+/* engine_now: the true time, in microseconds since the world began. No client's clock shows it. */
+int64_t engine_now(void);
+
+/* engine_at: call run(arg, tag) at that time; what was added first goes first. */
+typedef void engine_action(void *arg, uint64_t tag);
+void engine_at(int64_t at_us, engine_action *run, void *arg, uint64_t tag);
+
+/* engine_run: carry out all events until `end_us`, or until engine_stop() is called. */
+void engine_run(int64_t end_us);
+void engine_stop(void);
+
+/* ---- coroutines ---- */
+
+struct process;
+struct task;
+
+/* task_start: a coroutine of a process (process.h) that begins with body(arg), now. */
+struct task *task_start(struct process *process, void *(*body)(void *), void *arg);
+
+/* task_current: the coroutine that runs; NULL: none does, an event is carried out. */
+struct task *task_current(void);
+struct process *task_process(const struct task *task);
+bool task_has_ended(const struct task *task);
+
+/*
+ * task_wait: let others run until task_wake(), or until `until_us`. A wake-up may come for another
+ * reason than is waited for: look again. A coroutine of a stopped process goes on when its process
+ * does; one of a killed process never does.
+ */
+void task_wait(int64_t until_us);
+void task_wake(struct task *task);
+
+/* ---- the trace ---- */
+
+/* trace: a line of the history, if it is wanted; it begins with the time. */
+extern bool trace_is_on;
+void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel: the system calls that the library makes, as the simulated world answers them.
+ *
+ * The linker leads each such call here (--wrap=poll and so on, see the Makefile). So all of lib/ is
+ * simulated as it ships, with its own clock.c, socket.c, resolve.c, thread.c and random.c. Calls
+ * that no coroutine makes, and those with a real descriptor, go on to the real function.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+struct process;
+
+/* kernel_close_all: as at the end of a process. Connections end by a FIN or a reset. */
+void kernel_close_all(struct process *process);
+
+#endif

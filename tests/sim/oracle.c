@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle: watches what clients believe and what servers do, and says when a promise is broken. */
+#include "oracle.h"
+
+#include "reply_codes.h"
+#include "script.h"
+#include "scripts_embedded.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLAIMS_MAX 8192
+#define WAITERS_MAX 8192
+#define GIVEN_UP_MAX 64
+#define CHANGES_MAX 512
+#define FORGET_US (25 * SECOND) /* a waiter that was hit may need so long to be in order again */
+#define STUCK_US (10 * SECOND)  /* twenty dead waiters in a row cost so much */
+#define TICK_US (SECOND / 2)
+#define KEYS_PER_LOCK 6
+
+/* A lease that a client believes in. */
+struct claim {
+    const struct process *process; /* NULL: this one is free */
+    unsigned keys;
+    enum rlock_mode mode;
+    int64_t slot;
+    uint64_t fence;
+    int64_t sent_us; /* when the last confirmed request was sent */
+    int64_t expires_us;
+};
+
+/* A client in the queue of one key of one server, from its first reply "held" on. */
+struct waiter {
+    char token[RLOCK_TOKEN_BYTES + 1]; /* "": this one is free */
+    const struct server *server;
+    const struct process *process;
+    int key;
+    int64_t since_us;
+    int64_t ticket; /* its place: the server's time of its first attempt */
+};
+
+/* The fences of one key, in the order in which their grants were complete. */
+struct fences {
+    struct {
+        int64_t at_us;
+        uint64_t fence;
+        uint64_t greatest; /* of this one and all before it */
+    } * grant;
+    size_t n;
+    size_t room;
+};
+
+static struct {
+    struct oracle_world world;
+    bool has_failed;
+    int64_t n_grants;
+    struct claim claim[CLAIMS_MAX];
+    struct waiter waiter[WAITERS_MAX];
+    size_t n_waiters; /* the highest index in use, plus one */
+    struct fences fences[ORACLE_KEYS_MAX];
+    int64_t void_until_us[ORACLE_KEYS_MAX];
+    int n_breaks[ORACLE_KEYS_MAX];          /* clients that are about to take it away */
+    int64_t busy_until_us[ORACLE_KEYS_MAX]; /* so long nobody else can be granted it */
+    struct {
+        char token[RLOCK_TOKEN_BYTES + 1];
+        int64_t at_us;
+    } given_up[GIVEN_UP_MAX];
+    size_t n_given_up;
+    struct {
+        char name[128];
+        bool lacks_expiry;
+        bool is_foreign;
+    } change[CHANGES_MAX]; /* by the command that is carried out now */
+    size_t n_changes;
+} oracle;
+
+void oracle_fail(const char *format, ...)
+{
+    va_list args;
+
+    if (oracle.has_failed)
+        return;
+    oracle.has_failed = true;
+    printf("# %10.6f violation: ", (double)engine_now() / 1e6);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    fflush(stdout);
+    engine_stop();
+}
+
+bool oracle_has_failed(void)
+{
+    return oracle.has_failed;
+}
+
+int64_t oracle_n_grants(void)
+{
+    return oracle.n_grants;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- leases ---- */
+
+static bool is_live(const struct claim *claim)
+{
+    return claim->process != NULL && claim->expires_us > engine_now();
+}
+
+static bool is_void(const struct claim *claim, int key)
+{
+    return claim->sent_us <= oracle.void_until_us[key] || oracle.n_breaks[key] > 0;
+}
+
+static bool exclude(const struct claim *one, const struct claim *other)
+{
+    if (one->mode == RLOCK_SHARED && other->mode == RLOCK_SHARED)
+        return false;
+    if (one->mode == RLOCK_SLOTS && other->mode == RLOCK_SLOTS)
+        return one->slot == other->slot;
+    return true;
+}
+
+static void check_overlap(const struct claim *claim, int key)
+{
+    size_t i;
+
+    for (i = 0; i < CLAIMS_MAX; i++) {
+        const struct claim *other = &oracle.claim[i];
+
+        if (other == claim || !is_live(other) || (other->keys >> key & 1) == 0 ||
+            !exclude(claim, other) || is_void(other, key) || is_void(claim, key))
+            continue;
+        oracle_fail("overlap: key %d is granted to client %d until %.6f, and to client %d", key,
+                    other->process->id, (double)other->expires_us / 1e6, claim->process->id);
+    }
+}
+
+static void check_fence(const struct claim *claim, int key)
+{
+    struct fences *fences = &oracle.fences[key];
+    size_t i = fences->n;
+
+    for (; i > 0 && fences->n - i < 1000; i--)
+        if (fences->grant[i - 1].fence == claim->fence)
+            oracle_fail("fence: %" PRIu64 " of key %d was given before", claim->fence, key);
+    for (i = fences->n; i > 0 && fences->grant[i - 1].at_us >= claim->sent_us;)
+        i--;
+    if (i > 0 && fences->grant[i - 1].greatest >= claim->fence)
+        oracle_fail("fence: %" PRIu64 " of key %d, behind %" PRIu64, claim->fence, key,
+                    fences->grant[i - 1].greatest);
+    if (fences->n == fences->room) {
+        fences->room = fences->room == 0 ? 1024 : 2 * fences->room;
+        fences->grant = realloc(fences->grant, fences->room * sizeof *fences->grant);
+        if (fences->grant == NULL)
+            abort();
+    }
+    fences->grant[fences->n].at_us = engine_now();
+    fences->grant[fences->n].fence = claim->fence;
+    fences->grant[fences->n].greatest =
+        fences->n > 0 && fences->grant[fences->n - 1].greatest > claim->fence
+            ? fences->grant[fences->n - 1].greatest
+            : claim->fence;
+    fences->n++;
+}
+
+struct claim *oracle_granted(struct process *process, unsigned keys, enum rlock_mode mode,
+                             const struct rlock_grant *grant, int64_t sent_us, int64_t expires_us)
+{
+    struct claim *claim = oracle.claim;
+    int key;
+
+    while (claim->process != NULL && ++claim < oracle.claim + CLAIMS_MAX)
+        ;
+    if (claim == oracle.claim + CLAIMS_MAX)
+        abort();
+    *claim = (struct claim){.process = process,
+                            .keys = keys,
+                            .mode = mode,
+                            .slot = grant->slot,
+                            .fence = grant->fence,
+                            .sent_us = sent_us,
+                            .expires_us = expires_us};
+    oracle.n_grants++;
+    trace("client %d: granted keys %x, fence %" PRIu64 ", until %.6f", process->id, keys,
+          grant->fence, (double)expires_us / 1e6);
+    for (key = 0; key < oracle.world.n_keys; key++) {
+        if ((keys >> key & 1) == 0)
+            continue;
+        if (is_live(claim))
+            check_overlap(claim, key);
+        check_fence(claim, key);
+        oracle.busy_until_us[key] = later(oracle.busy_until_us[key], expires_us);
+    }
+    return claim;
+}
+
+void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us)
+{
+    int key;
+
+    trace("client %d: renewed until %.6f", claim->process->id, (double)expires_us / 1e6);
+    claim->sent_us = sent_us;
+    claim->expires_us = expires_us;
+    for (key = 0; key < oracle.world.n_keys; key++)
+        if ((claim->keys >> key & 1) && is_live(claim)) { /* a stopped client reads old news */
+            check_overlap(claim, key);
+            oracle.busy_until_us[key] = later(oracle.busy_until_us[key], expires_us);
+        }
+}
+
+void oracle_ended(struct claim *claim, bool is_free)
+{
+    int key;
+
+    trace("client %d: its lease is over%s", claim->process->id, is_free ? ", released" : "");
+    for (key = 0; key < oracle.world.n_keys && is_free && claim->mode == RLOCK_EXCLUSIVE; key++)
+        if (claim->keys >> key & 1)
+            oracle.busy_until_us[key] = engine_now();
+    claim->process = NULL;
+}
+
+void oracle_died(unsigned keys)
+{
+    int key;
+
+    for (key = 0; key < oracle.world.n_keys; key++)
+        if (keys >> key & 1)
+            oracle.busy_until_us[key] =
+                later(oracle.busy_until_us[key], engine_now() + 2 * oracle.world.ttl_ms * MS);
+}
+
+void oracle_void(unsigned keys, int64_t until_us)
+{
+    int key;
+
+    for (key = 0; key < oracle.world.n_keys; key++)
+        if (keys >> key & 1)
+            oracle.void_until_us[key] = later(oracle.void_until_us[key], until_us);
+}
+
+void oracle_break(unsigned keys, int more)
+{
+    int key;
+
+    for (key = 0; key < oracle.world.n_keys; key++)
+        oracle.n_breaks[key] += keys >> key & 1 ? more : 0;
+}
+
+void oracle_gave_up(const char *token)
+{
+    size_t i = oracle.n_given_up++ % GIVEN_UP_MAX;
+
+    memcpy(oracle.given_up[i].token, token, sizeof oracle.given_up[i].token);
+    oracle.given_up[i].at_us = engine_now();
+}
+
+void oracle_asked(struct process *process, int64_t n_requests, int64_t waited_us)
+{
+    if (oracle.world.is_reliable &&
+        n_requests > (oracle.world.is_quorum ? 5 : 1) * (20 + 12 * (waited_us / SECOND)))
+        oracle_fail("requests: client %d has sent %" PRId64 " in %.3f s", process->id, n_requests,
+                    (double)waited_us / 1e6);
+}
+
+/* ---- the queue ---- */
+
+static bool is_untroubled(const struct waiter *waiter)
+{
+    int64_t since_us = engine_now() - FORGET_US;
+
+    return waiter->token[0] != '\0' && !process_is_dead(waiter->process) &&
+           waiter->process->troubled_us < since_us && server_troubled_us(waiter->server) < since_us;
+}
+
+static struct waiter *find_waiter(const char *token, const struct server *server)
+{
+    size_t i;
+
+    for (i = 0; i < oracle.n_waiters; i++)
+        if (oracle.waiter[i].server == server && strcmp(oracle.waiter[i].token, token) == 0)
+            return &oracle.waiter[i];
+    return NULL;
+}
+
+static void add_waiter(const char *token, const struct server *server,
+                       const struct process *process, int key, int64_t ticket)
+{
+    size_t i = 0;
+
+    if (find_waiter(token, server) != NULL)
+        return;
+    while (i < oracle.n_waiters && oracle.waiter[i].token[0] != '\0')
+        i++;
+    if (i == WAITERS_MAX)
+        abort();
+    oracle.n_waiters = i == oracle.n_waiters ? i + 1 : oracle.n_waiters;
+    oracle.waiter[i] = (struct waiter){.server = server,
+                                       .process = process,
+                                       .key = key,
+                                       .since_us = engine_now(),
+                                       .ticket = ticket};
+    memcpy(oracle.waiter[i].token, token, sizeof oracle.waiter[i].token);
+}
+
+static void forget_waiter(const char *token)
+{
+    size_t i;
+
+    for (i = 0; i < oracle.n_waiters; i++)
+        if (strcmp(oracle.waiter[i].token, token) == 0)
+            oracle.waiter[i].token[0] = '\0';
+}
+
+void oracle_left(struct process *process, bool is_sure)
+{
+    size_t i;
+
+    for (i = 0; i < oracle.n_waiters; i++)
+        if (oracle.waiter[i].process == process)
+            oracle.waiter[i].token[0] = '\0';
+    if (is_sure && process->token[0] != '\0')
+        oracle_gave_up(process->token);
+}
+
+static void check_order(const struct server *server, const struct process *process, int key,
+                        int64_t ticket)
+{
+    size_t i;
+
+    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum; i++) {
+        const struct waiter *waiter = &oracle.waiter[i];
+
+        if (is_untroubled(waiter) && waiter->server == server && waiter->key == key &&
+            waiter->process != process && waiter->ticket < ticket)
+            oracle_fail("order: client %d is granted key %d, and client %d has waited since %.6f",
+                        process->id, key, waiter->process->id, (double)waiter->since_us / 1e6);
+    }
+}
+
+/* ---- commands ---- */
+
+/* "lock3" is key 3. */
+static int key_number(struct text name)
+{
+    return text_starts(name, "lock") ? atoi(name.at + 4) : 0;
+}
+
+/* {held, now, left, value, block, ticket, ...}: the value and the ticket have two lines each. */
+static int64_t ticket_of(const struct buffer *reply)
+{
+    const char *at = reply->at;
+    int line;
+
+    for (line = 0; line < 8; line++)
+        at = strstr(at, "\r\n") + 2;
+    return strtoll(at, NULL, 10);
+}
+
+static void watch_acquire(struct server *server, struct process *client, const struct text *word,
+                          const struct buffer *reply)
+{
+    int code = atoi(strchr(reply->at, ':') + 1);
+
+    bool is_fifo = text_is(word[KEYS_PER_LOCK + 8], "fifo");
+    bool is_newest = text_is(word[KEYS_PER_LOCK + 8], "newest");
+    char token[RLOCK_TOKEN_BYTES + 1] = "";
+    bool has_ticket = word[KEYS_PER_LOCK + 9].n > 0;
+    int64_t ticket = has_ticket ? strtoll(word[KEYS_PER_LOCK + 9].at, NULL, 10) : INT64_MAX;
+    int key = key_number(word[3]);
+
+    memcpy(token, word[KEYS_PER_LOCK + 3].at, RLOCK_TOKEN_BYTES);
+    memcpy(client->token, token, sizeof token);
+    if (code == REPLY_HELD && is_fifo)
+        add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
+    if (code != REPLY_OK)
+        return;
+    if (is_fifo || is_newest)
+        check_order(server, client, key, ticket);
+    forget_waiter(token);
+}
+
+/* May a script with these keys write that one? Its own keys, and the wake-up lists beside them. */
+static bool may_write(const struct text *key, size_t n, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (text_is(key[i], name))
+            return true;
+        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - 5) == 0 &&
+            strncmp(name + key[i].n - 5, "wake:", 5) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_changes(const struct text *key, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < oracle.n_changes; i++) {
+        if (oracle.change[i].is_foreign)
+            oracle_fail("foreign: %s, which is another program's, was changed",
+                        oracle.change[i].name);
+        if (oracle.change[i].lacks_expiry)
+            oracle_fail("expiry: %s has none", oracle.change[i].name);
+        if (!may_write(key, n, oracle.change[i].name))
+            oracle_fail("foreign: %s was changed, which isn't a key of the script",
+                        oracle.change[i].name);
+    }
+    oracle.n_changes = 0;
+}
+
+/* In the words of the scripts, without the text of the script and the ends of the lines. */
+static void trace_command(const struct server *server, const struct process *client,
+                          const struct text *word, size_t n, const struct buffer *reply)
+{
+    char line[400] = "";
+    size_t used = 0;
+    size_t i;
+
+    for (i = n > 3 ? 9 : 0; i < n && used < 200; i++)
+        used += (size_t)snprintf(line + used, 100, " %.*s", (int)(word[i].n < 90 ? word[i].n : 90),
+                                 word[i].at);
+    used += (size_t)snprintf(line + used, 100, " -> %.*s", (int)(reply->n < 90 ? reply->n : 90),
+                             reply->at);
+    for (i = 0; i < used; i++)
+        line[i] = line[i] < ' ' ? ' ' : line[i];
+    trace("server %d: client %d: %.*s%s", server_number(server), client->id, (int)word[0].n,
+          word[0].at, line);
+}
+
+static void watch_command(struct server *server, struct process *client, const struct text *word,
+                          size_t n, const struct buffer *reply)
+{
+    bool is_script = text_is(word[0], "EVAL") || text_is(word[0], "EVALSHA");
+    size_t n_keys = is_script && n > 2 ? strtoul(word[2].at, NULL, 10) : 0;
+    int script;
+
+    if (trace_is_on)
+        trace_command(server, client, word, n, reply);
+    client->n_requests++;
+    if (!is_script)
+        return;
+    check_changes(word + 3, n_keys);
+    script = text_is(word[0], "EVAL") ? script_number(word[1]) : script_number_of_sha1(word[1]);
+    if (n_keys == KEYS_PER_LOCK && reply->at[0] == '*' &&
+        script == script_number_of_sha1(text_of(sha1_acquire)))
+        watch_acquire(server, client, word, reply);
+    if (n_keys == KEYS_PER_LOCK && script == script_number_of_sha1(text_of(sha1_release)) &&
+        word[KEYS_PER_LOCK + 5].n == RLOCK_TOKEN_BYTES) {
+        char token[RLOCK_TOKEN_BYTES + 1] = "";
+
+        memcpy(token, word[KEYS_PER_LOCK + 5].at, RLOCK_TOKEN_BYTES);
+        forget_waiter(token);
+    }
+}
+
+static void note_change(void *context, struct text name, const struct store_key *key)
+{
+    size_t i;
+
+    (void)context;
+    for (i = 0; i < oracle.n_changes && !text_is(name, oracle.change[i].name); i++)
+        ;
+    if (i == CHANGES_MAX)
+        abort();
+    oracle.n_changes = i == oracle.n_changes ? i + 1 : oracle.n_changes;
+    snprintf(oracle.change[i].name, sizeof oracle.change[i].name, "%.*s", (int)name.n, name.at);
+    oracle.change[i].lacks_expiry = key != NULL && key->expires_ms == 0 && !key->is_foreign;
+    oracle.change[i].is_foreign = key != NULL && key->is_foreign;
+}
+
+/* ---- from time to time ---- */
+
+static void check_stuck(const struct waiter *waiter)
+{
+    int64_t free_since_us = later(oracle.busy_until_us[waiter->key], waiter->since_us);
+
+    if (!is_untroubled(waiter) || engine_now() < free_since_us + STUCK_US)
+        return;
+    oracle_fail("stuck: client %d waits for key %d, which is free since %.6f", waiter->process->id,
+                waiter->key, (double)free_since_us / 1e6);
+}
+
+static bool is_held_by(struct store *store, int key, const char *token)
+{
+    char name[64];
+    struct store_key *lock;
+    char turn[64];
+
+    snprintf(name, sizeof name, "lock%d", key);
+    lock = store_find(store, text_of(name));
+    snprintf(turn, sizeof turn, "%s v1 try=0 ", token);
+    if (lock != NULL && text_starts(store_text(&lock->string), token))
+        return !text_starts(store_text(&lock->string), turn);
+    snprintf(name, sizeof name, "{lock%d}:rlock:holders", key);
+    lock = lock == NULL ? NULL : store_find(store, text_of(name));
+    return lock != NULL && store_index(lock, text_of(token)) >= 0 &&
+           lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
+}
+
+/* On the server, or on a majority. What stands on a minority is in nobody's way for long. */
+static bool is_had_by(int key, const char *token)
+{
+    int n_servers = oracle.world.is_quorum ? 3 : 1;
+    int n = 0;
+    int i;
+
+    for (i = 0; i < n_servers; i++)
+        n += is_held_by(server_store(server_at(SERVER_FIRST_PORT + (unsigned)i)), key, token);
+    return n > n_servers / 2;
+}
+
+static void check_orphans(void)
+{
+    size_t i;
+    int key;
+
+    for (i = 0; i < GIVEN_UP_MAX && i < oracle.n_given_up; i++)
+        for (key = 0; key < oracle.world.n_keys; key++)
+            if (engine_now() > oracle.given_up[i].at_us + 2 * oracle.world.latest_us + SECOND &&
+                is_had_by(key, oracle.given_up[i].token))
+                oracle_fail("orphan: %s holds key %d, and was given up at %.6f",
+                            oracle.given_up[i].token, key, (double)oracle.given_up[i].at_us / 1e6);
+}
+
+static void tick(void *unused, uint64_t tag)
+{
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < oracle.n_waiters && !oracle.world.has_sets; i++)
+        check_stuck(&oracle.waiter[i]);
+    if (oracle.world.is_reliable)
+        check_orphans();
+    engine_at(engine_now() + TICK_US, tick, NULL, tag);
+}
+
+void oracle_start(const struct oracle_world *world)
+{
+    int n_servers = world->is_quorum ? 3 : 1;
+    int i;
+
+    oracle.world = *world;
+    for (i = 0; i < ORACLE_KEYS_MAX; i++)
+        oracle.void_until_us[i] = -1;
+    for (i = 0; i < n_servers; i++)
+        server_store(server_at(SERVER_FIRST_PORT + (unsigned)i))->on_change = note_change;
+    server_on_command = watch_command;
+    engine_at(TICK_US, tick, NULL, 0);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* server: a simulated Redis server: connections, clients that block, its clock, its restarts. */
+#include "server.h"
+
+#include "commands.h"
+#include "process.h"
+#include "script.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WALL_START_US INT64_C(1795277769000000) /* 2026 */
+#define WORDS_MAX 1100
+#define BLOCK_KEYS_MAX 32
+
+/* One connection, as the server sees it. */
+struct session {
+    struct link *link;
+    struct buffer input;
+    bool is_blocked;
+    struct buffer blocked_on[BLOCK_KEYS_MAX];
+    size_t n_blocked_on;
+    uint64_t n_blocks; /* the tag of the end of the present one */
+    uint64_t order;    /* who blocked first is served first */
+    struct session *next;
+};
+
+struct server {
+    int number;
+    struct store store;
+    struct store saved;
+    int64_t clock_at_us; /* true time at which the clock showed clock_us; it goes on by its rate */
+    int64_t clock_us;
+    int64_t rate_ppm;
+    int64_t frozen_until_us; /* stopped, or busy with a slow script */
+    int64_t down_until_us;   /* restarting; ENGINE_NEVER: not planned */
+    bool is_off;             /* while it is down, its machine is off */
+    int64_t troubled_us;
+    int64_t started_us;
+    int n_starts;
+    bool knows_script[SCRIPTS_MAX];
+    int64_t slow_one_in;
+    int64_t slow_most_us;
+    uint64_t n_blocked;
+    struct session *sessions;
+};
+
+static struct server server[SERVERS_MAX];
+static int n_servers;
+
+server_observer *server_on_command;
+int64_t server_n_commands;
+
+/* ---- its clock ---- */
+
+int64_t server_now_us(const struct server *s)
+{
+    int64_t passed = engine_now() - s->clock_at_us;
+
+    return s->clock_us + passed + passed / 1000 * s->rate_ppm / 1000;
+}
+
+static void set_clock(struct server *s, int64_t at_us)
+{
+    s->clock_us = at_us;
+    s->clock_at_us = engine_now();
+}
+
+static void note_trouble(struct server *s, int64_t until_us)
+{
+    s->troubled_us = until_us > s->troubled_us ? until_us : s->troubled_us;
+}
+
+void server_step_clock(struct server *s, int64_t by_us)
+{
+    trace("server %d: clock set by %+.3f s", s->number, (double)by_us / 1e6);
+    set_clock(s, server_now_us(s) + by_us);
+    note_trouble(s, engine_now());
+}
+
+void server_set_rate(struct server *s, int64_t rate_ppm)
+{
+    set_clock(s, server_now_us(s));
+    s->rate_ppm = rate_ppm;
+}
+
+/* ---- its life ---- */
+
+struct server *server_start(int64_t rate_ppm, int64_t wall_offset_us)
+{
+    struct server *s = &server[n_servers];
+
+    s->number = n_servers++;
+    s->rate_ppm = rate_ppm;
+    s->clock_us = WALL_START_US + wall_offset_us;
+    s->troubled_us = -1;
+    s->started_us = -1000 * SECOND;
+    return s;
+}
+
+struct server *server_at(unsigned port)
+{
+    return &server[port - SERVER_FIRST_PORT];
+}
+
+int server_number(const struct server *s)
+{
+    return s->number;
+}
+
+struct store *server_store(struct server *s)
+{
+    s->store.now_ms = server_now_us(s) / MS;
+    return &s->store;
+}
+
+int64_t server_troubled_us(const struct server *s)
+{
+    return s->troubled_us;
+}
+
+void server_stop(struct server *s, int64_t for_us)
+{
+    trace("server %d: stopped for %.3f s", s->number, (double)for_us / 1e6);
+    if (engine_now() + for_us > s->frozen_until_us)
+        s->frozen_until_us = engine_now() + for_us;
+    note_trouble(s, s->frozen_until_us);
+}
+
+void server_save(struct server *s)
+{
+    store_clear(&s->saved);
+    store_copy(&s->saved, &s->store);
+}
+
+void server_slow_scripts(struct server *s, int64_t one_in, int64_t most_us)
+{
+    s->slow_one_in = one_in;
+    s->slow_most_us = most_us;
+}
+
+static void free_session(struct session *session)
+{
+    struct session **at = &session->link->server->sessions;
+
+    while (*at != session)
+        at = &(*at)->next;
+    *at = session->next;
+    session->link->session = NULL;
+    while (session->n_blocked_on > 0)
+        buffer_free(&session->blocked_on[--session->n_blocked_on]);
+    buffer_free(&session->input);
+    free(session);
+}
+
+void server_restart(struct server *s, int64_t for_us, enum server_data data, bool is_silent)
+{
+    static const char *const left[] = {
+        [SERVER_KEEPS_DATA] = "all", [SERVER_LOSES_DATA] = "no", [SERVER_LOSES_LATEST] = "older"};
+    struct store latest = s->store;
+
+    trace("server %d: restarts in %.3f s with %s keys%s", s->number, (double)for_us / 1e6,
+          left[data], is_silent ? ", resets nothing" : "");
+    while (s->sessions != NULL) {
+        net_reset_by_server(s->sessions->link, is_silent);
+        free_session(s->sessions);
+    }
+    if (data == SERVER_LOSES_DATA)
+        store_clear(&s->store);
+    if (data == SERVER_LOSES_LATEST) {
+        memcpy(s->store.bucket, s->saved.bucket, sizeof s->store.bucket);
+        memcpy(s->saved.bucket, latest.bucket, sizeof s->saved.bucket);
+        store_clear(&s->saved);
+        store_copy(&s->saved, &s->store);
+    }
+    memset(s->knows_script, 0, sizeof s->knows_script);
+    s->n_starts++;
+    s->is_off = is_silent;
+    s->down_until_us = s->frozen_until_us = s->started_us = engine_now() + for_us;
+    note_trouble(s, s->down_until_us);
+}
+
+/* ---- connections ---- */
+
+bool server_is_reachable(const struct server *s)
+{
+    return !s->is_off || engine_now() >= s->down_until_us;
+}
+
+bool server_accept(struct link *link)
+{
+    struct server *s = link->server;
+    struct session *session;
+
+    if (engine_now() < s->down_until_us)
+        return false;
+    session = calloc(1, sizeof *session);
+    if (session == NULL)
+        abort();
+    session->link = link;
+    session->next = s->sessions;
+    s->sessions = session;
+    link->session = session;
+    return true;
+}
+
+void server_lose_link(struct link *link)
+{
+    free_session(link->session);
+}
+
+/* ---- requests ---- */
+
+/* Reads "*N\r\n" and then N of "$BYTES\r\n...\r\n". Returns the bytes read; 0: it isn't whole. */
+static size_t parse(const struct buffer *input, struct text word[WORDS_MAX], size_t *n)
+{
+    const char *at = input->at;
+    const char *end = input->at + input->n;
+    const char *line;
+    size_t i;
+
+    line = input->n == 0 ? NULL : memchr(at, '\n', (size_t)(end - at));
+    if (line == NULL)
+        return 0;
+    *n = (size_t)strtoul(at + 1, NULL, 10);
+    if (*at != '*' || *n > WORDS_MAX)
+        abort(); /* the library sends nothing else */
+    at = line + 1;
+    for (i = 0; i < *n; i++) {
+        line = memchr(at, '\n', (size_t)(end - at));
+        if (line == NULL)
+            return 0;
+        word[i].n = (size_t)strtoul(at + 1, NULL, 10);
+        word[i].at = line + 1;
+        if ((size_t)(end - word[i].at) < word[i].n + 2)
+            return 0;
+        at = word[i].at + word[i].n + 2;
+    }
+    return (size_t)(at - input->at);
+}
+
+static void reply_info(const struct server *s, struct buffer *reply)
+{
+    char text[200];
+
+    snprintf(text, sizeof text,
+             "# Server\r\nredis_version:7.0.15\r\nrun_id:%032x%08x\r\nuptime_in_seconds:%lld\r\n",
+             (unsigned)s->number, (unsigned)s->n_starts,
+             (long long)((engine_now() - s->started_us) / SECOND));
+    commands_bulk(reply, text_of(text));
+}
+
+static void reply_role(struct buffer *reply)
+{
+    buffer_add_format(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+}
+
+/* EVAL and EVALSHA; returns whether a script was run. */
+static bool run_script(struct server *s, const struct text *word, size_t n, struct buffer *reply)
+{
+    bool is_sha1 = text_is_word(word[0], "EVALSHA");
+    int script = is_sha1 ? script_number_of_sha1(word[1]) : script_number(word[1]);
+
+    if (script < 0 || (is_sha1 && !s->knows_script[script])) {
+        buffer_add_format(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        return false;
+    }
+    s->knows_script[script] = true;
+    script_run(script, server_store(s), word + 2, n - 2, server_now_us(s), reply);
+    return true;
+}
+
+/* What a server answers at once; a command that isn't here is an error. */
+static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
+{
+    if (commands_run(server_store(s), word, n, reply))
+        return;
+    if (text_is_word(word[0], "INFO"))
+        reply_info(s, reply);
+    else if (text_is_word(word[0], "ROLE"))
+        reply_role(reply);
+    else if (text_is_word(word[0], "AUTH") || text_is_word(word[0], "SELECT"))
+        buffer_add_format(reply, "+OK\r\n");
+    else if (text_is_word(word[0], "CLUSTER"))
+        buffer_add_format(reply, "-ERR This instance has cluster support disabled\r\n");
+    else
+        buffer_add_format(reply, "-ERR unknown command '%.*s'\r\n", (int)word[0].n, word[0].at);
+}
+
+static void send_reply(struct session *session, struct buffer *reply)
+{
+    net_send(session->link, NET_TO_CLIENT, reply->at, reply->n,
+             session->link->server->frozen_until_us);
+    buffer_free(reply);
+}
+
+/* ---- BLPOP ---- */
+
+static void unblock(struct session *session)
+{
+    session->is_blocked = false;
+    session->n_blocks++;
+    while (session->n_blocked_on > 0)
+        buffer_free(&session->blocked_on[--session->n_blocked_on]);
+}
+
+/* Takes the first element of the first list that has one; false: none has. */
+static bool pop(struct server *s, const struct text *name, size_t n, struct buffer *reply)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct store_key *key = store_find(server_store(s), name[i]);
+
+        if (key != NULL && key->type != STORE_LIST) {
+            buffer_add_format(reply, "%s", COMMANDS_WRONG_TYPE);
+            return true;
+        }
+        if (key == NULL)
+            continue;
+        buffer_add_format(reply, "*2\r\n");
+        commands_bulk(reply, name[i]);
+        commands_bulk(reply, store_text(&key->item[0].value));
+        store_remove(key, 0);
+        if (key->n == 0)
+            store_drop(&s->store, name[i]);
+        return true;
+    }
+    return false;
+}
+
+static void process_input(void *arg, uint64_t unused);
+
+static void end_block(void *arg, uint64_t tag)
+{
+    struct link *link = arg;
+    struct session *session = link->session;
+    struct buffer reply = {.at = NULL};
+
+    if (session == NULL || !session->is_blocked || session->n_blocks != tag)
+        return;
+    if (link->server->frozen_until_us > engine_now()) {
+        engine_at(link->server->frozen_until_us, end_block, link, tag);
+        return;
+    }
+    unblock(session);
+    buffer_add_format(&reply, "*-1\r\n");
+    send_reply(session, &reply);
+    process_input(link, 0);
+}
+
+static void block(struct session *session, const struct text *word, size_t n)
+{
+    struct server *s = session->link->server;
+    struct buffer reply = {.at = NULL};
+    double seconds = strtod(word[n - 1].at, NULL);
+    size_t i;
+
+    if (pop(s, word + 1, n - 2, &reply)) {
+        send_reply(session, &reply);
+        return;
+    }
+    session->is_blocked = true;
+    session->order = ++s->n_blocked;
+    for (i = 1; i + 1 < n && i <= BLOCK_KEYS_MAX; i++)
+        buffer_add(&session->blocked_on[session->n_blocked_on++], word[i].at, word[i].n);
+    if (seconds > 0) /* an idle server looks at time-outs ten times a second */
+        engine_at(engine_now() + llround(seconds * 1e6) + random_below(100 * MS), end_block,
+                  session->link, session->n_blocks);
+}
+
+/* Serves those who wait for a list that has elements now, who blocked first before the others. */
+static void serve_blocked(struct server *s)
+{
+    struct session *session;
+    struct session *first;
+
+    do {
+        struct text name[BLOCK_KEYS_MAX];
+        struct buffer reply = {.at = NULL};
+        size_t i;
+
+        first = NULL;
+        for (session = s->sessions; session != NULL; session = session->next) {
+            if (!session->is_blocked || (first != NULL && first->order < session->order))
+                continue;
+            for (i = 0; i < session->n_blocked_on; i++) {
+                const struct store_key *key =
+                    store_find(server_store(s), store_text(&session->blocked_on[i]));
+
+                if (key != NULL && key->type == STORE_LIST)
+                    first = session;
+            }
+        }
+        if (first == NULL)
+            return;
+        for (i = 0; i < first->n_blocked_on; i++)
+            name[i] = store_text(&first->blocked_on[i]);
+        (void)pop(s, name, i, &reply);
+        unblock(first);
+        send_reply(first, &reply);
+        engine_at(engine_now(), process_input, first->link, 0);
+    } while (first != NULL);
+}
+
+/* ---- one command after the other ---- */
+
+static void carry_out(struct session *session, const struct text *word, size_t n)
+{
+    struct server *s = session->link->server;
+    struct buffer reply = {.at = NULL};
+
+    server_n_commands++;
+    if (text_is_word(word[0], "BLPOP")) {
+        block(session, word, n);
+        return;
+    }
+    if (text_is_word(word[0], "EVAL") || text_is_word(word[0], "EVALSHA")) {
+        if (run_script(s, word, n, &reply) && s->slow_one_in > 0 && random_one_in(s->slow_one_in))
+            server_stop(s, random_log(MS, s->slow_most_us));
+    } else {
+        run_command(s, word, n, &reply);
+    }
+    if (server_on_command != NULL)
+        server_on_command(s, session->link->process, word, n, &reply);
+    send_reply(session, &reply);
+    serve_blocked(s);
+}
+
+static void process_input(void *arg, uint64_t unused)
+{
+    static struct text word[WORDS_MAX];
+    struct link *link = arg;
+    struct session *session;
+    size_t bytes;
+    size_t n;
+
+    (void)unused;
+    while ((session = link->session) != NULL && !session->is_blocked) {
+        if (link->server->frozen_until_us > engine_now()) {
+            engine_at(link->server->frozen_until_us, process_input, link, 0);
+            return;
+        }
+        bytes = parse(&session->input, word, &n);
+        if (bytes == 0)
+            return;
+        carry_out(session, word, n);
+        if (link->session != NULL)
+            buffer_take(&session->input, bytes);
+    }
+}
+
+void server_receive(struct link *link, const char *bytes, size_t n)
+{
+    struct session *session = link->session;
+
+    if (session == NULL)
+        return;
+    buffer_add(&session->input, bytes, n);
+    process_input(link, 0);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: a simulated Redis server: connections, clients that block, its clock, its restarts.
+ *
+ * It carries out one command at a time, in no time unless a fault makes it slow. Its keys are a
+ * struct store, its scripts run in Lua.
+ */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include "net.h"
+#include "store.h"
+
+#include <stdint.h>
+
+#define SERVERS_MAX 5
+#define SERVER_FIRST_PORT 7000
+
+/* What a restart, or a failover to a replica, leaves of the keys. */
+enum server_data { SERVER_KEEPS_DATA, SERVER_LOSES_DATA, SERVER_LOSES_LATEST };
+
+struct server *server_start(int64_t rate_ppm, int64_t wall_offset_us);
+struct server *server_at(unsigned port);
+int server_number(const struct server *server); /* from 0 */
+struct store *server_store(struct server *server);
+int64_t server_now_us(const struct server *server);      /* its wall clock: Unix time */
+int64_t server_troubled_us(const struct server *server); /* when a fault last hit it; -1: never */
+
+/* ---- faults ---- */
+
+void server_stop(struct server *server, int64_t for_us); /* by SIGSTOP */
+void server_step_clock(struct server *server, int64_t by_us);
+void server_set_rate(struct server *server, int64_t rate_ppm);
+
+/* server_restart: down for a while; `is_silent`: the machine went off, and resets nothing. */
+void server_restart(struct server *server, int64_t for_us, enum server_data data, bool is_silent);
+
+/* server_save: what SERVER_LOSES_LATEST goes back to: the keys as they are now. */
+void server_save(struct server *server);
+
+/* server_slow_scripts: one in so many takes up to `most_us`; 0: none. */
+void server_slow_scripts(struct server *server, int64_t one_in, int64_t most_us);
+
+/* ---- for the net ---- */
+
+bool server_is_reachable(const struct server *server); /* false: the machine is off */
+bool server_accept(struct link *link);                 /* false: nobody listens */
+void server_receive(struct link *link, const char *bytes, size_t n);
+void server_lose_link(struct link *link);
+
+/* ---- for the oracle ---- */
+
+/*
+ * Called after each command of a client, with its words and its reply; `is_change`: of a key. NULL:
+ * not called.
+ */
+typedef void server_observer(struct server *server, struct process *client, const struct text *word,
+                             size_t n, const struct buffer *reply);
+extern server_observer *server_on_command;
+extern int64_t server_n_commands;
+
+#endif
