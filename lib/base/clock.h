@@ -13,19 +13,19 @@ int64_t clock_us(void);
 /* clock_wall_us: Unix time in microseconds, from the clock of this machine. */
 int64_t clock_wall_us(void);
 
-/* deadline_never: never passes, and has no stop descriptor. */
+/* deadline_never: a deadline that never passes, and that has no stop descriptor. */
 extern const struct rlock_deadline deadline_never;
 
 /*
- * deadline_at: return `deadline`, or one at `at_ms` (on rlock_clock_ms()) if that is earlier. The
- * result has the stop descriptor of `deadline`.
+ * deadline_at: return a deadline at the earlier of two times: that of `deadline`, and `at_ms` (on
+ * rlock_clock_ms()). The result has the stop descriptor of `deadline`.
  */
 struct rlock_deadline deadline_at(struct rlock_deadline deadline, int64_t at_ms);
 
-/* deadline_in: as deadline_at(), with the time `ms` milliseconds from now. */
+/* deadline_in: call deadline_at() with the time that is `ms` milliseconds from now. */
 struct rlock_deadline deadline_in(struct rlock_deadline deadline, int64_t ms);
 
-/* deadline_has_passed: is the deadline's time over? Ignores the stop descriptor. */
+/* deadline_has_passed: has the deadline's time come? Ignores the stop descriptor. */
 bool deadline_has_passed(struct rlock_deadline deadline);
 
 /* deadline_poll_ms: the time left until the deadline, as a timeout for poll(2); -1: no limit. */

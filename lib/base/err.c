@@ -89,9 +89,9 @@ void err_suffix(struct rlock_error *err, const char *and)
 }
 
 /*
- * Counts the bytes at the start of `text` that repeat the secret, or a long enough beginning of the
- * secret. Redis replies to an unknown command with only the first 128 bytes of its arguments, so a
- * long password appears in the reply without its end.
+ * Counts the bytes at the start of `text` that repeat the secret, or a beginning of the secret of
+ * at least SECRET_PART_BYTES. Redis replies to an unknown command with only the first 128 bytes of
+ * its arguments, so a long password appears in the reply without its end.
  */
 static size_t count_secret_bytes(const char *text, const char *secret)
 {

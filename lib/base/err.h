@@ -7,7 +7,8 @@
 
 /*
  * RLOCK_PENDING: the operation has not ended yet, and the caller has to call again. Only functions
- * inside the library return it: the calls of rlock.h never do, so its enum has no such member.
+ * inside the library return it. The calls of rlock.h never do, so enum rlock_status there has no
+ * member for it.
  */
 #define RLOCK_PENDING ((enum rlock_status)1)
 
@@ -19,8 +20,10 @@
 enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int sys,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* err_set_reason: set the reason, by which programs decide. Call it after err_set(); `err` may be
- * NULL. */
+/*
+ * err_set_reason: set the reason of a fault, which tells programs what to do about it. Call it
+ * after err_set(), which resets the reason. `err` may be NULL.
+ */
 void err_set_reason(struct rlock_error *err, enum rlock_reason reason);
 
 /*
@@ -31,23 +34,24 @@ void err_make_printable(char *text);
 
 /*
  * err_escape: copy bytes of another program. Printable ASCII stays, except for the backslash; every
- * other byte becomes \xNN. If `out` (of `room` bytes) is too small, the copy ends in "...", and no
- * \xNN is cut.
+ * other byte becomes \xNN. If `out` (of `room` bytes) is too small, the copy ends in "..." after a
+ * whole \xNN, never inside one.
  */
 void err_escape(char *out, size_t room, const char *bytes);
 
-/* err_escape_text: as err_escape(), but backslashes stay: for text that contains \xNN already. */
+/* err_escape_text: like err_escape(), but keep backslashes: the text may contain \xNN already. */
 void err_escape_text(char *out, size_t room, const char *text);
 
-/* err_prefix: change the text to "WHERE: TEXT". `err` may be NULL. */
+/* err_prefix: put "WHERE: " before the text. `err` may be NULL. */
 void err_prefix(struct rlock_error *err, const char *where);
 
-/* err_suffix: change the text to "TEXT; AND". `err` may be NULL. */
+/* err_suffix: put "; AND" after the text. `err` may be NULL. */
 void err_suffix(struct rlock_error *err, const char *and);
 
 /*
- * err_copy_masked: copy the first room - 1 bytes of a text. Replaces the secret by asterisks, and
- * also every beginning of the secret that has at least 8 bytes. `secret` NULL or "": masks nothing.
+ * err_copy_masked: copy the first room - 1 bytes of a text. Asterisks replace the secret, and also
+ * every beginning of the secret that has at least 8 bytes. If `secret` is NULL or "", nothing is
+ * replaced.
  */
 void err_copy_masked(char *out, size_t room, const char *text, const char *secret);
 

@@ -13,7 +13,7 @@ enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_e
     unsigned char bytes[RLOCK_TOKEN_BYTES / 2];
     size_t i;
 
-    /* getrandom(2) returns up to 256 bytes whole, once the kernel has initialized its pool */
+    /* getrandom(2) always returns all bytes that it was asked for, if these are at most 256 */
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return err_set(err, RLOCK_E_SYSTEM, errno, "getrandom");
     for (i = 0; i < sizeof bytes; i++) {

@@ -3,16 +3,16 @@
  * acquire_loop: repeats an acquire, a renewal or a release until the reply is final.
  *
  * How a waiter in the queue gets the lock:
- * 1. An attempt finds the lock held. The script acquire.lua puts the waiter into the queue, and
- *    returns for how long the waiter is to block.
+ * 1. The first attempt finds the lock held. The script acquire.lua puts the waiter into the queue,
+ *    and returns for how long the waiter is to block.
  * 2. The waiter blocks on the server: it sends BLPOP on a key of its own, with that timeout.
  * 3. A release wakes the first waiter by a push to its key. If the wake-up is lost, or the holder
  *    died, the BLPOP times out.
  * 4. After the wake-up or the timeout the waiter sends the next attempt, which is also its
- *    heartbeat: the scripts remove a waiter whose attempts stop from the queue.
+ *    heartbeat: if a waiter sends no more attempts, the scripts remove it from the queue.
  *
- * So a wake-up is only a hint: the reply to the next attempt decides. How long waiters block, and
- * how long a turn or a heartbeat lasts, is decided by the scripts alone.
+ * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
+ * long a waiter blocks, and how long its turn and its heartbeat are valid.
  */
 #include "ops/acquire_loop.h"
 
@@ -26,20 +26,24 @@
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
 #define BACKOFF_FIRST_MS 50
-#define BACKOFF_MAX_MS 250  /* within the 500 ms that a restarted server lets waiters come back */
+/*
+ * After a server has lost its data, acquire.lua grants the lock to nobody for 500 ms, so that all
+ * waiters can return to their places in the queue. Each must retry within that time.
+ */
+#define BACKOFF_MAX_MS 250
 #define UNDO_STOPPED_MS 500 /* longest wait for the undo after the stop descriptor was readable */
 #define BLOCK_LATE_MS 200   /* Redis ends a BLPOP up to 0.1 s after its timeout */
-#define NEXT_IN_TURN_MS 2   /* pause while the waiter ahead, which got the lock, starts working */
-#define PASSED_ON_MS 1      /* pause after a release, while the next holder starts working */
-#define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key so long after its PTTL has ended */
+#define NEXT_IN_TURN_MS 2   /* pause while the waiter ahead, now the holder, starts its command */
+#define PASSED_ON_MS 1      /* pause after a release, while the next holder starts its command */
+#define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
 struct acquire_loop {
     struct quorum *quorum;
     struct owner *owner;
     struct rlock_deadline caller_deadline;
-    /* caller_deadline; a caller that waits for ever or not at all has connect_ms until a server
-     * answers */
+    /* when the loop gives up: at caller_deadline; but connect_ms after the start if the caller
+     * waits for ever or not at all, and no server has answered yet */
     struct rlock_deadline deadline;
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
@@ -75,7 +79,7 @@ static void show(struct acquire_loop *loop, const struct rlock_obstacle *obstacl
 
 /*
  * Shows the obstacle of the last reply again once observer->every_ms have passed. A waiter far back
- * in the queue sends an attempt only every few seconds: the display would look dead between them.
+ * in the queue sends an attempt only every few seconds: meanwhile the display would stand still.
  */
 static void refresh(struct acquire_loop *loop)
 {
@@ -118,8 +122,9 @@ static void on_warning(void *context, const char *text)
 /*
  * Can the next attempt have another result than `st`? RLOCK_E_CONFIG has two causes:
  * 1. A member's TLS certificate is wrong. If a member has answered before, an administrator may be
- *    replacing the certificate right now: try again. members_fault() returns this cause.
- * 2. Two URLs name the same server. That stays so: the result is final.
+ *    replacing the certificate right now: try again. Only this cause makes members_fault() return
+ *    RLOCK_E_CONFIG.
+ * 2. Two URLs name the same server. Another attempt can't change this: the result is final.
  */
 static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 {
@@ -131,7 +136,8 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 
 /*
  * Does a waiter try again after `st`? It does so after RLOCK_E_REPLICAS, too: replicas may come
- * back. A renewal doesn't repeat then, because the primary has already extended the lease.
+ * back. renew_loop_run() doesn't: after RLOCK_E_REPLICAS the primary has already extended the
+ * lease.
  */
 static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 {
@@ -139,7 +145,7 @@ static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 }
 
 /*
- * Is `st` the final result of a caller that doesn't wait? Not while a request is unanswered: the
+ * Is `st` the final result for a caller that doesn't wait? It isn't if a request got no reply: the
  * server may have granted the lock, so the next attempt asks again with the same token.
  */
 static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_status st)
@@ -164,8 +170,8 @@ static int64_t backoff_ms(int n_failures)
 }
 
 /*
- * The pause of a caller that isn't in the queue, whom no release wakes: 50 to 250 ms, or until the
- * holder's lease ends, if that is sooner.
+ * The pause of a caller that isn't in the queue: no release wakes this caller, so it asks again
+ * after 50 to 250 ms, or when the holder's lease has ended, if that is sooner.
  */
 static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 {
@@ -178,7 +184,7 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 }
 
 /*
- * The server has passed the lock to the waiter ahead of us, and woke us because our turn is next.
+ * The server has passed the lock to the waiter ahead of us, and has woken us because we are next.
  * 1. We sleep 2 ms: if that waiter runs on this machine, its command starts undisturbed.
  * 2. We show the observer `is_next`: rlock then forks its guard, before the lock is granted to us.
  */
@@ -195,9 +201,9 @@ static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 
 /*
  * Blocks on the server until another client wakes us, `block_ms` have passed, or the BLPOP fails.
- * The next attempt must follow each of them. A waiter that is told that its turn is next blocks
- * again, but no longer than `block_ms` in all: the holder and the waiters ahead may be dead, and
- * then no client wakes us.
+ * In all three cases the caller sends the next attempt. If a client wakes us to say that we are
+ * next (RLOCK_PENDING), we block again, but for no longer than `block_ms` in all: the holder and
+ * the waiters ahead of us may be dead, and then no client wakes us a second time.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
@@ -222,7 +228,7 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
     return st == RLOCK_PENDING ? RLOCK_OK : st;
 }
 
-/* Pauses between an attempt that ended in `st` and the next. RLOCK_STOPPED ends the loop. */
+/* Pauses after an attempt that ended in `st`, before the next. RLOCK_STOPPED ends the loop. */
 static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_status st,
                                      int64_t block_ms)
 {
@@ -245,9 +251,9 @@ static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_statu
 
 /*
  * Sends one acquire, and then asks whether enough replicas have the grant. If too few have it, the
- * waiter gives the lock back, and returns to the queue with its old ticket. If its first attempt
- * was granted the lock, it has no ticket yet and uses the fence of the grant as its ticket: both
- * numbers are the server's time in microseconds.
+ * waiter gives the lock back, and returns to the queue with its old ticket. A waiter that got the
+ * lock by its first attempt has no ticket yet: it uses the fence of the grant as its ticket, as
+ * both numbers are the server's time in microseconds.
  */
 static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)
@@ -271,7 +277,7 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */
 
-/* Trouble that goes on keeps the time at which it began. */
+/* Notes the trouble `err`. `since_ms`, when it began, counts only if there was none before. */
 static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err, int64_t since_ms)
 {
     if (loop->obstacle->trouble.status == RLOCK_OK)
@@ -280,9 +286,9 @@ static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err
 }
 
 /*
- * Is the trouble reported to the observer yet? If no server has answered so far, only after
- * connect_ms, when a caller that doesn't wait would have given up: the first connection may just be
- * slow.
+ * Should the observer learn of the trouble now? If no server has answered yet, the first connection
+ * may just be slow: then the observer learns of it only after connect_ms, when a caller that
+ * doesn't wait would have given up.
  */
 static bool is_trouble_shown(const struct acquire_loop *loop)
 {
@@ -312,7 +318,7 @@ static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
     } else if (loop->had_trouble) {
         obstacle->trouble.status = RLOCK_OK;
         obstacle->is_next = st == RLOCK_OK;
-        if (st != RLOCK_BUSY && !is_restart) /* the loop shows RLOCK_BUSY itself */
+        if (st != RLOCK_BUSY && !is_restart) /* attempt_until_final() shows RLOCK_BUSY */
             show(loop, obstacle);
     }
     loop->had_trouble = obstacle->trouble.status != RLOCK_OK;
@@ -320,9 +326,9 @@ static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
 }
 
 /*
- * The result at the deadline: RLOCK_TIMEOUT, with the holder that was seen last. It is the fault
- * `st` instead if no server has answered, if members were restarted too recently to count, or if
- * replicas are missing: then no holder is in the way.
+ * Returns the result at the deadline: RLOCK_TIMEOUT, with the holder that was seen last. But if no
+ * server has answered, if members were restarted too recently to count, or if replicas are missing,
+ * then no holder is in the way, and the result is the fault `st`.
  */
 static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_status st)
 {
@@ -380,8 +386,8 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
 }
 
 /*
- * Ends the use of the token: releases what an unanswered attempt may have been granted, or may be
- * granted later, and removes the waiter from the queue.
+ * Ends the use of the token on the server: removes the waiter from the queue, and releases the
+ * lock, which the server may have granted, or may still grant, to a request without a reply.
  */
 static void leave(struct quorum *quorum, const struct owner *owner, enum rlock_status st,
                   struct rlock_error *err)
@@ -437,7 +443,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err)
 {
-    bool may_be_released = false; /* an earlier request may have been executed unanswered */
+    bool may_be_released = false; /* a request without a reply may have released the lock */
     int n_failures = 0;
     enum rlock_status st;
 
@@ -449,7 +455,7 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
-    if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder starts its work undisturbed */
+    if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder starts its command undisturbed */
         (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;
 }

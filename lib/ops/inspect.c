@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITERS_PER_PAGE "28" /* a waiter is two elements of the reply */
+#define WAITERS_PER_PAGE "28" /* of up to 64 elements: 4 for the lock, 2 for each waiter */
 #define LOCKS_PER_PAGE 60
-#define LOCKS_WANTED 45        /* aim for a page; less than 60, as SCAN may find more locks */
+#define LOCKS_WANTED 45        /* target for a page; fewer than 60, as one SCAN may find more */
 #define REPLY_SPARE_BYTES 4096 /* list.lua does not count all bytes of its reply */
 #define SCAN_COUNT_FIRST 100
 #define SCAN_COUNT_MAX 400
@@ -42,8 +42,8 @@ static void begin_request(struct request *request, enum script script, const str
 }
 
 /*
- * Shows the waiters in a reply of inspect.lua: {now, view, name of the value, next ticket}, and
- * behind these the ticket and the holder info of each waiter.
+ * Shows the waiters in a reply of inspect.lua. The reply has four elements for the lock {now, view,
+ * name of the value, next ticket}, followed by the ticket and the holder info of each waiter.
  */
 static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
 {
@@ -87,8 +87,8 @@ static bool is_free(const struct resp_value *reply)
 }
 
 /*
- * Ranks a member that `n_alike` members agree with: those of a majority first, then members that
- * report a holder, then members that report a free lock.
+ * Returns the rank of a member whose view `n_alike` members share. A view that a majority shares
+ * ranks highest, then a view with a holder, then a view of a free lock.
  */
 static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {
@@ -97,7 +97,7 @@ static size_t weight_of(const struct quorum *quorum, const struct member *member
     return is_free(member->reply) ? n_alike : n_alike + quorum->members.n;
 }
 
-/* Chooses the member whose view is shown. `*n_alike` becomes how many members agree with it. */
+/* Chooses the member whose view is shown. `*n_alike` becomes how many members share that view. */
 static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
 {
     size_t chosen = quorum->members.n;
@@ -168,7 +168,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         if (first)
             chosen = choose_member(quorum, &n_alike);
         if (quorum->members.member[chosen].state != RLOCK_OK)
-            break; /* the chosen member failed: only it can continue its queue */
+            break; /* the chosen member failed, and only this member knows the rest of its queue */
         reply = quorum->members.member[chosen].reply;
         next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
@@ -185,8 +185,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 }
 
 /*
- * Counts what break.lua returned on each member. If a majority says that the key has another value
- * than the named one, another owner holds the lock: RLOCK_BUSY.
+ * Counts what break.lua returned on each member. Returns RLOCK_BUSY if a majority replied that the
+ * key no longer has the named value, as another owner holds the lock then.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
@@ -257,8 +257,9 @@ static enum rlock_status show_page(const struct resp_value *reply,
 }
 
 /*
- * The next COUNT for SCAN: if the last `count` keys had `n_found` locks among them, so many keys
- * have LOCKS_WANTED locks among them. At most twice the last COUNT.
+ * Returns the COUNT of the next SCAN. The last SCAN found `n_found` locks in `count` keys, so the
+ * next should find LOCKS_WANTED locks in count * LOCKS_WANTED / n_found keys. The COUNT at most
+ * doubles, in case the next keys contain more locks than these.
  */
 static int next_count(int count, size_t n_found)
 {
@@ -301,7 +302,7 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
     do {
         st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
         while (st == RLOCK_OK && resp_array_count(reply) == 1 &&
-               count > 1) { /* the locks of so many keys don't fit into one reply */
+               count > 1) { /* the locks in `count` keys don't fit into one reply */
             count /= 2;
             st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
         }
@@ -320,8 +321,8 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
 /* ---- the primaries of a Cluster ---- */
 
 /*
- * Sends a request that the server may deny this user, or may not know: RLOCK_OK, and `*reply` is
- * NULL then.
+ * Sends a request. If the server denies this user the command, or doesn't know it, returns RLOCK_OK
+ * and sets `*reply` to NULL.
  */
 static enum rlock_status ask_optional(struct quorum *quorum, const struct request *request,
                                       struct rlock_deadline deadline,
@@ -365,8 +366,8 @@ enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline dead
 
 /*
  * Asks CLUSTER SLOTS which kind of address the Cluster announces for its nodes: an IP address, a
- * host name, or none. `*endpoint` stays as it is if the server denies the command, or if the reply
- * is too long because of many slot ranges: then the caller tries all addresses of CLUSTER NODES.
+ * host name, or none. If the server denies the command, or if the reply is too long because of many
+ * slot ranges, `*endpoint` stays as it is, and the caller tries all addresses of CLUSTER NODES.
  */
 static enum rlock_status ask_for_endpoint(struct quorum *quorum, struct rlock_deadline deadline,
                                           enum cluster_endpoint *endpoint, struct rlock_error *err)

@@ -2,8 +2,8 @@
 /*
  * renewer: a thread that renews a lease and writes an event for each renewal to a pipe.
  *
- * The reader of the pipe has a timer of its own for the end of the lease, which each renewal moves.
- * If the renewer hangs, the timer isn't moved, and the reader acts in time without the renewer.
+ * The reader of the pipe has its own timer for the end of the lease, and moves it at each event.
+ * If the renewer hangs, no event comes, and the reader acts when its timer expires.
  *
  * If the server is part of a Cluster, the first request asks for the nodes of that Cluster.
  * Otherwise:
@@ -39,8 +39,8 @@ static void write_event(const struct renewer *renewer, struct rlock_event event,
 }
 
 /*
- * The pause after a failed renewal: none after the first failure, so that one lost packet costs no
- * time; then random, so that holders don't retry at the same time.
+ * Returns the pause after a failed renewal. There is none after the first failure, so that one lost
+ * packet costs no time. Later pauses are random, so that holders don't retry at the same time.
  */
 static int64_t backoff_ms(const struct renewer *renewer)
 {
@@ -62,8 +62,8 @@ static int64_t next_renewal_at_ms(const struct renewer *renewer)
 }
 
 /*
- * Sends one renewal and writes its event. Returns the time of the next renewal, or RLOCK_NEVER: the
- * thread ends.
+ * Sends one renewal and writes its event. Returns the time of the next renewal, or RLOCK_NEVER if
+ * the thread must end.
  */
 static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
 {
@@ -91,7 +91,7 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING is no fault */
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: ask again */
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);

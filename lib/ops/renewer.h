@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "quorum/quorum.h"
 
-/* A renewer of zero bytes has no thread. */
+/* A struct renewer whose bytes are all zero is valid: its thread doesn't run. */
 struct renewer {
     struct quorum *quorum;     /* borrowed; only the thread uses it while it runs */
     const struct owner *owner; /* borrowed; nobody changes it while the thread runs */

@@ -3,12 +3,13 @@
  * replicas: asks a server whether enough of its replicas have a grant or a renewal.
  *
  * The server replies to WAIT with the number of replicas that have acknowledged all writes of the
- * connection that sent the WAIT: when enough have, or after a timeout. So WAIT must be sent by the
- * connection of the grant: on a new connection, which has no writes, the server would reply at
- * once. A waiter sends WAIT only after a grant: sent with each attempt, it would delay them all.
+ * connection that sent the WAIT. It replies when enough replicas have, or after a timeout. So rlock
+ * sends WAIT on the connection of the grant: on a new connection, which has no writes, the server
+ * would reply at once. A waiter sends WAIT only after a grant, not with each attempt: the server
+ * would wait for the replicas each time, and delay every attempt.
  *
  * A renewal needs the same acknowledgements. If a replica that has missed the renewal becomes the
- * primary, the lease ends there at the end that the renewal before it had set.
+ * primary, it still has the old expiry, so the lease ends there earlier than the holder believes.
  */
 #include "ops/replicas.h"
 
@@ -20,7 +21,7 @@
 /* The replies of the members to WAIT. */
 struct acknowledged {
     size_t n_enough;              /* members with acknowledgements of enough replicas */
-    const struct member *lacking; /* a member with too few; NULL: no member replied so */
+    const struct member *lacking; /* a member with acknowledgements of too few; NULL: none */
     int64_t n_replicas;           /* how many replicas of `lacking` have acknowledged */
 };
 
@@ -75,8 +76,8 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     took_ms = rlock_clock_ms() - sent_ms;
     if (st == RLOCK_OK)
         acknowledged = count_acknowledged(quorum);
-    /* The server replies within wait_ms. After twice that time this process was stopped in between,
-     * and too little of the lease may be left: the caller asks again. */
+    /* The server replies within wait_ms. If more than twice that time has passed, this process was
+     * stopped meanwhile, and too little of the lease may be left: the caller asks again. */
     if (acknowledged.n_enough >= quorum->members.need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||
