@@ -167,7 +167,7 @@ END
     redis_cli del "$KEY"
     let_go job 0
     assert_status 76
-    assert_line "^rlock: $KEY: lost: at the end the lock was gone"
+    assert_line "^rlock: $KEY: lost: when the command had ended, the server no longer had the lock"
 }
 
 @test "77: a key of another type, no permission, a password that the server doesn't want" {
