@@ -280,8 +280,9 @@ export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 # tests/cli/static.bats tests the static program when the plain one is tested.
 STATIC_RLOCK := $(if $(filter plain-yes,$(FLAVOUR)-$(TLS)),build/static/rlock)
 ifneq ($(STATIC_RLOCK),)
+# Both builds include the generated headers, so one make has to have made them before.
 .PHONY: $(STATIC_RLOCK)
-$(STATIC_RLOCK):
+$(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
 	$(Q)$(MAKE) FLAVOUR=static
 endif
 
