@@ -31,8 +31,9 @@ static void occupy_standard_descriptors(void)
 }
 
 /*
- * Report why option_parser_read() refused the options, and return the exit status. No struct
- * session exists yet, which reports later faults.
+ * Report why option_parser_read() refused the options, and return the exit status. Later faults go
+ * by the report of struct session. No session exists yet, so this function makes a report of its
+ * own.
  */
 static int report_error(const struct options *options, const struct rlock_error *err)
 {

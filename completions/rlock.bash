@@ -96,8 +96,8 @@ _rlock_option() {
     return 1
 }
 
-# _rlock_takes_next WORD: succeeds if the word behind this option is its argument. Sets is_shell at
-# -c.
+# _rlock_takes_next WORD: succeeds if WORD is an option and the word behind it is its argument. Sets
+# is_shell if the option is -c: then rlock takes no command.
 _rlock_takes_next() {
     local letters=${1#-} name
     case $1 in
@@ -107,7 +107,7 @@ _rlock_takes_next() {
         --*=*) return 1 ;;
         --*) _rlock_option "$1" && [[ $argument != - ]] && return ;;
         *)
-            while [[ -n $letters ]]; do # -nk KEY: each letter up to the one with an argument
+            while [[ -n $letters ]]; do # in -nk KEY: -n, then -k, which has an argument
                 name=-${letters:0:1} letters=${letters:1}
                 [[ $name == -c ]] && is_shell=yes
                 _rlock_option "$name" || return

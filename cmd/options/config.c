@@ -82,8 +82,8 @@ static const char *check_owner(const struct stat *is)
 }
 
 /*
- * Read up to `room` bytes to the end of the file; `*used` is set to their number. Returns NULL, or
- * why the file can't be used.
+ * Read the file to its end, but at most `room` bytes, into `text`. `*used` becomes the number of
+ * bytes that were read. Returns NULL, or the reason why the file can't be used.
  */
 static const char *read_all(int fd, char *text, size_t room, size_t *used)
 {
@@ -105,9 +105,9 @@ static const char *read_all(int fd, char *text, size_t room, size_t *used)
 }
 
 /*
- * Read a whole file. Returns `*used` bytes and a NUL on the heap; or NULL, and `*why` is the
- * reason. With `is_trusted` a file that other users may write is refused, because rlock obeys what
- * the file says.
+ * Read a whole file. Returns `*used` bytes and a NUL on the heap. On failure, returns NULL, and
+ * `*why` is the reason. With `is_trusted`, refuse a file that other users may write: rlock obeys
+ * what the file says, so such a user could change the server.
  */
 static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
 {

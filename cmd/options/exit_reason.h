@@ -6,8 +6,8 @@
 #include <rlock.h>
 
 enum exit_reason {
-    REASON_GRANTED, /* the command ran under a proven lease and ended by itself; or the verb
-                       succeeded */
+    /* the command ended by itself, and rlock held the lock until then; or the verb succeeded */
+    REASON_GRANTED,
     REASON_DONE,
     REASON_MAX_HOLD,
     REASON_NOT_EXECUTABLE,
@@ -29,7 +29,7 @@ enum exit_reason {
 
 struct exit_reason_row {
     const char *name; /* as messages and reports print it: "busy" */
-    /* the exit status; -1: the command's own, or 128 + the number of a signal */
+    /* the exit status; -1: the command's own status, or 128 + N if signal N ended the program */
     int status;
     const char *meaning; /* what --help prints beside the status */
 };

@@ -85,8 +85,8 @@ static void put_exits(FILE *out)
 }
 
 /*
- * Close a stream that open_memstream(3) made. Returns `*text`, which has all that was written; or
- * NULL, if a write failed, and frees it.
+ * Close a stream that open_memstream(3) made, and return its text `*text`. If a write to the stream
+ * failed, a part of the text is missing: free the text and return NULL.
  */
 static char *finish(FILE *out, char **text)
 {

@@ -9,9 +9,9 @@
 char *help_text(enum verb verb);
 
 /*
- * help_dump: the table of that name ("options", "exits", "verbs"), one row a line, its columns
- * separated by tabs. Tests compare it with the manual and the completions. Heap; NULL: out of
- * memory, or no such table.
+ * help_dump: a table of the program as text: one row a line, columns separated by tabs. `table` is
+ * the table's name: "options", "exits" or "verbs". Tests compare the tables with the manual and the
+ * completions. Heap; NULL: out of memory, or no table has the name.
  */
 char *help_dump(const char *table);
 

@@ -23,7 +23,7 @@ struct origin {
 
 /*
  * The state of option_parser_read(), which reads the command line first, then the environment, then
- * the file. A value overrides no value from a source that was read before.
+ * the file. If an earlier source has set an option, a later source doesn't change it.
  */
 struct parser {
     struct options *options;
@@ -170,8 +170,9 @@ static bool keep_text(struct options *options, const char *value, const char **k
 }
 
 /*
- * May the source that is being read set this option? Not if a source that counts more has set it.
- * Within one source a later value replaces an earlier one. If so, the origin is noted.
+ * May the source that is being read set this option? Yes, unless a greater source (enum source) has
+ * set it; a second value from the same source replaces the first. If the answer is yes, record the
+ * source as the origin of the option's value.
  */
 static bool overrides(struct parser *parser, const struct option *row)
 {
@@ -186,7 +187,7 @@ static bool overrides(struct parser *parser, const struct option *row)
 
 /*
  * Every user can read the arguments of a process (ps(1)). So copy the URL, and overwrite the
- * password in the argument. Returns the copy.
+ * password in the argument. Returns the copy; or `url` itself, if it isn't from the command line.
  */
 static const char *copy_and_mask(struct parser *parser, const char *url)
 {
@@ -506,8 +507,8 @@ static bool is_later(const struct origin *one, const struct origin *other)
 }
 
 /*
- * Of --shared, --exclusive and --slots only one has an effect: the one from the source that counts
- * most, and within one source the last.
+ * If several of --shared, --exclusive and --slots are given, only one has an effect: the option
+ * that the greatest source (enum source) has set; if one source has set several, the last of them.
  */
 static enum rlock_mode mode_of(const struct parser *parser)
 {
@@ -533,8 +534,9 @@ static enum rlock_protocol protocol_of(const struct options *options)
 }
 
 /*
- * Of --password-file and --password-command only one stays: the one from the source that counts
- * most, and within one source the last. The other becomes NULL.
+ * If both --password-file and --password-command are given, keep only one: the option that the
+ * greater source (enum source) has set; if one source has set both, the later option. The field of
+ * the other option becomes NULL.
  */
 static void choose_password(const struct parser *parser)
 {

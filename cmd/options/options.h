@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The words of --protocol, --timestamp-unit and --on-lost, in the order of option_table. */
+/*
+ * The choices of --protocol, --timestamp-unit and --on-lost. The constants stand in the order of
+ * the words in option_table, because the parser stores the index of the word that the user gave.
+ */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
 enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
@@ -18,7 +21,7 @@ enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
 /* What the user asks for: to carry out the verb, or only to print the help, version or a table. */
 enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };
 
-/* Where a value comes from. If several sources give a value, the greatest of them wins. */
+/* Where a value comes from. If several sources set one option, the last of these constants wins. */
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
 /*
@@ -49,9 +52,9 @@ struct options {
     int64_t max_hold_ms;   /* 0: no limit */
     int64_t wait_all;
     int64_t cgroup;
-    int64_t replicas; /* how many replicas must have a grant; 0: none */
+    int64_t replicas; /* how many replicas must confirm a grant; 0: none */
     const char *label;
-    const char **urls; /* heap array: the URLs of the source that wins */
+    const char **urls; /* heap array: all URLs from one source, url_from */
     size_t n_urls;
     const char *tls_ca;
     const char *tls_cert;
@@ -79,7 +82,7 @@ struct options {
     enum verb verb;
     enum asked asked;
     const char *dump;  /* with ASKED_DUMP: the name of the table */
-    char *const *argv; /* words behind the options: the command and its arguments, or of a verb */
+    char *const *argv; /* the words behind the options: COMMAND ARG..., or the verb's arguments */
     enum source url_from;
     enum source password_from; /* source of password_file or password_command */
     enum source sentinel_password_file_from;
@@ -92,7 +95,7 @@ struct options {
 
 enum option_kind {
     OPTION_TEXT,
-    OPTION_TEXTS,    /* may be repeated: the field is an array, the next one its length */
+    OPTION_TEXTS,    /* may be repeated: the field is an array, the next field its length */
     OPTION_DURATION, /* at least 1 ms */
     OPTION_DURATION_OR_ZERO,
     OPTION_STATUS, /* 0 to 255 */
@@ -100,7 +103,7 @@ enum option_kind {
     OPTION_PID,
     OPTION_NUMBER_OR_ZERO,
     OPTION_CHOICE, /* one of the words in `argument`; the field is the word's index */
-    OPTION_FLAG,   /* no argument, sets 1; in the environment and in files yes or no */
+    OPTION_FLAG,   /* no argument: the field becomes 1; environment and files say yes or no */
     OPTION_ASK     /* no argument: --help or --version */
 };
 
@@ -108,11 +111,11 @@ enum option_kind {
 #define IN(verb) (1U << (verb))
 
 struct option {
-    char letter; /* of the short form; '\0': none */
+    char letter; /* the letter of the short form, such as 'k' for -k; '\0': none */
     const char *name;
     const char *argument; /* its name in --help, or the words to choose from; NULL: no argument */
     enum option_kind kind;
-    size_t offset;          /* of the option's field in struct options */
+    size_t offset;          /* offset of the option's field in struct options */
     unsigned verbs;         /* IN() of each verb that accepts the option */
     bool is_everywhere;     /* the environment and files may set the option, too */
     const char *by_default; /* the default as --help shows it; NULL: none */

@@ -47,8 +47,8 @@ bool units_duration(const char *text, int64_t *ms)
         if (!is_digit(*++text))
             return false;
         for (; is_digit(*text); text++, place /= 10)
-            billionths += place > 0 ? (*text - '0') * place
-                                    : *text > '0'; /* a digit below a billionth rounds up */
+            /* the tenth digit and all after it only round up */
+            billionths += place > 0 ? (*text - '0') * place : *text > '0';
     }
     if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)
         return false;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#define TABLE_ROW(constant, function, name, words, needs_key, takes_one_key, only_looks, help) \
-    [constant] = {name, words, needs_key, takes_one_key, only_looks, help},
+#define TABLE_ROW(constant, function, name, words, needs_key, takes_one_key, has_no_lease, help) \
+    [constant] = {name, words, needs_key, takes_one_key, has_no_lease, help},
 
 const struct verb_row verb_table[VERB_COUNT] = {VERBS(TABLE_ROW)};
 

@@ -9,8 +9,9 @@
  * All verbs, in the order of --help. A new verb needs a row here, and a file of its name in
  * cmd/verbs/.
  *
- * ROW(constant, function, name, words, needs_key, only_looks, help): main() calls `function`, which
- * cmd.h declares, to carry out the verb; the other columns are the fields of struct verb_row.
+ * ROW(constant, function, name, words, needs_key, takes_one_key, has_no_lease, help): to carry out
+ * the verb, main() calls `function`, which cmd.h declares. The other columns are the fields of
+ * struct verb_row.
  */
 #define VERBS(ROW)                                                                             \
     ROW(VERB_RUN, cmd_run, NULL, "COMMAND [ARG...]", true, false, false,                       \
@@ -39,7 +40,7 @@ struct verb_row {
     const char *words; /* arguments that may follow the options, as --help shows them; NULL: none */
     bool needs_key;    /* the user must give -k KEY */
     bool takes_one_key; /* rlock refuses a second -k KEY */
-    bool only_looks;    /* it shows or breaks locks of others, and so needs no token of its own */
+    bool has_no_lease;  /* the verb neither takes a lock nor uses a token */
     const char *help;
 };
 

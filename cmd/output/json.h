@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * The most bytes that one byte of a string becomes in JSON: that of a control character, \\u00XX.
- */
+/* One byte of a string becomes at most 6 bytes of JSON: \\u00XX, for a control character. */
 #define JSON_BYTES_EACH 6
 
 struct json {
@@ -18,9 +16,9 @@ struct json {
 };
 
 /*
- * How to use them: json_begin, then the members, then json_end, which adds "}" and a newline. If
- * the buffer has no room for a member, that member is left out as a whole; so the text is always a
- * valid object.
+ * To write an object, call json_begin, then json_string, json_number or json_unsigned for each
+ * member, then json_end, which adds "}" and a newline. If the buffer has no room for a member, the
+ * whole member is left out, so that the text is a valid object.
  */
 void json_begin(struct json *json, char *text, size_t room);
 void json_string(struct json *json, const char *name, const char *value);

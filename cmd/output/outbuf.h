@@ -29,15 +29,18 @@ void outbuf_add(struct outbuf *out, const char *format, ...) __attribute__((form
  */
 const char *outbuf_text(const struct outbuf *out);
 
-/* outbuf_clear: empty the text, and keep its memory for the next one. */
+/* outbuf_clear: empty the text, and keep its memory for the next text. */
 void outbuf_clear(struct outbuf *out);
 
-/* outbuf_fail: the caller could not make a part of the text: let outbuf_write() write nothing. */
+/*
+ * outbuf_fail: the caller had no memory to make a part of the text. Set `has_failed`, so that
+ * outbuf_write() writes nothing instead of an incomplete text.
+ */
 void outbuf_fail(struct outbuf *out);
 
 /*
  * outbuf_write: write the whole text to stdout, then clear it. Returns false if stdout can't be
- * written; or if a part of the text is missing, and then nothing was written.
+ * written. If `has_failed` is set, write nothing and return false.
  */
 bool outbuf_write(struct outbuf *out);
 
@@ -57,8 +60,8 @@ struct sorted_lines {
 };
 
 /*
- * sorted_lines_add: add a line; both strings are copied. A `text` of NULL says that the caller had
- * no memory to make the text: the set has failed.
+ * sorted_lines_add: add a line; both strings are copied. If the caller had no memory to make the
+ * text, it passes NULL, and `has_failed` becomes true.
  */
 void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *text);
 

@@ -31,7 +31,7 @@
 #define ROOM_WITHIN_MS 1000 /* how long to wait for a pipe or terminal that accepts no bytes */
 #define LINKS_MAX 40        /* how many symbolic links to follow; the kernel's limit */
 #define NAMES_TRIED 16      /* how many random names to try for the temporary file */
-#define AT_END_MAX 16       /* how many descriptors of one file are moved to its new end */
+#define AT_END_MAX 16       /* how many descriptors append_shared() moves to the end of the file */
 #define FDS_LOOKED_AT 1024  /* how many descriptors to try if /proc is not mounted */
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
@@ -130,11 +130,14 @@ static int write_and_close(int fd, const char *bytes, size_t n)
 
 /* ---- resolving a path ---- */
 
-/* Where a path leads: a name in a folder that is open. */
+/* The file that a path leads to: a name in an open folder. */
 struct place {
-    int dir;                 /* the folder, opened with O_PATH; -1: none yet */
-    char name[NAME_MAX + 1]; /* no symbolic link, unless `is_descriptor` */
-    /* a link in /proc, such as /proc/self/fd/1, that openat(2) may follow */
+    int dir; /* the folder, opened with O_PATH; -1: none yet */
+    char name[NAME_MAX + 1];
+    /*
+     * `name` is a symbolic link in /proc that stands for an open file, such as /proc/self/fd/1. If
+     * false, `name` is no symbolic link: walk() has followed all links.
+     */
     bool is_descriptor;
 };
 
@@ -171,8 +174,8 @@ static int go_to(struct place *place, int from, const char *folder)
 }
 
 /*
- * Replace the link's name at the start of the path by the target of the link; `rest` is what is
- * left of the path behind the link.
+ * Follow the symbolic link `place->name`: put the link's target in front of `rest`, the part of the
+ * path that walk() has not resolved yet. If the target is absolute, go on from the root directory.
  */
 static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
 {
@@ -191,7 +194,7 @@ static int read_link(struct place *place, char rest[PATH_MAX], bool is_last)
     return *rest == '/' ? go_to(place, AT_FDCWD, "/") : 0;
 }
 
-/* Move the next name of the path from `rest` to `place->name`. */
+/* Move the first name of `rest`, the path that is not resolved yet, to `place->name`. */
 static int next_name(struct place *place, char rest[PATH_MAX], bool *is_last)
 {
     const char *at = rest + strspn(rest, "/");
@@ -277,7 +280,7 @@ static bool is_inherited(int fd)
 /* The inherited descriptors that refer to one file. */
 struct shared {
     bool is_open;
-    /* a descriptor to write by, if possible one with O_APPEND; -1: none can be written */
+    /* a descriptor that is open for writing, if possible with O_APPEND; -1: there is none */
     int writable;
     int at_end[AT_END_MAX]; /* descriptors without O_APPEND whose offset is the end of the file */
     int n_at_end;
@@ -324,8 +327,8 @@ static struct shared shared_of(const struct stat *file)
  * 1. A descriptor without O_APPEND may have any offset, so rlock opens the file once more with
  * O_APPEND.
  * 2. rlock appends its bytes, and the file becomes longer.
- * 3. An inherited descriptor whose offset was the old end is moved to the new end. Otherwise the
- * command's next write would overwrite the bytes of rlock.
+ * 3. rlock moves each inherited descriptor whose offset was the old end to the new end. Otherwise
+ * the next write by that descriptor would overwrite the bytes of rlock.
  */
 static int append_shared(const struct place *place, const struct shared *shared,
                          const struct stat *file, const char *bytes, size_t n)
@@ -379,7 +382,7 @@ static int create_new(const struct place *place, char name[40], mode_t mode)
     return fd;
 }
 
-/* Give the new file the owner, group and mode of the file that it will replace. */
+/* Give the new file `fd` the owner, group and mode of the file `as`, which it will replace. */
 static int copy_owner_and_mode(int fd, const struct stat *as)
 {
     struct stat now;
@@ -393,7 +396,8 @@ static int copy_owner_and_mode(int fd, const struct stat *as)
 }
 
 /*
- * Write over a file. If the user may write the file but not its folder, rename(2) can't replace it.
+ * Truncate the file and write it anew. replace() does so if the user may write the file but not its
+ * folder, in which rename(2) would need to change the entry.
  */
 static int overwrite(const struct place *place, const struct stat *file, const char *bytes,
                      size_t n)

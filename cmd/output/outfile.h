@@ -18,8 +18,8 @@
 bool outfile_write(int fd, const char *bytes, size_t n);
 
 /*
- * outfile_print: the same, but SIGPIPE ends rlock, as it ends other programs in a pipeline whose
- * reader has gone.
+ * outfile_print: write as outfile_write() does; but if the pipe has no reader, let SIGPIPE end
+ * rlock, as it ends other programs in a pipeline.
  */
 bool outfile_print(int fd, const char *bytes, size_t n);
 
@@ -40,11 +40,15 @@ bool outfile_print(int fd, const char *bytes, size_t n);
  */
 int outfile_replace(const char *path, const char *bytes, size_t n);
 
-/* outfile_append: the same, but bytes are appended to a regular file, by one write(2). */
+/*
+ * outfile_append: write to the file `path` as outfile_replace() does, with one difference: a
+ * regular file is not replaced, but the bytes are appended to it by one write(2).
+ */
 int outfile_append(const char *path, const char *bytes, size_t n);
 
 /*
- * outfile_open: open a path as outfile_append() does, for appending. "-" is a file of that name.
+ * outfile_open: open a path for appending, by the rules of outfile_append(). Here "-" is not
+ * stdout, but a file with the name "-".
  *
  * Returns  a descriptor with close-on-exec; or -1, and `*failed` is what outfile_replace() returns.
  */

@@ -23,15 +23,15 @@
 #define DRAW_EVERY_MS 1000
 #define MESSAGE_EVERY_MS 60000
 #define COLUMNS_UNKNOWN 80
-#define TROUBLE_MS 1000 /* shorter trouble isn't reported: the server may be restarting */
+#define TROUBLE_MS 1000 /* a failure of the server that is shorter isn't reported: a restart, say */
 #define KEY_PART 3      /* a key that doesn't fit is cut to 1/KEY_PART of the line */
 #define KEY_BYTES_MIN 16
 #define KEY_BYTES_MAX 256
-#define HOLDER_BYTES_MIN 12 /* with less room than this the holder is left out */
+#define HOLDER_BYTES_MIN 12 /* with less room than this, the line doesn't name the holder */
 
 /* ---- the texts of the line and of the messages ---- */
 
-/* Write when the lease ends and the place in the queue: ", 18s left, place 3". */
+/* Write how long the lease still lasts, and rlock's place in the queue: ", 18s left, place 3". */
 static void describe_rest(char *out, size_t room, const struct rlock_obstacle *obstacle,
                           int64_t now_ms)
 {
@@ -49,8 +49,9 @@ static void describe_rest(char *out, size_t room, const struct rlock_obstacle *o
 }
 
 /*
- * For each status of a trouble: the event of its message, and the words of the line. The last row
- * also serves all other statuses.
+ * How a failure of the server (`trouble` in struct rlock_obstacle) is named: `what` is the event of
+ * its message, `words` stand in the line on the terminal. The last row is also for all statuses
+ * that have no row.
  */
 static const struct trouble {
     enum rlock_status status;
@@ -97,7 +98,7 @@ static size_t clamp(size_t n, size_t least, size_t most)
     return n < most ? n : most;
 }
 
-/* Write the line that is shown while there is trouble. If the line doesn't fit, its end is cut. */
+/* Write the line for an obstacle with `trouble`. If the line doesn't fit, cut its end. */
 static void trouble_text(char *out, size_t room, const struct report *report,
                          const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
@@ -217,7 +218,7 @@ static void clear(struct progress *progress)
     progress->shown[0] = '\0';
 }
 
-/* Report a trouble once, when it has lasted for TROUBLE_MS, and report once when it is over. */
+/* Report a failure of the server once, when it has lasted for TROUBLE_MS; and once its end. */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();

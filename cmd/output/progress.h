@@ -9,12 +9,11 @@
 
 #define PROGRESS_BYTES 512 /* the longest line, also on a wider terminal */
 
-/* How much is shown while rlock waits. The report's level and the kind of stderr decide that. */
+/* What is shown while rlock waits. progress_init() chooses by the report's level and stderr. */
 enum progress_style {
     PROGRESS_TROUBLE, /* a message when a server fails, and one when it answers again */
-    PROGRESS_LINE,    /* the same, and a line on the terminal, drawn again each second */
-    PROGRESS_MESSAGES /* the messages of a failing server, and each minute one about the holder
-                         (--verbose) */
+    PROGRESS_LINE, /* a line on the terminal, drawn each second; and messages of failing servers */
+    PROGRESS_MESSAGES /* each minute a message about the holder; and messages of failing servers */
 };
 
 struct progress {
@@ -25,11 +24,11 @@ struct progress {
     char shown[PROGRESS_BYTES]; /* the line that is on the screen; "": none */
     /* when the next message about the holder is due (PROGRESS_MESSAGES) */
     int64_t next_message_at_ms;
-    /* when the reported trouble began; 0: there is none, or it is over */
+    /* when the server began to fail, if that was reported; 0: no failure, or it is over */
     int64_t trouble_since_ms;
 };
 
-/* progress_init: choose the style by the report, which is borrowed. Nothing is shown yet. */
+/* progress_init: choose the style; the report is borrowed. Shows nothing yet. */
 void progress_init(struct progress *progress, const struct report *report);
 
 /*
@@ -41,13 +40,14 @@ void progress_show(struct progress *progress, const struct rlock_obstacle *obsta
 void progress_warn(struct progress *progress, const char *text);
 
 /*
- * progress_every_ms: the longest time between two calls of progress_show(), because the line shows
- * times; 0: it only needs to be called when the obstacle changes.
+ * progress_every_ms: how often the caller must call progress_show() at least, because the line
+ * shows times that change; 0: the caller need only call it when the obstacle changes.
  */
 int64_t progress_every_ms(const struct progress *progress);
 
 /*
- * progress_trouble: write "server unreachable since 5s: WHY", for an obstacle that has `trouble`.
+ * progress_trouble: for an obstacle with `trouble`, write what fails, for how long and why: "server
+ * unreachable since 5s: WHY".
  */
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
                       int64_t now_ms);

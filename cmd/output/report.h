@@ -22,7 +22,7 @@ enum report_to {
 };
 
 struct report {
-    enum report_level level; /* messages of this level and of those before it are written */
+    enum report_level level; /* messages of this level and of more important levels are written */
     bool json;               /* a message is one line of JSON, else of text */
     enum report_to to;
     const char *key; /* the lock's key, for messages; borrowed; NULL: not known yet */
@@ -41,12 +41,12 @@ struct message {
 };
 
 /*
- * report_set_key: set the key for the messages that follow; `key` is borrowed; NULL: name no
- * lock.
+ * report_set_key: set the key that the messages from now on name; `key` is borrowed. NULL: they
+ * name no key.
  */
 void report_set_key(struct report *report, const char *key);
 
-/* report_redirect: the messages that follow go to `to`. */
+/* report_redirect: write the messages from now on to `to`. */
 void report_redirect(struct report *report, enum report_to to);
 
 /*
@@ -77,7 +77,7 @@ void report_draw(int terminal, const char *bytes, size_t n);
 
 /*
  * report_keeps_stderr: may a process that outlives rlock keep stderr open? Yes, if stderr is a file
- * or a terminal. The reader of a pipe would wait for the end of that process.
+ * or a terminal. No, if it is a pipe: the reader of the pipe would wait until that process ends.
  */
 bool report_keeps_stderr(void);
 

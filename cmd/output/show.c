@@ -20,7 +20,7 @@
 #include <time.h>
 
 #define KEY_COLUMNS 64  /* on a terminal a longer key is cut */
-#define WRONG_BYTES 600 /* room for the names of helper keys that hold what rlock didn't write */
+#define WRONG_BYTES 600 /* room for the names of helper keys whose values rlock didn't write */
 #define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
 
 static const struct {
@@ -155,10 +155,10 @@ static void text_if_known(struct json *json, const char *name, const char *value
 }
 
 /*
- * Write a holder or a waiter as an object. `length` is the name of the member for the time that it
- * has held or waited: "held_ms" or "waited_ms".
+ * Write a holder or a waiter as an object. `for_name` is the name of the member that tells for how
+ * long: "held_ms" for a holder, "waited_ms" for a waiter.
  */
-static void party_as_json(struct outbuf *out, const struct rlock_party *party, const char *length)
+static void party_as_json(struct outbuf *out, const struct rlock_party *party, const char *for_name)
 {
     char text[PARTY_JSON];
     struct json json;
@@ -174,7 +174,7 @@ static void party_as_json(struct outbuf *out, const struct rlock_party *party, c
     text_if_known(&json, "label", party->label);
     if (party->since_ms > 0) {
         json_number(&json, "since_ms", party->since_ms);
-        json_number(&json, length, party->for_ms);
+        json_number(&json, for_name, party->for_ms);
     }
     if (party->left_ms > 0)
         json_number(&json, "left_ms", party->left_ms);

@@ -16,8 +16,8 @@ struct shown {
     struct outbuf waiters;
     size_t n_waiters;
     /*
-     * the names of the holders and waiters, without times: while these names stay the same, nobody
-     * has come or gone
+     * the names of the holders and waiters, without times. If this text is the same as a second
+     * ago, no holder or waiter has come or gone.
      */
     struct outbuf identity;
 };
@@ -25,16 +25,16 @@ struct shown {
 /* show_init: nothing is shown yet. The terminal is borrowed. */
 void show_init(struct shown *shown, bool as_json, const struct terminal *terminal);
 
-/* show_clear: forget the lock, the waiters and `identity`, to show anew. */
+/* show_clear: empty the struct, to show the same or another lock from the start. */
 void show_clear(struct shown *shown);
 
-/* show_lock, show_waiter: the calls for a struct rlock_visitor whose context is a struct shown. */
+/* show_lock, show_waiter: functions for a struct rlock_visitor whose context is a struct shown. */
 void show_lock(void *shown, const struct rlock_view *view);
 void show_waiter(void *shown, const struct rlock_party *waiter);
 
 /*
- * show_end: append the lock and its waiters to `out`, and forget them. `identity` stays, so that
- * the caller can compare it with that of the next time.
+ * show_end: append the lock and its waiters to `out`, and remove them from the struct. `identity`
+ * stays: the caller can compare it with the `identity` of the next reading.
  */
 void show_end(struct shown *shown, struct outbuf *out);
 

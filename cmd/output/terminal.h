@@ -29,7 +29,7 @@ void terminal_read_state(struct terminal *terminal);
 const char *terminal_colour(const struct terminal *terminal, enum colour colour);
 
 /*
- * Escape sequences to draw a screen over the last one.
+ * Escape sequences to draw a screen over the screen that was drawn before.
  *
  *   TERMINAL_TOP       before the first line: cursor home, don't wrap long lines
  *   TERMINAL_LINE_END  at the end of each line: erase the rest of the line

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 
-static int n_forbidden;          /* calls of dumpable_forbid() without their dumpable_allow() */
-static bool was_dumpable = true; /* before the first of these calls */
+static int n_forbidden;          /* calls of dumpable_forbid() minus calls of dumpable_allow() */
+static bool was_dumpable = true; /* before dumpable_forbid() changed it */
 
 void dumpable_forbid(void)
 {

@@ -10,15 +10,15 @@
 
 /*
  * dumpable_forbid: call this before a password comes into the memory. dumpable_allow: call this
- * when that password was cleared. When each dumpable_forbid() had its dumpable_allow(), the process
- * is as dumpable as it was at first. Two threads must not make these calls at the same time.
+ * after that password was cleared. When both were called equally often, the process is dumpable
+ * again, if it was so before. Two threads must not make these calls at the same time.
  */
 void dumpable_forbid(void);
 void dumpable_allow(void);
 
 /*
  * dumpable_reset: for a forked child that has cleared all passwords of its parent: make the process
- * as dumpable as it was at first, however many dumpable_allow() are missing.
+ * dumpable again, if it was so before, also if calls of dumpable_allow() are missing.
  */
 void dumpable_reset(void);
 

@@ -14,20 +14,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FDS_TRIED 1024 /* how many to close one by one, without close_range(2) or without /proc */
+#define FDS_TRIED 1024 /* how many numbers to try if close_range(2) or /proc is missing */
 
 static void close_between(int first, int last)
 {
     int fd;
 
-    /* by its number, as musl has no close_range() */
+    /* call close_range(2) by its system call number, as musl has no function for it */
     if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0U) == 0)
         return;
     for (fd = first; fd <= last && fd < FDS_TRIED; fd++)
         close(fd);
 }
 
-/* Not by qsort(3), which may allocate memory: that is not safe between fork and exec. */
+/* Sort without qsort(3): it may allocate memory, which is not safe between fork and exec. */
 static void sort(int fds[], int n)
 {
     int i;

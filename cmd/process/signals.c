@@ -73,7 +73,7 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    sigset_t stopping; /* only these end a wait: rlock loses its place in the queue by that */
+    sigset_t stopping; /* without CONT and WINCH: a waiter that is interrupted leaves the queue */
     int number;
 
     sigemptyset(&handled);
@@ -115,7 +115,7 @@ void signals_yield(int number)
     sigset_t before;
 
     if (action_of(number) == SIGNAL_ENDS)
-        setrlimit(RLIMIT_CORE, &no_core); /* QUIT ends the command with a core; none of rlock */
+        setrlimit(RLIMIT_CORE, &no_core); /* else SIGQUIT would leave a core file of rlock */
     sigemptyset(&one);
     sigaddset(&one, number);
     raise(number);

@@ -13,10 +13,10 @@ enum signal_action {
 };
 
 struct signals {
-    int fd;             /* signalfd(2) for all signals that rlock handles */
-    int stop_fd;        /* signalfd(2) for those that end or stop rlock: it ends a blocking call */
+    int fd;      /* signalfd(2) for all signals that rlock handles */
+    int stop_fd; /* signalfd(2) for signals that end or stop rlock; the library's calls poll it */
     sigset_t inherited; /* the signal mask that rlock was started with, for the command */
-    bool ignores_child; /* rlock was started with SIGCHLD ignored, and so the command is, too */
+    bool ignores_child; /* rlock was started with SIGCHLD ignored; the command is started so, too */
 };
 
 /* A signal that was received. */

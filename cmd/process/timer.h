@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* timer_open: open a timer that is not set. The descriptor closes on exec. -1 with errno. */
+/*
+ * timer_open: open a timer that is not set. Returns its descriptor, close-on-exec, or -1 with
+ * errno.
+ */
 int timer_open(void);
 
 /*

@@ -2,8 +2,8 @@
 /*
  * user: the entry of the effective user in the user database.
  *
- * /etc/passwd is read first, as getpwuid(3), by way of the name service switch, takes 0.1 ms: as
- * long as everything else that rlock does before it asks for the lock.
+ * rlock reads /etc/passwd itself first. getpwuid(3), which asks the name service switch, takes 0.1
+ * ms: as long as everything else that rlock does before it asks for the lock.
  */
 #include "process/user.h"
 
@@ -26,7 +26,7 @@ const struct passwd *user_entry(void)
         continue;
     if (file != NULL)
         fclose(file);
-#ifndef RLOCK_STATIC /* there, the name service switch would have to load plug-ins of glibc */
+#ifndef RLOCK_STATIC /* in the static program getpwuid(3) would load glibc's plug-ins */
     if (entry == NULL)
         entry = getpwuid(uid);
 #endif

@@ -142,7 +142,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
         .keys = options->keys,
-        .n_keys = verb_table[options->verb].only_looks ? 0 : options->n_keys,
+        .n_keys = verb_table[options->verb].has_no_lease ? 0 : options->n_keys,
         /* a lease that exists keeps its protocol and mode, whatever the options say */
         .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
@@ -281,7 +281,7 @@ static void warn_of_few_clients(const struct session *session)
 static enum rlock_status open_private_server(struct session *session, struct rlock_error *err)
 {
     const struct options *options = session->options;
-    bool waits = session->token == NULL && !verb_table[options->verb].only_looks;
+    bool waits = session->token == NULL && !verb_table[options->verb].has_no_lease;
     int64_t connect_by_ms = session->report.start_ms + options->connect_ms;
     int64_t wait_by_ms =
         options->wait_ms >= 0 ? session->report.start_ms + options->wait_ms : RLOCK_NEVER;

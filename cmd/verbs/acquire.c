@@ -3,7 +3,7 @@
  * acquire: take a lock without a command, and print its token.
  *
  * If the token can't be printed, for whatever reason, rlock releases the lock: without the token
- * nobody else could.
+ * nobody could release it later.
  */
 #include "cmd.h"
 

@@ -14,13 +14,13 @@
 #define HOLDERS_SHOWN 3
 
 /*
- * The lock as it was when the user was asked. The server breaks it only if it still has the same
- * holder: `name` tells.
+ * The lock as it was when rlock asked the user. The server breaks the lock only if it still has the
+ * same holders.
  */
 struct target {
     enum rlock_seen seen;
-    char name[128];
-    char holders[HOLDERS_SHOWN * 264 + 32];
+    char name[128];                         /* identifies the key's value, for rlock_break() */
+    char holders[HOLDERS_SHOWN * 264 + 32]; /* the holders as text for the user */
 };
 
 static void note_target(void *context, const struct rlock_view *view)
@@ -40,7 +40,7 @@ static void note_target(void *context, const struct rlock_view *view)
                  view->n_all - i);
 }
 
-/* Report a message whose reason has the text `holders` at its end. */
+/* Report the message, with the text `holders` appended to its reason. */
 static void say(const struct session *session, struct message message, const char *holders)
 {
     char why[sizeof(struct target)];

@@ -72,8 +72,8 @@ static void put_json(struct checkup *checkup, const struct rlock_finding *findin
 }
 
 /*
- * The private server of -u local: keeps no data on disk, and needs none: all its locks end with its
- * last user. So the finding about persistence is replaced by a good one.
+ * The private server (-u local:) keeps no data on disk, and need not: it ends only when no process
+ * uses its locks any more. So replace the finding about persistence by one with the grade "good".
  */
 static struct rlock_finding for_private_server(const struct checkup *checkup,
                                                const struct rlock_finding *found)
@@ -118,7 +118,7 @@ static enum exit_reason examine(struct checkup *checkup)
     if (reason != REASON_GRANTED)
         return reason;
     st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
-    /* If the examination failed, print the findings until then. */
+    /* Print the findings also if the examination failed after some of them. */
     reason = report_output(&checkup->session.report, &checkup->out);
     if (reason != REASON_GRANTED)
         return reason;

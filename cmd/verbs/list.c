@@ -12,8 +12,8 @@
 
 struct listing {
     const struct options *options;
-    struct sorted_lines keys; /* only of a quorum: the keys that any member has listed */
-    struct sorted_lines rows; /* a line of output for each lock, by its key */
+    struct sorted_lines keys; /* with a quorum: each key that at least one member has listed */
+    struct sorted_lines rows; /* a line of output for each lock, sorted by the lock's key */
     struct outbuf row;        /* the line that show_as_row() or show_as_json() writes */
 };
 
@@ -41,8 +41,8 @@ static void add_taken(void *context, const struct rlock_view *view)
 }
 
 /*
- * In a quorum each member has listed the locks that it has. Ask for each lock again, as only a
- * majority tells its state.
+ * In a quorum each member has listed its own locks. Ask all members for each lock again, as only a
+ * majority knows the lock's state.
  */
 static enum rlock_status inspect_each(struct listing *listing, struct rlock *lock,
                                       struct rlock_error *err)

@@ -9,7 +9,7 @@
 static enum exit_reason renew(const struct session *session)
 {
     const struct options *options = session->options;
-    /* 0: the TTL of the grant */
+    /* 0: without -t, renew for the TTL that the lock was granted with */
     int64_t ttl_ms = options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t expires_ms = 0;

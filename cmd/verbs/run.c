@@ -26,7 +26,7 @@ struct run {
     const struct options *options;
     struct session session;
     struct rlock_grant grant;
-    int64_t granted_at_ms; /* when the lock was granted, on rlock_clock_ms(); 0: it wasn't */
+    int64_t granted_at_ms; /* when the lock was granted, on rlock_clock_ms(); 0: not granted */
     struct supervise_result result;
     char *keys;     /* heap: the value of RLOCK_KEY, one key a line; NULL: out of memory */
     char *shell[4]; /* with -c: the arguments /bin/sh, -c, STRING */
@@ -142,9 +142,9 @@ static void prepare(void *context)
 }
 
 /*
- * session_acquire() calls this when no server was reached. The private server of -u local: may have
- * ended, and another will replace it. End a guard that was forked before: its descriptor would keep
- * the old server in use.
+ * session_acquire() calls this when no server was reached. The private server (-u local:) may have
+ * ended, and another server will replace it. End a guard that was forked before: its descriptor
+ * would keep the old server in use.
  */
 static void unreachable(void *context)
 {
@@ -335,7 +335,10 @@ int cmd_run(const struct options *options)
     session_init(&run.session, options);
     reason = run_all(&run);
     write_report(&run, reason);
-    /* a process that supervise() forked still releases the lock, and uses the password helpers */
+    /*
+     * A process that supervise() has forked still releases the lock, and may ask the password
+     * helpers for the password. So let them run on, but without output to the user's terminal.
+     */
     if (run.result.is_releasing) {
         session_quiet_helpers(&run.session);
         session_disown(&run.session);

@@ -110,7 +110,7 @@ static enum exit_reason print_once(struct status *status)
 
 /* ---- with --watch ---- */
 
-/* Draw the text over the last one, cut to the screen's number of lines. */
+/* Draw the text over the text that was drawn before, cut to the screen's number of lines. */
 static enum exit_reason redraw(const struct status *status)
 {
     struct outbuf screen = {.text = NULL};
@@ -156,7 +156,7 @@ static enum exit_reason print_change(struct status *status, struct outbuf *befor
     if (before->used > 0 && strcmp(outbuf_text(before) + 1, now) == 0)
         return REASON_GRANTED;
     outbuf_clear(before);
-    outbuf_add(before, ".%s", now); /* the "." tells a printed text from none at all */
+    outbuf_add(before, ".%s", now); /* "." marks that a text was printed, also if `now` is empty */
     return report_output(&status->session.report, &status->out);
 }
 
