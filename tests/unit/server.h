@@ -6,9 +6,10 @@
  *     server_start(&server);         ... server.url ...
  *     server_stop(&server);          after the client has closed its connections
  *
- * `log` has each request, and the time at which the server had read all of it. Entries below
- * `n_log` don't change any more. The server sends the answer AFTER(400, ...) 400 ms after it has
- * read the request, so a test can tell a time before the request from a time after the reply.
+ * The server enters each request in `log`, with the time at which it had read all of the request.
+ * It doesn't change an entry after it has increased `n_log`. It sends the answer AFTER(400, ...)
+ * 400 ms after it has read the request, so a test can tell a time before the request from a time
+ * after the reply.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -25,6 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The kinds of requests that the server tells apart. */
 enum asked_for {
     ASKED_ACQUIRE,
     ASKED_CONFIRM,
@@ -44,22 +46,25 @@ enum asked_for {
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SILENT "silent" /* sends no answer */
 #define CLOSE "close"   /* sends no answer, and closes the connection */
+/* The server sends ANSWER after MS milliseconds. */
+#define AFTER(MS, ANSWER) LATER DIGITS(MS) "\n" ANSWER
 #define LATER "after "
 #define DIGITS(NUMBER) #NUMBER
-#define AFTER(MS, ANSWER) LATER DIGITS(MS) "\n" ANSWER /* sends ANSWER after MS milliseconds */
+
+/* Replies of the scripts; lib/lua/reply_codes.tsv says what their first number means. */
 #define GRANT "*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n"
 #define RENEWED "*2\r\n:1\r\n:1700000000000\r\n"
 #define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
 #define GONE "*2\r\n:-1\r\n:1700000000000\r\n"
 #define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
 #define HELD_BY_FOREIGN ":0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
-#define HELD \
-    "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n" /* for a waiter */
-#define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"      /* without waiting */
-#define LOST_TO "*4\r\n" HELD_BY_FOREIGN                                      /* to a renewal */
+/* HELD is the reply to a client that waits, BUSY to a client that does not. */
+#define HELD "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
+#define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"
+#define LOST_TO "*4\r\n" HELD_BY_FOREIGN /* the reply to a renewal */
 #define SUPERSEDED "*2\r\n:-3\r\n:1700000000000\r\n"
 #define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
-#define NOT_WOKEN "*-1\r\n" /* sent when the timeout of the BLPOP is over */
+#define NOT_WOKEN "*-1\r\n" /* the server sends it when the timeout of the BLPOP is over */
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
 #define HELLO "*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
@@ -68,24 +73,22 @@ enum asked_for {
 
 struct server {
     const char *const *answers[ASKED_KINDS]; /* NULL: the server closes the connection */
-    const char *nodes; /* the reply to CLUSTER NODES; NULL: an error, as it is no Cluster */
-    const char *info;  /* the reply to INFO; NULL: the server has run for 1,000,000 s */
+    const char *nodes; /* the reply to CLUSTER NODES; NULL: the error of a server without Cluster */
+    const char *info;  /* the reply to INFO; NULL: says that the server has run for 1,000,000 s */
     char url[64];
     int listener;
     pthread_t thread;
     struct {
         enum asked_for what;
-        int64_t at_ms;   /* when the server had read all of the request, on rlock_clock_ms() */
+        int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
         char first[80];  /* the first word of ARGV: the token, or the prefix of attempts */
         char second[24]; /* the second word of ARGV */
     } log[SERVER_LOG];
     atomic_int n_log;
-    atomic_int n_connections; /* number of connections that the server has accepted */
+    atomic_int n_connections; /* connections that the server has accepted */
 };
 
-/*
- * Listens on a free port of 127.0.0.1, and writes its URL. Returns the socket, -1 after an error.
- */
+/* Listens on a free port of 127.0.0.1, and writes its URL. Returns the socket; -1: an error. */
 static inline int server_listen(char url[64])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -109,7 +112,10 @@ static inline int server_number(FILE *from, char mark)
     return fgets(line, sizeof line, from) == NULL || line[0] != mark ? -1 : atoi(line + 1);
 }
 
-/* Reads a request. Returns the number of its words, which the caller frees; -1: there is none. */
+/*
+ * Reads a request. Returns the number of its words, which the caller frees; -1: the client closed
+ * the connection.
+ */
 static inline int server_read(FILE *from, char *word[SERVER_WORDS])
 {
     int n = server_number(from, '*');
@@ -130,7 +136,7 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
     return i == n ? n : -1;
 }
 
-/* What a request asks for. Each script is sent with another number of words. */
+/* Returns the kind of a request. No two scripts are sent with the same number of words. */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
     if (n == 18)
@@ -146,6 +152,7 @@ static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
     return n == 3 && strcmp(word[0], "BLPOP") == 0 ? ASKED_WAKE : ASKED_OTHER;
 }
 
+/* Enters a request in the log. Returns the answer; next[] counts the answers given to each kind. */
 static inline const char *server_answer(struct server *server, char *const word[SERVER_WORDS],
                                         int n, size_t next[ASKED_KINDS])
 {
@@ -170,9 +177,7 @@ static inline const char *server_answer(struct server *server, char *const word[
     return answers[next[what]];
 }
 
-/*
- * The reply to INFO, with the server's address as its run ID, so that each server has another one.
- */
+/* Returns the reply to INFO. Each server has its own address, and so its own run ID. */
 static inline const char *server_info(const struct server *server, char info[128])
 {
     char text[80];
@@ -182,7 +187,7 @@ static inline const char *server_info(const struct server *server, char info[128
     return server->info != NULL ? server->info : info;
 }
 
-/* Waits as long as AFTER() says; returns the answer that is to be sent then. */
+/* Waits if the answer is an AFTER(). Returns what the server has to send then. */
 static inline const char *server_due(const char *answer)
 {
     if (strncmp(answer, LATER, strlen(LATER)) != 0)
@@ -201,7 +206,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        if (strcmp(word[0], "CLUSTER") == 0) /* CLUSTER, HELLO and INFO aren't in the log */
+        if (strcmp(word[0], "CLUSTER") == 0) /* not in the log, as HELLO and INFO */
             answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;
@@ -247,7 +252,7 @@ static inline void server_stop(struct server *server)
     close(server->listener);
 }
 
-/* The number of requests of a kind that the server has read so far. */
+/* Returns how many requests of a kind the server has read so far. */
 static inline int server_count(struct server *server, enum asked_for what)
 {
     int n = atomic_load(&server->n_log);
@@ -258,7 +263,7 @@ static inline int server_count(struct server *server, enum asked_for what)
     return count;
 }
 
-/* When the server had read the n-th request of a kind, counted from 0; -1: there was none. */
+/* Returns when the server had read the nth request of a kind, counted from 0; -1: not yet. */
 static inline int64_t server_read_ms(struct server *server, enum asked_for what, int nth)
 {
     int n = atomic_load(&server->n_log);

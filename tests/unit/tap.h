@@ -27,11 +27,14 @@ static inline bool ok(bool passed, const char *name)
     tap_n_tests++;
     tap_n_failed += !passed;
     printf("%sok %d - %s\n", passed ? "" : "not ", tap_n_tests, name);
-    fflush(stdout); /* else a crash would lose results that are still in the buffer */
+    fflush(stdout); /* a crash of the test would lose what is still in the buffer */
     return passed;
 }
 
-/* The same with a name made of what was tried; bytes that would break the line become '?'. */
+/*
+ * Like ok(), but the name is formatted as by printf(3). Control characters and # have a meaning in
+ * the protocol: okf() replaces them by ?.
+ */
 static inline bool okf(bool passed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline bool okf(bool passed, const char *format, ...)
@@ -70,7 +73,7 @@ static inline bool is_str(const char *got, const char *wanted, const char *name)
     return false;
 }
 
-/* Is there no control character in the text? */
+/* True if the text has no control character. */
 static inline bool is_printable(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -79,7 +82,7 @@ static inline bool is_printable(const char *text)
     return true;
 }
 
-/* Prints the plan and returns the status for main. */
+/* Prints the plan. Returns the exit status for main(): 0 if tests were run and all passed. */
 static inline int done_testing(void)
 {
     printf("1..%d\n", tap_n_tests);

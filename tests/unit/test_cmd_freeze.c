@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_freeze: what is frozen doesn't run, whoever wants it to, and then goes on as it was. */
+/* test_cmd_freeze: a frozen thread doesn't run, not even after SIGCONT; released, it runs again. */
 #include "supervise/freeze.h"
 #include "tap.h"
 #include <errno.h>
@@ -16,58 +16,59 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
-#define LOOK_MS 100
+#define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
+#define WATCH_MS 100      /* a counter that doesn't move for so long belongs to no running thread */
 #define COUNTERS 8
-#define HELD 9    /* for those who have come: they are held */
-#define CROWD 600 /* more than are read at once */
+#define ALL_FROZEN 9 /* a value of n_started, see freeze_and_stay() */
+#define CROWD 600    /* children, so many that proctree.c reads the list of their pids in pieces */
 
 #ifdef __SANITIZE_THREAD__
-#define COUNTS_SIGNALS false /* ThreadSanitizer keeps one of a kind until it has time for it */
+#define KEEPS_ALL_SIGNALS false /* ThreadSanitizer delays signals, and keeps one of each number */
 #else
-#define COUNTS_SIGNALS true
+#define KEEPS_ALL_SIGNALS true
 #endif
 
-/* What runs counts in a place of its own. */
+/* Memory that this process shares with the processes of the tests. */
 static struct {
-    atomic_long count[COUNTERS];
-    atomic_int signals;
-    atomic_int here; /* those who have come so far */
-} * seen;
+    atomic_long count[COUNTERS]; /* each running thread adds to its own counter without end */
+    atomic_int n_signals;        /* signals that count_signal() has counted */
+    atomic_int n_started;        /* threads that have started; 0 makes run_counter() return */
+} * shm;
 
 static struct proctree tree;
 
-static bool have_come(int n)
+static bool have_started(int n)
 {
     int i;
 
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) < n; i++)
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_started) < n; i++)
         poll(NULL, 0, 1);
-    return atomic_load(&seen->here) >= n;
+    return atomic_load(&shm->n_started) >= n;
 }
 
-static void wait_for_come(int n)
+static void await_started(int n)
 {
-    okf(have_come(n), "%d have come", n);
+    okf(have_started(n), "%d threads have started", n);
 }
 
-static void *run(void *counter)
+static void *run_counter(void *counter)
 {
-    atomic_fetch_add(&seen->here, 1);
-    while (atomic_load(&seen->here) > 0)
+    atomic_fetch_add(&shm->n_started, 1);
+    while (atomic_load(&shm->n_started) > 0)
         atomic_fetch_add((atomic_long *)counter, 1);
     return NULL;
 }
 
+/* Runs n threads; they count in count[first] to count[first + n - 1]. */
 static void run_threads(int first, int n)
 {
     pthread_t thread;
     int i;
 
-    alarm(60); /* whatever becomes of the test */
+    alarm(60); /* ends this process if the test leaves it behind */
     for (i = 1; i < n; i++)
-        pthread_create(&thread, NULL, run, &seen->count[first + i]);
-    run(&seen->count[first]);
+        pthread_create(&thread, NULL, run_counter, &shm->count[first + i]);
+    run_counter(&shm->count[first]);
 }
 
 static bool freeze_all(void)
@@ -80,8 +81,8 @@ static bool freeze_all(void)
     return refused == 0 && freeze_tree(&tree, &refused);
 }
 
-/* As the guard does: one that stopped late is let go now. */
-static void reap_stops(void)
+/* Releases threads that stopped only after freeze_release(), as the guard does. */
+static void release_late_stops(void)
 {
     int status;
     pid_t pid;
@@ -94,33 +95,36 @@ static void reap_stops(void)
 static void release_all(void)
 {
     freeze_release(&tree, RLOCK_NEVER);
-    reap_stops();
+    release_late_stops();
 }
 
-/* Which counters move; a bit for each. */
-static unsigned moving(void)
+/* Returns a bit for each counter that moves within WATCH_MS. */
+static unsigned moving_counters(void)
 {
     long before[COUNTERS];
     unsigned moved = 0;
     int i;
 
     for (i = 0; i < COUNTERS; i++)
-        before[i] = atomic_load(&seen->count[i]);
-    poll(NULL, 0, LOOK_MS);
+        before[i] = atomic_load(&shm->count[i]);
+    poll(NULL, 0, WATCH_MS);
     for (i = 0; i < COUNTERS; i++)
-        if (atomic_load(&seen->count[i]) != before[i])
+        if (atomic_load(&shm->count[i]) != before[i])
             moved |= 1U << i;
     return moved;
 }
 
-/* All that should move do so in the end, one after the other where there are few processors. */
-static bool all_move(unsigned wanted)
+/*
+ * Waits until each wanted counter has moved, and no other. On few processors the threads get their
+ * turns one after the other, so the counters need not move at the same time.
+ */
+static bool all_have_moved(unsigned wanted)
 {
     int64_t end = rlock_clock_ms() + PATIENCE_MS;
     unsigned moved = 0;
 
     while (moved != wanted && rlock_clock_ms() < end)
-        moved |= moving();
+        moved |= moving_counters();
     return moved == wanted;
 }
 
@@ -128,24 +132,24 @@ static void end_all(void)
 {
     while (proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL))
         continue;
-    is_int((int64_t)proctree_look(&tree), 0, "nothing is left");
-    atomic_store(&seen->here, 0);
+    is_int((int64_t)proctree_look(&tree), 0, "after KILL no process of the tree is left");
+    atomic_store(&shm->n_started, 0);
 }
 
-/* ---- what runs ---- */
+/* ---- freeze_tree() and freeze_release() ---- */
 
-static void to_all(int number)
+static void signal_all(int number)
 {
     proctree_signal(&tree, number);
 }
 
-/* One whose first thread has ended, while another runs. */
+/* Ends the main thread of this process, while another thread of the process counts. */
 static void run_without_leader(int first)
 {
     pthread_t thread;
 
     alarm(60);
-    pthread_create(&thread, NULL, run, &seen->count[first]);
+    pthread_create(&thread, NULL, run_counter, &shm->count[first]);
     pthread_exit(NULL);
 }
 
@@ -160,18 +164,18 @@ static void test_threads(void)
     }
     if (fork() == 0)
         run_without_leader(5);
-    wait_for_come(6);
-    ok(all_move(all), "processes and threads run");
-    ok(freeze_all(), "all are frozen");
-    is_int(moving(), 0, "and none runs");
-    to_all(SIGCONT);
-    is_int(moving(), 0, "nor does one that is told to go on by a signal");
-    ok(freeze_all(), "all are still frozen");
+    await_started(6);
+    ok(all_have_moved(all), "six threads of three processes run");
+    ok(freeze_all(), "freeze_tree() freezes all six threads");
+    is_int(moving_counters(), 0, "no frozen thread runs");
+    signal_all(SIGCONT);
+    is_int(moving_counters(), 0, "SIGCONT makes no frozen thread run");
+    ok(freeze_all(), "after SIGCONT all threads are still frozen");
     freeze_release(&tree, rlock_clock_ms());
-    is_int(moving(), 0, "nor is one let go when it is too late");
+    is_int(moving_counters(), 0, "freeze_release() after not_after_ms lets no thread run");
     release_all();
-    ok(all_move(all), "they go on when they are let go");
-    ok(freeze_all() && moving() == 0, "they can be frozen again");
+    ok(all_have_moved(all), "freeze_release() in time lets all six threads run again");
+    ok(freeze_all() && moving_counters() == 0, "threads that were released can be frozen again");
     end_all();
 }
 
@@ -185,23 +189,25 @@ static void test_stopped_before(void)
         run_threads(0, 2);
     if (fork() == 0)
         run_threads(2, 1);
-    wait_for_come(3);
+    await_started(3);
     kill(stopped, SIGSTOP);
     pid = waitpid(stopped, &status, WUNTRACED);
-    ok(pid == stopped && WIFSTOPPED(status), "one is stopped");
-    ok(freeze_all(), "it is frozen, and another one");
+    ok(pid == stopped && WIFSTOPPED(status), "SIGSTOP stops the first of two processes");
+    ok(freeze_all(), "freeze_tree() freezes the stopped process and the running one");
     release_all();
-    ok(all_move(0x4), "the other one goes on");
-    is_int(proctree_state(stopped), 'T', "what was stopped before is stopped still");
-    ok(freeze_all(), "it is frozen again");
+    ok(all_have_moved(0x4), "after freeze_release() the process that ran before runs again");
+    is_int(proctree_state(stopped), 'T',
+           "after freeze_release() the process that SIGSTOP had stopped is still stopped");
+    ok(freeze_all(), "freeze_tree() freezes both processes again");
     kill(stopped, SIGCONT);
-    is_int(moving(), 0, "and told to go on meanwhile, which it doesn't");
+    is_int(moving_counters(), 0,
+           "SIGCONT for the stopped process does not make it run while it is frozen");
     release_all();
-    ok(all_move(0x7), "until it is let go");
+    ok(all_have_moved(0x7), "after freeze_release() the process obeys the SIGCONT and runs");
     end_all();
 }
 
-/* How many of them are in a state. */
+/* Returns how many of n processes are in a state, a letter as in proc(5). */
 static int count_states(const pid_t *pid, int n, char state)
 {
     int in_state = 0;
@@ -221,22 +227,24 @@ static void test_crowd(void)
         crowd[i] = fork();
         if (crowd[i] == 0) {
             alarm(60);
-            atomic_fetch_add(&seen->here, 1);
+            atomic_fetch_add(&shm->n_started, 1);
             for (;;)
                 pause();
         }
     }
-    wait_for_come(CROWD);
-    ok(freeze_all(), "a crowd of children is frozen");
-    is_int(count_states(crowd, CROWD, 't'), CROWD, "to the last");
+    await_started(CROWD);
+    ok(freeze_all(), "freeze_tree() freezes 600 children");
+    is_int(count_states(crowd, CROWD, 't'), CROWD,
+           "each of the 600 children is stopped by its tracer");
     release_all();
-    is_int(count_states(crowd, CROWD, 't'), 0, "and let go");
+    is_int(count_states(crowd, CROWD, 't'), 0,
+           "after freeze_release() none of the 600 children is stopped by its tracer");
     end_all();
 }
 
 static void count_signal(int number)
 {
-    atomic_fetch_add(&seen->signals, number > 0);
+    atomic_fetch_add(&shm->n_signals, number > 0);
 }
 
 static void test_signals(void)
@@ -251,27 +259,28 @@ static void test_signals(void)
         sigaction(SIGRTMIN, &action, NULL);
         run_threads(0, 1);
     }
-    wait_for_come(1);
+    await_started(1);
     for (i = 0; i < 200; i++) {
         int refused;
 
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
-        freeze_tree(&tree, &refused); /* it may be met by the signal, or by us */
+        freeze_tree(&tree,
+                    &refused); /* the process may stop to take the signal, or by our request */
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
         if (i % 2 == 0)
             freeze_tree(&tree, &refused);
         release_all();
     }
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->signals) < sent; i++) {
-        reap_stops();
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_signals) < sent; i++) {
+        release_late_stops();
         poll(NULL, 0, 1);
     }
-    ok(sent == 400, "signals are sent to one that is frozen and let go");
-    is_int(atomic_load(&seen->signals), sent, "each is delivered once");
+    ok(sent == 400, "400 signals are sent to a process that is frozen and released 200 times");
+    is_int(atomic_load(&shm->n_signals), sent, "the process gets each signal exactly once");
     end_all();
 }
 
-/* ---- what can't stop ---- */
+/* ---- threads that can't stop, and tracers that end ---- */
 
 static void test_vfork(void)
 {
@@ -285,143 +294,157 @@ static void test_vfork(void)
         pid_t child = vfork();
 
         if (child == 0) {
-            atomic_fetch_add(&seen->here, 1);
+            atomic_fetch_add(&shm->n_started, 1);
             (void)!read(go[0], &byte, 1);
             _exit(0);
         }
         run_threads(0, 1);
     }
-    wait_for_come(1);
-    ok(freeze_all(), "who waits for the child of its vfork is as good as frozen");
+    await_started(1);
+    ok(freeze_all(), "a thread that waits in vfork(2) for its frozen child counts as frozen");
     (void)!write(go[1], "", 1);
-    is_int(moving(), 0, "it doesn't run, as that child doesn't");
+    is_int(moving_counters(), 0,
+           "the frozen child does not read its byte and exit, so its parent does not run");
     release_all();
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) < 2; i++) {
-        reap_stops();
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_started) < 2; i++) {
+        release_late_stops();
         poll(NULL, 0, 1);
     }
-    ok(atomic_load(&seen->here) >= 2 && all_move(0x1), "both go on when they are let go");
-    ok(freeze_all(), "and can be frozen again");
+    ok(atomic_load(&shm->n_started) >= 2 && all_have_moved(0x1),
+       "after freeze_release() the child exits and its parent runs");
+    ok(freeze_all(), "the parent can be frozen again");
     end_all();
     close(go[0]);
     close(go[1]);
 }
 
-/* Another process that holds all below it, once so many have come; and that it does. */
-static _Noreturn void hold_all(int n)
+/*
+ * Makes this process a tracer: it waits until n threads have started, freezes its descendants, and
+ * then sets n_started to ALL_FROZEN.
+ */
+static _Noreturn void freeze_and_stay(int n)
 {
     proctree_set_root(&tree, getpid());
-    if (have_come(n) && freeze_all())
-        atomic_store(&seen->here, HELD);
+    if (have_started(n) && freeze_all())
+        atomic_store(&shm->n_started, ALL_FROZEN);
     for (;;)
         pause();
 }
 
-static bool is_all_held(void)
+static bool tracer_has_frozen_all(void)
 {
     int i;
 
-    for (i = 0; i < PATIENCE_MS && atomic_load(&seen->here) != HELD; i++)
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_started) != ALL_FROZEN; i++)
         poll(NULL, 0, 1);
-    return atomic_load(&seen->here) == HELD;
+    return atomic_load(&shm->n_started) == ALL_FROZEN;
 }
 
-/* As by another rlock inside: who waits for the child of its vfork is held, and who holds it. */
+/*
+ * A second rlock inside the command has frozen a process in vfork(2) and its child. The first rlock
+ * can't trace them, because a thread has one tracer. It freezes that tracer, and so they can't run.
+ */
 static void test_vfork_inside(void)
 {
-    pid_t holder = fork();
+    pid_t tracer = fork();
 
-    if (holder == 0) {
+    if (tracer == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         if (fork() == 0) {
             if (vfork() == 0) {
-                alarm(60); /* whatever becomes of the test */
-                atomic_fetch_add(&seen->here, 1);
+                alarm(60); /* ends this process if the test leaves it behind */
+                atomic_fetch_add(&shm->n_started, 1);
                 for (;;)
                     pause();
             }
             run_threads(0, 1);
         }
-        hold_all(1);
+        freeze_and_stay(1);
     }
-    ok(is_all_held(), "somebody holds who waits for the child of its vfork");
-    ok(freeze_all(), "and is held, as that is");
-    is_int(moving(), 0, "nothing runs");
-    kill(holder, SIGKILL);
+    ok(tracer_has_frozen_all(), "an inner tracer has frozen a process in vfork(2) and its child");
+    ok(freeze_all(), "freeze_tree() freezes the inner tracer, and counts its tracees as frozen");
+    is_int(moving_counters(), 0, "no process runs");
+    kill(tracer, SIGKILL);
     end_all();
 }
 
-/* One that was told to stop, and ended first: it is there until somebody reaps it. */
-static void test_ends_instead(void)
+/*
+ * 1. The guard seizes a process in order to stop it. 2. The process is killed before it stops. 3.
+ * It is a zombie until somebody reaps it: freeze_tree() must not wait for it to stop.
+ */
+static void test_ends_before_stop(void)
 {
     pid_t pid = fork();
     int i;
 
     if (pid == 0)
         run_threads(0, 1);
-    wait_for_come(1);
-    ok(ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0, "one is about to be frozen");
-    atomic_store(&seen->here, 0);
+    await_started(1);
+    ok(ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0, "PTRACE_SEIZE of a running process succeeds");
+    atomic_store(&shm->n_started, 0);
     kill(pid, SIGKILL);
     for (i = 0; i < PATIENCE_MS && proctree_state(pid) != 'Z'; i++)
         poll(NULL, 0, 1);
-    ok(freeze_all(), "and dies: it doesn't run");
+    ok(freeze_all(), "the process is killed before it stops: the zombie counts as frozen");
     end_all();
 }
 
-static void test_holder_dies(void)
+static void test_tracer_dies(void)
 {
-    pid_t holder = fork();
+    pid_t tracer = fork();
     int i;
 
-    if (holder == 0) {
+    if (tracer == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         if (fork() == 0)
             run_threads(0, 2);
-        hold_all(2);
+        freeze_and_stay(2);
     }
-    ok(is_all_held() && moving() == 0, "somebody holds what ran");
-    kill(holder, SIGKILL);
-    is_int(moving(), 0, "it dies, and nothing goes on");
+    ok(tracer_has_frozen_all() && moving_counters() == 0,
+       "an inner tracer has frozen a process of two threads");
+    kill(tracer, SIGKILL);
+    is_int(moving_counters(), 0, "after the death of the inner tracer no thread runs");
     for (i = 0; i < PATIENCE_MS && waitpid(-1, NULL, WNOHANG) >= 0; i++)
         poll(NULL, 0, 1);
-    is_int(errno, ECHILD, "what was held died with it");
+    is_int(errno, ECHILD, "the process that the inner tracer had frozen has died with the tracer");
     end_all();
 }
 
-static void test_end(void)
+static void test_freeze_end(void)
 {
     int refused;
 
     if (fork() == 0)
         run_threads(0, 2);
-    wait_for_come(2);
+    await_started(2);
     freeze_tree(&tree, &refused);
     freeze_end(&tree);
-    ok(all_move(0x3), "at the end all are let go, also those that had yet to stop");
-    ok(waitpid(-1, NULL, WNOHANG | __WALL) == 0, "none is held any more");
+    ok(all_have_moved(0x3), "freeze_end() lets all threads run, also those that had yet to stop");
+    ok(waitpid(-1, NULL, WNOHANG | __WALL) == 0,
+       "after freeze_end() waitpid(2) reports no stop any more");
     end_all();
 }
 
 int main(void)
 {
-    void *shared =
-        mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, sizeof *shm, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
+    if (!ok(memory != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0,
+            "memory is shared, and this process is a subreaper"))
         return done_testing();
-    seen = shared;
-    is_int(proctree_reserve(&tree), 0, "room for all");
+    shm = memory;
+    is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
     proctree_set_root(&tree, getpid());
     test_threads();
     test_stopped_before();
     test_crowd();
-    if (COUNTS_SIGNALS)
+    if (KEEPS_ALL_SIGNALS)
         test_signals();
     test_vfork();
     test_vfork_inside();
-    test_ends_instead();
-    test_holder_dies();
-    test_end();
+    test_ends_before_stop();
+    test_tracer_dies();
+    test_freeze_end();
     return done_testing();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cmd_guard_state: each cell of the guard's table; and a random walk over a tree of processes
- * that exists only in this file, on a clock that only this file moves.
+ * test_cmd_guard_state: tries each cell of the guard's table of states and events, and checks the
+ * guard's promises in a random walk. Processes and clock of the walk are simulated by this file.
  *
- *     build/plain/unit/test_cmd_guard_state SEED    repeats a walk
+ *     build/plain/unit/test_cmd_guard_state SEED    repeats the walk that printed this seed
  */
 #include "supervise/guard_state.h"
 #include "tap.h"
@@ -12,9 +12,9 @@
 #include <time.h>
 
 #define STEPS 1000000
-#define TERM_MS 1000
-#define KILL_MS 2000
-#define COUNT_MS 667 /* a third of the time to TERM is left */
+#define TERM_MS 1000 /* when TERM is due under the lease of reach(), which begins at 0 */
+#define KILL_MS 2000 /* when KILL is due under that lease */
+#define COUNT_MS 667 /* when two thirds of the time until TERM_MS are over */
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
@@ -47,27 +47,38 @@ static const char *const event_names[GUARD_EVENTS] = {
     [GUARD_EVENT_END_DUE] = "END_DUE",
 };
 
-/* ---- each cell ---- */
+/* ---- each cell of the table ---- */
 
-/* How the state was reached, where that makes a difference. */
-enum way { PLAIN, WAIT_ALL, BY_LEASE, PROVEN };
+/* By which events and rules reach() brings the guard into a state. */
+enum path {
+    PLAIN,     /* in no way named below */
+    WAIT_ALL,  /* with --wait-all */
+    BY_LEASE,  /* the lease's TERM or KILL was due */
+    PAUSES,    /* with --on-lost pause */
+    WAS_FROZEN /* KILLING_FROZEN after FROZEN: all threads were found stopped in time */
+};
+
+static const char *const path_names[] = {
+    [PLAIN] = "PLAIN",   [WAIT_ALL] = "WAIT_ALL",     [BY_LEASE] = "BY_LEASE",
+    [PAUSES] = "PAUSES", [WAS_FROZEN] = "WAS_FROZEN",
+};
 
 struct row {
     enum guard_state from;
-    enum way way;
+    enum path path;
     enum guard_event event;
     int64_t now_ms;
-    struct deadlines lease; /* LEASE_EXTENDED; END_ASKED: kill_ms */
-    size_t n_processes;     /* TREE_COUNTED */
+    struct deadlines lease; /* LEASE_EXTENDED: the new one; END_ASKED: only kill_ms is used */
+    size_t n_processes;     /* TREE_COUNTED: how many were counted */
     enum guard_state to;
-    unsigned actions;
+    unsigned actions; /* that the guard has to do at once, or at each turn in `to` */
 };
 
 #define NEW_LEASE  \
     {              \
         5000, 6000 \
     }
-/* A lease whose TERM is due when it is offered. */
+/* The program offers this lease at 1010 or 3000, when its TERM is due already. */
 #define OLD_LEASE \
     {             \
         900, 1900 \
@@ -91,18 +102,17 @@ enum {
 
 #define ROW_COUNTED(n_, from_, way_, now_, to_, actions_)                               \
     {                                                                                   \
-        .from = GUARD_STATE_##from_, .way = way_, .event = GUARD_EVENT_TREE_COUNTED,    \
+        .from = GUARD_STATE_##from_, .path = way_, .event = GUARD_EVENT_TREE_COUNTED,   \
         .now_ms = now_, .n_processes = n_, .to = GUARD_STATE_##to_, .actions = actions_ \
     }
-#define ROW_WITH(lease_, from_, way_, event_, now_, to_, actions_)                               \
-    {                                                                                            \
-        .from = GUARD_STATE_##from_, .way = way_, .event = GUARD_EVENT_##event_, .now_ms = now_, \
-        .lease = lease_, .to = GUARD_STATE_##to_, .actions = actions_                            \
+#define ROW_WITH(lease_, from_, way_, event_, now_, to_, actions_)                                \
+    {                                                                                             \
+        .from = GUARD_STATE_##from_, .path = way_, .event = GUARD_EVENT_##event_, .now_ms = now_, \
+        .lease = lease_, .to = GUARD_STATE_##to_, .actions = actions_                             \
     }
 #define ROW(from_, way_, event_, now_, to_, actions_) \
     ROW_WITH({0}, from_, way_, event_, now_, to_, actions_)
 
-/* The actions include the work of the state that the event leads to. */
 static const struct row rows[] = {
     ROW_WITH(NEW_LEASE, RUNNING, PLAIN, LEASE_EXTENDED, 100, RUNNING, AGREED),
     ROW_WITH(KILL_AT(400), RUNNING, PLAIN, END_ASKED, 100, TERMINATING, TERM),
@@ -120,7 +130,7 @@ static const struct row rows[] = {
     ROW_COUNTED(1500, RUNNING, PLAIN, 700, RUNNING, AGREED),
     ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
-    ROW(RUNNING, PROVEN, TERM_DUE, TERM_MS, FREEZING, FREEZE),
+    ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, FREEZING, FREEZE),
 
     ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
     ROW_WITH(KILL_AT(400), DRAINING, WAIT_ALL, END_ASKED, 100, TERMINATING, TERM),
@@ -201,7 +211,7 @@ static const struct row rows[] = {
              AGREED | FREEZE | KILL),
     ROW_WITH(NEW_LEASE, KILLING_FROZEN, BY_LEASE, LEASE_EXTENDED, 2500, KILLING_FROZEN,
              FREEZE | KILL),
-    ROW_WITH(NEW_LEASE, KILLING_FROZEN, PROVEN, LEASE_EXTENDED, 2500, KILLING_FROZEN,
+    ROW_WITH(NEW_LEASE, KILLING_FROZEN, WAS_FROZEN, LEASE_EXTENDED, 2500, KILLING_FROZEN,
              PAUSED | FREEZE | KILL),
     ROW_WITH(KILL_AT(1400), KILLING_FROZEN, PLAIN, END_ASKED, 1100, KILLING_FROZEN, FREEZE | KILL),
     ROW(KILLING_FROZEN, PLAIN, SIGNAL, 1100, KILLING_FROZEN, PASS | FREEZE | KILL),
@@ -212,7 +222,7 @@ static const struct row rows[] = {
     ROW(KILLING_FROZEN, PLAIN, COMMAND_KILLED, 1100, KILLING_FROZEN, FREEZE | KILL),
     ROW(KILLING_FROZEN, PLAIN, TREE_EMPTY, 1100, DONE, 0),
     ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, 1100, KILLING_FROZEN, PAUSED | FREEZE | KILL),
-    ROW(KILLING_FROZEN, PROVEN, TREE_STOPPED, 1100, KILLING_FROZEN, FREEZE | KILL),
+    ROW(KILLING_FROZEN, WAS_FROZEN, TREE_STOPPED, 1100, KILLING_FROZEN, FREEZE | KILL),
     ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
     ROW(KILLING_FROZEN, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
 };
@@ -231,7 +241,7 @@ static unsigned send_event(struct guard_machine *m, enum guard_event event, int6
         m, event, (struct guard_input){.now_ms = now_ms, .lease = lease, .kill_ms = lease.kill_ms});
 }
 
-static void reach(struct guard_machine *m, enum guard_state state, enum way way)
+static void reach(struct guard_machine *m, enum guard_state state, enum path path)
 {
     const struct deadlines lease = {TERM_MS, KILL_MS};
     const struct deadlines none = {0, 0};
@@ -239,25 +249,25 @@ static void reach(struct guard_machine *m, enum guard_state state, enum way way)
                    state == GUARD_STATE_REFREEZING || state == GUARD_STATE_KILLING_FROZEN;
 
     guard_state_start(m,
-                      (struct guard_rules){.pauses = is_held || way == PROVEN,
-                                           .wait_all = way == WAIT_ALL,
+                      (struct guard_rules){.pauses = is_held || path == PAUSES,
+                                           .wait_all = path == WAIT_ALL,
                                            .grace_ms = GRACE_MS},
                       lease, 0);
-    if (is_held || (way == BY_LEASE && state != GUARD_STATE_KILLING))
+    if (is_held || (path == BY_LEASE && state != GUARD_STATE_KILLING))
         send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
     else if (state == GUARD_STATE_TERMINATING)
         send_event(m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, 400});
     if (state == GUARD_STATE_DRAINING)
         send_event(m, GUARD_EVENT_COMMAND_EXITED, 10, none);
     if (state == GUARD_STATE_FROZEN || state == GUARD_STATE_REFREEZING ||
-        (state == GUARD_STATE_KILLING_FROZEN && way == PROVEN))
+        (state == GUARD_STATE_KILLING_FROZEN && path == WAS_FROZEN))
         send_event(m, GUARD_EVENT_TREE_STOPPED, TERM_MS + 5, none);
     if (state == GUARD_STATE_REFREEZING)
         send_event(m, GUARD_EVENT_PROCESS_ENDED, TERM_MS + 6, none);
-    if (state == GUARD_STATE_KILLING && way == BY_LEASE) {
+    if (state == GUARD_STATE_KILLING && path == BY_LEASE) {
         send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
         send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
-    } else if (state == GUARD_STATE_KILLING_FROZEN && way == BY_LEASE) {
+    } else if (state == GUARD_STATE_KILLING_FROZEN && path == BY_LEASE) {
         send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
     } else if (state == GUARD_STATE_KILLING || state == GUARD_STATE_KILLING_FROZEN) {
         send_event(m, GUARD_EVENT_PROGRAM_GONE, state == GUARD_STATE_KILLING ? 400 : TERM_MS + 7,
@@ -266,10 +276,10 @@ static void reach(struct guard_machine *m, enum guard_state state, enum way way)
     if (state == GUARD_STATE_DONE)
         send_event(m, GUARD_EVENT_TREE_EMPTY, 100, none);
     if (m->state != state)
-        okf(false, "%s is reached", state_names[state]);
+        okf(false, "reach() brings the guard into %s", state_names[state]);
 }
 
-static void test_cells(void)
+static void test_table_cells(void)
 {
     bool was_tried[GUARD_STATES][GUARD_EVENTS] = {{false}};
     struct guard_machine m;
@@ -281,22 +291,23 @@ static void test_cells(void)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
 
-        reach(&m, row->from, row->way);
+        reach(&m, row->from, row->path);
         actions = send_input(&m, row->event,
                              (struct guard_input){.now_ms = row->now_ms,
                                                   .lease = row->lease,
                                                   .kill_ms = row->lease.kill_ms,
                                                   .n_processes = row->n_processes});
         okf(m.state == row->to && actions == row->actions,
-            "%s, way %d: %s at %d leads to %s, got %s, and to the actions %#x, got %#x",
-            state_names[row->from], row->way, event_names[row->event], (int)row->now_ms,
-            state_names[row->to], state_names[m.state], row->actions, actions);
+            "%s, path %s: %s at %d ms leads to %s (got %s) with actions %#x (got %#x)",
+            state_names[row->from], path_names[row->path], event_names[row->event],
+            (int)row->now_ms, state_names[row->to], state_names[m.state], row->actions, actions);
         was_tried[row->from][row->event] = true;
     }
     for (s = 0; s < GUARD_STATE_DONE; s++)
         for (e = 0; e < GUARD_EVENTS; e++)
-            okf(was_tried[s][e] == guard_state_can_happen(s, e), "%s in %s %s", event_names[e],
-                state_names[s], was_tried[s][e] ? "has a cell" : "is NULL");
+            okf(was_tried[s][e] == guard_state_can_happen(s, e),
+                "%s in %s: a row tests this cell (%d) if the table has it (%d)", event_names[e],
+                state_names[s], was_tried[s][e], guard_state_can_happen(s, e));
 }
 
 static void test_impossible_events(void)
@@ -318,80 +329,103 @@ static void test_impossible_events(void)
             else
                 okf((m.state == GUARD_STATE_KILLING || m.state == GUARD_STATE_KILLING_FROZEN) &&
                         (actions & GUARD_ACTION_KILL) != 0,
-                    "%s: %s cannot happen, and ends in KILL", state_names[s], event_names[e]);
+                    "%s: %s cannot happen, so it makes the guard send KILL", state_names[s],
+                    event_names[e]);
         }
 }
 
-/* ---- what the clock does ---- */
+/* ---- deadlines ---- */
 
-static void test_times(void)
+static void test_deadlines(void)
 {
     const struct deadlines none = {0, 0};
     struct guard_machine m;
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
-    is_int(guard_state_next_ms(&m, 5), COUNT_MS, "RUNNING: awake to count the tree");
-    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS, "nothing is due before the count");
-    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE, "the count is due at its time");
+    is_int(guard_state_next_ms(&m, 5), COUNT_MS,
+           "RUNNING: the next turn is for the count of the tree");
+    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS,
+           "RUNNING: no event is due before the count");
+    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE,
+           "RUNNING: the count is due at its time");
     send_event(&m, GUARD_EVENT_COUNT_DUE, COUNT_MS, none);
-    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS, "after the count: awake for TERM");
-    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS, "nothing is due before TERM");
-    is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "TERM is due at its time");
+    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS,
+           "RUNNING: after the count the next turn is for TERM");
+    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS,
+           "RUNNING: no event is due between the count and TERM");
+    is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "RUNNING: TERM is due at its time");
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE,
-           "TERM comes first, however late it is");
+           "RUNNING: when TERM and KILL are overdue, TERM_DUE comes first");
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
-    is_int(guard_state_next_ms(&m, 500), 3500, "a new lease: the tree is to be counted again");
+    is_int(guard_state_next_ms(&m, 500), 3500,
+           "RUNNING: under a new lease the next turn is for a new count");
     send_event(&m, GUARD_EVENT_COUNT_DUE, 3500, none);
-    is_int(guard_state_next_ms(&m, 3500), 5000, "a new lease moves TERM");
+    is_int(guard_state_next_ms(&m, 3500), 5000,
+           "RUNNING: after the new count the next turn is for the new lease's TERM");
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 900});
-    is_int(guard_state_next_ms(&m, 500), 900, "TERMINATING: awake for the KILL that was asked for");
+    is_int(guard_state_next_ms(&m, 500), 900,
+           "TERMINATING: the next turn is for the KILL that END_ASKED has set");
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
-    is_int(guard_state_next_ms(&m, 500), 900, "a later KILL does not replace an earlier one");
+    is_int(guard_state_next_ms(&m, 500), 900,
+           "TERMINATING: another END_ASKED does not make KILL later");
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 700});
-    is_int(guard_state_next_ms(&m, 500), 700, "an earlier KILL does");
-    is_int(guard_state_due(&m, 699), GUARD_EVENTS, "nothing is due before it");
-    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE, "it is due at its time");
+    is_int(guard_state_next_ms(&m, 500), 700, "TERMINATING: another END_ASKED makes KILL earlier");
+    is_int(guard_state_due(&m, 699), GUARD_EVENTS, "TERMINATING: no event is due before that KILL");
+    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE,
+           "TERMINATING: END_DUE comes when that KILL is due");
     send_event(&m, GUARD_EVENT_END_DUE, 700, none);
-    is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: that time is over");
-    is_int(guard_state_next_ms(&m, 710), 710, "KILLING: again at once");
-    ok(guard_state_next_ms(&m, 2701) > 2701, "KILLING: not so often after two seconds");
-    ok(!m.lease_ended_first, "the lease was not the reason");
-    is_int(guard_state_due(&m, 5000), GUARD_EVENT_TERM_DUE, "but it may end before the tree has");
+    is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: END_DUE does not come again");
+    is_int(guard_state_next_ms(&m, 710), 710, "KILLING: the guard repeats KILL at once");
+    ok(guard_state_next_ms(&m, 2701) > 2701,
+       "KILLING: after two seconds the guard pauses between two KILLs");
+    ok(!m.lease_ended_first, "END_ASKED, not the lease, is noted as the reason of this end");
+    is_int(guard_state_due(&m, 5000), GUARD_EVENT_TERM_DUE,
+           "KILLING: TERM_DUE still comes if the lease ends before the tree");
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
     send_event(&m, GUARD_EVENT_COMMAND_KILLED, 50, none);
-    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS, "KILL for what a killed command left");
+    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS,
+           "a signal has killed the command: KILL comes after the grace period");
 
     reach(&m, GUARD_STATE_TERMINATING, BY_LEASE);
-    ok(m.lease_ended_first, "TERM by the lease: the lease was the reason");
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS, "awake for KILL");
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE, "KILL is due at its time");
+    ok(m.lease_ended_first, "TERM at the lease's time: the lease is noted as the reason");
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS,
+           "TERMINATING: the next turn is for the lease's KILL");
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
+           "TERMINATING: the lease's KILL is due at its time");
 
     reach(&m, GUARD_STATE_FREEZING, PLAIN);
-    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS, "FREEZING: not too late for KILL");
-    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20, "FREEZING: soon again");
-    ok(!m.lease_ended_first, "FREEZING: the lease may be proven yet");
+    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS,
+           "FREEZING: the next turn is not later than KILL");
+    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20,
+       "FREEZING: the guard looks again within 20 ms");
+    ok(!m.lease_ended_first,
+       "FREEZING: a renewal may still come, so the lease is no reason of an end yet");
     reach(&m, GUARD_STATE_FROZEN, PLAIN);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "FROZEN: there is no deadline");
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS, "FROZEN: nothing is due");
-    is_int(m.frozen_since_ms, TERM_MS + 5, "FROZEN: since when is known");
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER,
+           "FROZEN: there is no deadline, so the guard asks for no turn");
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
+           "FROZEN: no event is due after the lease's end");
+    is_int(m.frozen_since_ms, TERM_MS + 5,
+           "FROZEN: frozen_since_ms is when all threads had stopped");
     reach(&m, GUARD_STATE_KILLING_FROZEN, PLAIN);
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
-           "not proven frozen: the lease's end counts");
+           "KILLING_FROZEN, some threads may run: the lease's KILL is due");
     reach(&m, GUARD_STATE_FROZEN, WAIT_ALL);
     send_event(&m, GUARD_EVENT_PROCESS_ENDED, 3000, none);
     send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
-    is_int(m.state, GUARD_STATE_DRAINING, "thawed without its command, a tree is waited for");
+    is_int(m.state, GUARD_STATE_DRAINING,
+           "--wait-all: the command ended in the frozen tree: a renewal leads to DRAINING");
     guard_state_start(&m, (struct guard_rules){.wait_all = true},
                       (struct deadlines){RLOCK_NEVER, RLOCK_NEVER}, 0);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: no deadline");
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
 }
 
-/* Counts the tree of a guard in RUNNING, at a time that leaves TERM and KILL room to move. */
-static void reach_counted(struct guard_machine *m, enum way way, size_t n_processes)
+/* Brings the guard into RUNNING and counts the tree, early enough to move TERM and KILL. */
+static void reach_counted(struct guard_machine *m, enum path path, size_t n_processes)
 {
-    reach(m, GUARD_STATE_RUNNING, way);
+    reach(m, GUARD_STATE_RUNNING, path);
     send_event(m, GUARD_EVENT_COUNT_DUE, COUNT_MS, (struct deadlines){0, 0});
     send_input(m, GUARD_EVENT_TREE_COUNTED,
                (struct guard_input){.now_ms = COUNT_MS, .n_processes = n_processes});
@@ -407,39 +441,46 @@ static void test_many_processes(void)
 
     reach_counted(&m, PLAIN, 1000);
     is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS - 225, "1000 processes: TERM comes earlier");
-    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE, "TERM is due at that time");
+    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE,
+           "1000 processes: TERM is due at that time");
     send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
-    ok(m.lease_ended_first, "an early TERM is sent because of the lease");
+    ok(m.lease_ended_first, "an earlier TERM: the lease is still noted as the reason");
     is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 75, "1000 processes: KILL comes earlier");
     send_input(&m, GUARD_EVENT_TREE_COUNTED,
                (struct guard_input){.now_ms = TERM_MS, .n_processes = 4500});
     is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 600,
            "TERMINATING: more processes than at the count make KILL come earlier still");
-    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE, "KILL is due at that time");
+    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE,
+           "TERMINATING: KILL is due at that time");
 
     reach_counted(&m, PLAIN, 20000);
     is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_TERM_DUE,
-           "more processes than the lease has time for: TERM is due with the count");
+           "20000 processes: TERM should have come before the count, and is due at once");
     send_event(&m, GUARD_EVENT_TERM_DUE, COUNT_MS, none);
-    is_int(m.state, GUARD_STATE_KILLING, "and is left out, as it is time for KILL, too");
+    is_int(m.state, GUARD_STATE_KILLING,
+           "20000 processes: KILL is due at once as well, so no TERM is sent");
 
     reach_counted(&m, PLAIN, 4500);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, COUNT_MS + 1, (struct deadlines)NEW_LEASE);
-    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS, "a new lease: no deadline of the old one");
+    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS,
+       "a new lease: no deadline of the old lease is left");
 
     reach(&m, GUARD_STATE_TERMINATING, PLAIN);
     send_event(&m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, RLOCK_NEVER});
     send_input(&m, GUARD_EVENT_TREE_COUNTED,
                (struct guard_input){.now_ms = 100, .n_processes = 4500});
-    is_int(guard_state_next_ms(&m, 100), 400, "an end that was asked for keeps its time of KILL");
+    is_int(guard_state_next_ms(&m, 100), 400,
+           "TERMINATING: a count does not move the KILL that END_ASKED has set");
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 200, (struct deadlines)NEW_LEASE);
-    is_int(m.due.kill_ms, 6000 - 600, "TERMINATING: the count holds for a new lease as well");
+    is_int(m.due.kill_ms, 6000 - 600,
+           "TERMINATING: the count makes the KILL of a new lease earlier, too");
 
-    reach_counted(&m, PROVEN, 1000);
+    reach_counted(&m, PAUSES, 1000);
     send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
-    is_int(m.state, GUARD_STATE_FREEZING, "--on-lost pause: many processes are frozen earlier");
+    is_int(m.state, GUARD_STATE_FREEZING,
+           "--on-lost pause, 1000 processes: freezing begins earlier");
     is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE,
-           "FREEZING: KILL is due earlier, too");
+           "FREEZING, 1000 processes: KILL is due earlier, too");
 }
 
 /* ---- a random walk ---- */
@@ -468,37 +509,41 @@ static bool one_in(int64_t n)
 
 enum command { COMMAND_RUNS, COMMAND_STOPPED, COMMAND_EXITED, COMMAND_KILLED };
 
-/* What is true of the tree, and what the guard has promised: kept apart from the machine. */
+/*
+ * The simulated processes, and what the guard has promised. The walk keeps its own record, to
+ * compare the decisions of `machine` with it.
+ */
 static struct world {
     struct guard_machine machine;
     int64_t now_ms;
-    int64_t turn_ms; /* when the guard looked at the clock at this turn */
+    int64_t turn_ms; /* now_ms when the guard looked for due events at this turn */
     enum command command;
-    int n_running; /* others than the command */
-    int n_stopped;
+    int n_running; /* processes of the tree that run, without the command */
+    int n_stopped; /* processes of the tree that are stopped, without the command */
     bool program_lives;
-    bool has_ended;       /* a process that is not reaped yet, */
-    bool command_is_news; /* and it was the command */
+    bool has_zombie;        /* a process has ended, and the guard has not reaped it */
+    bool command_is_zombie; /* the command has ended, and the guard has not reaped it */
     struct guard_rules rules;
-    struct deadlines lease;   /* that the guard has agreed to */
-    struct deadlines offered; /* in the event that is being handled */
-    bool was_offered;
-    bool is_frozen;         /* the program was told that nothing runs */
-    bool is_ending;         /* the tree has got TERM or KILL */
-    int64_t asked_kill_ms;  /* the earliest that was asked for */
-    enum guard_event event; /* that is being handled */
-    size_t n_counted;       /* processes at the last count; any number, so that KILL moves */
-    int64_t counted_ms;     /* when that was */
-    int64_t told_term_ms;   /* the program knows that no TERM comes before this time */
-    bool killed;            /* KILL was sent at this turn */
-    bool froze;             /* threads were stopped at this turn */
+    struct deadlines lease;   /* the last that the guard has agreed to */
+    struct deadlines offered; /* the lease of the event that the guard handles now */
+    bool is_offer;            /* the guard handles LEASE_EXTENDED now */
+    bool told_paused;         /* the guard has told the program that nothing runs */
+    bool is_ending;           /* the guard has sent TERM or KILL */
+    int64_t asked_kill_ms;    /* the earliest of all END_ASKED; RLOCK_NEVER: there was none */
+    enum guard_event event;   /* the event that the guard handles now */
+    size_t n_counted;         /* the result of the last count, see count_tree() */
+    int64_t counted_ms;       /* when the last count was */
+    int64_t told_term_ms;     /* the guard has told the program that no TERM comes before */
+    bool has_sent_kill;       /* at this turn */
+    bool has_stopped_threads; /* at this turn */
 } w;
 
 static bool was_visited[GUARD_STATES][GUARD_EVENTS];
 static long n_violations;
-static long n_lives;
+static long n_guards;
 static long step_now;
 
+/* Counts broken promises of the guard, and reports the first of a walk. */
 static void must(bool holds, const char *what)
 {
     if (holds || n_violations++ > 0)
@@ -525,7 +570,7 @@ static bool tree_is_empty(void)
 static void end_command_of_world(enum command how)
 {
     w.command = how;
-    w.has_ended = w.command_is_news = true;
+    w.has_zombie = w.command_is_zombie = true;
 }
 
 static void act(unsigned actions);
@@ -537,10 +582,10 @@ static void dispatch(enum guard_event event, struct deadlines lease)
     if (w.machine.state == GUARD_STATE_DONE)
         return;
     was_visited[w.machine.state][event] = true;
-    if (!can_happen)
+    if (!can_happen) /* the walk simulates only events that can happen */
         must(false, event_names[event]);
     w.event = event;
-    w.was_offered = event == GUARD_EVENT_LEASE_EXTENDED;
+    w.is_offer = event == GUARD_EVENT_LEASE_EXTENDED;
     w.offered = lease;
     act(guard_state_handle(&w.machine, event,
                            (struct guard_input){.now_ms = w.now_ms,
@@ -549,14 +594,14 @@ static void dispatch(enum guard_event event, struct deadlines lease)
                                                 .n_processes = w.n_counted}));
 }
 
-/* Some stop at once, some later, and some fork before they stop. */
+/* Most processes stop at once, some at a later turn, and some fork before they stop. */
 static void stop_tree(void)
 {
-    bool stood_still = !something_runs();
+    bool was_still = !something_runs();
     int i;
 
-    w.froze = true;
-    if (one_in(10)) /* the guard is stopped while it looks */
+    w.has_stopped_threads = true;
+    if (one_in(10)) /* the scheduler keeps the guard from running meanwhile */
         w.now_ms += random_from(0, 400);
     for (i = w.n_running; i > 0; i--)
         if (!one_in(4)) {
@@ -567,7 +612,7 @@ static void stop_tree(void)
         w.command = COMMAND_STOPPED;
     if (something_runs() && one_in(6))
         w.n_running++;
-    if (stood_still)
+    if (was_still)
         dispatch(GUARD_EVENT_TREE_STOPPED, (struct deadlines){0, 0});
 }
 
@@ -575,20 +620,20 @@ static void kill_tree(void)
 {
     int i;
 
-    w.killed = w.is_ending = true;
+    w.has_sent_kill = w.is_ending = true;
     for (i = w.n_running + w.n_stopped; i > 0; i--)
         if (!one_in(5)) {
             if (w.n_running > 0)
                 w.n_running--;
             else
                 w.n_stopped--;
-            w.has_ended = true;
+            w.has_zombie = true;
         }
     if (command_is_there() && !one_in(5))
         end_command_of_world(COMMAND_KILLED);
 }
 
-/* The count is that of a small tree, or of one that makes TERM and KILL come earlier. */
+/* Makes up a count, as the simulated tree is small: only beyond 500 TERM and KILL come earlier. */
 static void count_tree(void)
 {
     w.n_counted = (size_t)(one_in(2) ? random_from(0, 500) : random_from(501, 3000));
@@ -596,7 +641,7 @@ static void count_tree(void)
     dispatch(GUARD_EVENT_TREE_COUNTED, (struct deadlines){0, 0});
 }
 
-static void note_told(void)
+static void note_told_deadlines(void)
 {
     if (w.event == GUARD_EVENT_LEASE_EXTENDED) {
         w.lease = w.offered;
@@ -605,23 +650,24 @@ static void note_told(void)
     }
     must(w.event == GUARD_EVENT_TREE_COUNTED && w.n_counted > 500 &&
              w.machine.due.term_ms < w.told_term_ms,
-         "the program is told deadlines that have not changed");
+         "the guard tells the program deadlines that have not changed");
     w.told_term_ms = w.machine.due.term_ms;
 }
 
 static void act(unsigned actions)
 {
     if (actions & GUARD_ACTION_TELL_DEADLINES)
-        note_told();
-    if (actions & GUARD_ACTION_TELL_PAUSED && !w.is_frozen) {
-        must(!something_runs(), "the program is told of a pause while something runs");
-        must(w.now_ms < w.lease.kill_ms, "a pause counts that may have begun too late");
-        w.is_frozen = true;
+        note_told_deadlines();
+    if (actions & GUARD_ACTION_TELL_PAUSED && !w.told_paused) {
+        must(!something_runs(), "the guard tells the program of a pause while a process runs");
+        must(w.now_ms < w.lease.kill_ms,
+             "the guard tells the program of a pause that may have begun after the lease's KILL");
+        w.told_paused = true;
     }
     if (actions & GUARD_ACTION_THAW) {
-        must(w.was_offered && w.now_ms < w.offered.term_ms && !w.is_ending,
-             "a frozen tree goes on without a proven lease");
-        w.is_frozen = false;
+        must(w.is_offer && w.now_ms < w.offered.term_ms && !w.is_ending,
+             "the guard lets a frozen tree run without a confirmed renewal");
+        w.told_paused = false;
         w.n_running += w.n_stopped;
         w.n_stopped = 0;
         if (w.command == COMMAND_STOPPED)
@@ -630,15 +676,15 @@ static void act(unsigned actions)
     if (actions & GUARD_ACTION_LET_GO)
         must(w.machine.state == GUARD_STATE_DONE && w.command == COMMAND_EXITED &&
                  !w.rules.wait_all && !w.is_ending,
-             "something is let go that had to end");
+             "the guard lets a process run on that it had to end");
     if (actions & GUARD_ACTION_TERM) {
-        must(!w.is_ending, "TERM is sent twice");
+        must(!w.is_ending, "the guard sends TERM twice");
         must(w.event != GUARD_EVENT_TERM_DUE || w.now_ms >= w.told_term_ms,
-             "TERM is sent earlier than the program was told");
+             "the guard sends TERM earlier than it has told the program");
         w.is_ending = true;
         if (w.n_running > 0 && one_in(2)) {
             w.n_running--;
-            w.has_ended = true;
+            w.has_zombie = true;
         }
         if (w.command == COMMAND_RUNS && one_in(3))
             end_command_of_world(COMMAND_KILLED);
@@ -652,7 +698,10 @@ static void act(unsigned actions)
         kill_tree();
 }
 
-/* Mostly the guard gets its turn when it wants to; now and then it was stopped meanwhile. */
+/*
+ * Moves the clock to the guard's next turn. That is often sooner than the guard has asked for, as a
+ * message comes, and seldom up to 3 s later, as if somebody had stopped the guard.
+ */
 static void let_time_pass(void)
 {
     int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
@@ -666,31 +715,31 @@ static void let_time_pass(void)
         w.now_ms = at_ms;
 }
 
-static void let_tree_live(void)
+static void change_tree(void)
 {
     if (w.n_running > 0 && one_in(8)) {
         w.n_running--;
-        w.has_ended = true;
+        w.has_zombie = true;
     }
     if (something_runs() && w.n_running < 5 && one_in(6))
         w.n_running++;
     if (w.command == COMMAND_RUNS && one_in(40))
         end_command_of_world(COMMAND_EXITED);
-    else if (command_is_there() && one_in(60)) /* somebody else may kill it */
+    else if (command_is_there() && one_in(60)) /* somebody outside kills the command */
         end_command_of_world(COMMAND_KILLED);
-    else if (w.command == COMMAND_STOPPED && one_in(60)) /* was exiting as it was stopped */
+    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the guard stopped it in exit(3) */
         end_command_of_world(COMMAND_EXITED);
     if (w.n_stopped > 0 && one_in(30)) {
         w.n_stopped--;
-        w.has_ended = true;
-        if (w.n_stopped > 0 && one_in(2)) { /* the dead one was the other's debugger */
+        w.has_zombie = true;
+        if (w.n_stopped > 0 && one_in(2)) { /* it traced another, which runs again */
             w.n_stopped--;
             w.n_running++;
         }
     }
 }
 
-static void let_program_speak(void)
+static void send_program_events(void)
 {
     const struct deadlines none = {0, 0};
     struct deadlines lease;
@@ -721,20 +770,20 @@ static void let_program_speak(void)
 static void reap_tree(void)
 {
     const struct deadlines none = {0, 0};
-    bool command_is_news = w.command_is_news;
+    bool command_is_zombie = w.command_is_zombie;
 
-    if (w.has_ended)
+    if (w.has_zombie)
         dispatch(GUARD_EVENT_PROCESS_ENDED, none);
-    w.has_ended = w.command_is_news = false;
+    w.has_zombie = w.command_is_zombie = false;
     if (tree_is_empty())
         dispatch(GUARD_EVENT_TREE_EMPTY, none);
-    else if (command_is_news)
+    else if (command_is_zombie)
         dispatch(w.command == COMMAND_KILLED ? GUARD_EVENT_COMMAND_KILLED
                                              : GUARD_EVENT_COMMAND_EXITED,
                  none);
 }
 
-static void obey_clock(void)
+static void handle_clock(void)
 {
     enum guard_event due;
     int n = 0;
@@ -742,11 +791,14 @@ static void obey_clock(void)
     w.turn_ms = w.now_ms;
     while ((due = guard_state_due(&w.machine, w.now_ms)) != GUARD_EVENTS && n++ < GUARD_EVENTS)
         dispatch(due, (struct deadlines){0, 0});
-    must(due == GUARD_EVENTS, "an event of the clock stays due");
+    must(due == GUARD_EVENTS, "an event of the clock is still due after the guard has handled it");
     act(guard_state_work(&w.machine));
 }
 
-/* When the lease's KILL is due for as many processes as were counted when TERM was sent. */
+/*
+ * When KILL is due: for each counted process beyond 500 it is 0.15 ms earlier than the lease's
+ * KILL, but not before the count or the lease's TERM, whichever comes first.
+ */
 static int64_t kill_due_ms(void)
 {
     int64_t lead_ms = w.n_counted > 500 ? (int64_t)(w.n_counted - 500) * 150 / 1000 : 0;
@@ -763,35 +815,42 @@ static void check_invariants(void)
     bool was_asked = w.asked_kill_ms != RLOCK_NEVER;
 
     if (state == GUARD_STATE_DONE) {
-        must(!command_is_there(), "done while the command is there");
+        must(!command_is_there(), "the guard is done while the command is there");
         must(tree_is_empty() || (!w.rules.wait_all && !w.is_ending && !was_asked &&
                                  w.program_lives && w.command == COMMAND_EXITED),
-             "done while something is there that had to end");
+             "the guard is done while a process is there that it had to end");
         return;
     }
-    if (w.is_frozen && !w.killed)
-        must(!something_runs() || w.froze, "of a frozen tree something runs, and is not stopped");
-    if (something_runs() && !w.is_frozen) {
-        must(w.turn_ms < w.lease.term_ms || w.is_ending || w.froze,
-             "the lease's TERM is over, and the tree was neither asked to end nor stopped");
-        must(w.turn_ms < w.lease.kill_ms || w.killed, "the lease's KILL is over, and no KILL");
-        must(next_ms <= w.lease.kill_ms || w.killed, "asleep for longer than the lease");
+    if (w.told_paused && !w.has_sent_kill)
+        must(!something_runs() || w.has_stopped_threads,
+             "a process of the frozen tree runs, and the guard does not stop it");
+    if (something_runs() && !w.told_paused) {
+        must(w.turn_ms < w.lease.term_ms || w.is_ending || w.has_stopped_threads,
+             "after the lease's TERM the guard has neither sent TERM nor stopped threads");
+        must(w.turn_ms < w.lease.kill_ms || w.has_sent_kill,
+             "after the lease's KILL the guard has sent no KILL");
+        must(next_ms <= w.lease.kill_ms || w.has_sent_kill,
+             "the guard's next turn comes after the lease's KILL");
     }
     if (state == GUARD_STATE_TERMINATING) {
-        must(w.turn_ms < kill_due_ms(), "no KILL in time for the processes that were counted");
-        must(next_ms <= kill_due_ms(), "asleep for longer than the counted processes allow");
+        must(w.turn_ms < kill_due_ms(),
+             "the guard has sent no KILL when it was due for that many processes");
+        must(next_ms <= kill_due_ms(),
+             "the guard's next turn comes after KILL is due for that many processes");
     }
     if (was_asked) {
-        must(w.is_ending && !is_running, "an end that was asked for is forgotten");
-        must(w.turn_ms < w.asked_kill_ms || w.killed, "no KILL when it was asked for");
-        must(next_ms <= w.asked_kill_ms || w.killed, "asleep for longer than was asked for");
+        must(w.is_ending && !is_running, "the guard has forgotten an END_ASKED");
+        must(w.turn_ms < w.asked_kill_ms || w.has_sent_kill,
+             "the guard has sent no KILL when END_ASKED had set it");
+        must(next_ms <= w.asked_kill_ms || w.has_sent_kill,
+             "the guard's next turn comes after the KILL that END_ASKED had set");
     }
-    must(!w.is_ending || state == GUARD_STATE_TERMINATING || w.killed,
-         "TERM without a KILL after it");
-    must(w.program_lives || w.killed, "the program is gone, and no KILL");
+    must(!w.is_ending || state == GUARD_STATE_TERMINATING || w.has_sent_kill,
+         "the guard has sent TERM, and no KILL will follow");
+    must(w.program_lives || w.has_sent_kill, "the program is gone, and the guard has sent no KILL");
 }
 
-static void begin_life(void)
+static void start_guard(void)
 {
     w = (struct world){.program_lives = true,
                        .now_ms = random_from(1, 100000),
@@ -802,7 +861,7 @@ static void begin_life(void)
     w.lease.kill_ms = w.lease.term_ms + random_from(0, 300);
     w.told_term_ms = w.lease.term_ms;
     guard_state_start(&w.machine, w.rules, w.lease, w.now_ms);
-    n_lives++;
+    n_guards++;
 }
 
 static void test_random_walk(uint64_t seed)
@@ -812,20 +871,20 @@ static void test_random_walk(uint64_t seed)
 
     printf("# seed %llu\n", (unsigned long long)seed);
     random_state = seed;
-    begin_life();
+    start_guard();
     for (step_now = 0; step_now < STEPS && n_violations == 0; step_now++) {
-        w.killed = w.froze = false;
+        w.has_sent_kill = w.has_stopped_threads = false;
         let_time_pass();
-        let_tree_live();
-        let_program_speak();
+        change_tree();
+        send_program_events();
         reap_tree();
-        obey_clock();
+        handle_clock();
         check_invariants();
         if (w.machine.state == GUARD_STATE_DONE)
-            begin_life();
+            start_guard();
     }
-    okf(n_violations == 0, "seed %llu: %ld steps, %ld lives of a guard, no promise broken",
-        (unsigned long long)seed, step_now, n_lives);
+    okf(n_violations == 0, "seed %llu: %ld steps, %ld guards from start to DONE, no promise broken",
+        (unsigned long long)seed, step_now, n_guards);
     for (s = 0; s < GUARD_STATE_DONE; s++)
         for (e = 0; e < GUARD_EVENTS; e++)
             okf(was_visited[s][e] == guard_state_can_happen(s, e), "the walk %s %s in %s",
@@ -838,9 +897,9 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         seed = strtoull(argv[1], NULL, 10);
-    test_cells();
+    test_table_cells();
     test_impossible_events();
-    test_times();
+    test_deadlines();
     test_many_processes();
     test_random_walk(seed);
     return done_testing();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_tree: every descendant is found, whatever it does to get away. */
-#undef _FORTIFY_SOURCE /* would make open() an inline function */
+/* test_cmd_proctree: proctree finds and ends every descendant, also daemons and orphans. */
+#undef _FORTIFY_SOURCE /* with it fcntl.h defines open(), and so does this file */
 #include "supervise/proctree.h"
 #include "tap.h"
 
@@ -21,31 +21,35 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 40000 /* a loaded machine starts processes slowly */
-#define PROCESSES 1100
-#define DEEP 300
-#define CROWD 1000 /* more than are read at once */
+#define PROCESSES 1100    /* as many processes as a test may start */
+#define CHAIN_LENGTH 300
+#define CROWD 1000 /* children, so many that proctree.c reads the list of their pids in pieces */
 
-/* Who is there, written by each process itself; 0: reaped. */
+/* Memory that this process shares with the processes of the tests. */
 static struct {
-    atomic_int next;
-    atomic_int n;
-    atomic_int terms;
-    bool forks_at_term;
-    atomic_int wanted;   /* a number that somebody is to get */
-    atomic_int stranger; /* who has it; -1: that is not allowed */
-    pid_t pid[PROCESSES];
-} * there;
+    atomic_int n_taken;        /* entries of pid[] that processes have taken */
+    atomic_int n_ready;        /* processes that have started, and entered their pid */
+    atomic_int n_terms;        /* TERMs that on_term() has counted */
+    bool forks_at_term;        /* on_term() forks a helper */
+    atomic_int wanted_pid;     /* the pid that a stranger has to get; 0: not known yet */
+    atomic_int stranger_state; /* 1: a stranger has it; -1: the kernel refuses that; 0: not yet */
+    pid_t pid[PROCESSES];      /* each process enters its own; 0: this process has reaped it */
+} * shm;
 
 static struct proctree tree;
 
-/* A kernel without the files that list children (CONFIG_PROC_CHILDREN). */
-static bool hides_lists;
+/* open() behaves as on a kernel without /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN). */
+static bool hides_children_files;
 
-/* Whose number is given to somebody else when so a file is opened for so many times. */
-static char replaced_at[64];
-static pid_t replaced;
-static int replaced_time;
-static void replace(pid_t pid);
+/*
+ * When proctree opens reuse_file for the reuse_opens_left-th time, open() ends the process
+ * reuse_pid and gives that pid to a process outside of the tree. open() does so once, and sets
+ * reuse_pid to 0.
+ */
+static char reuse_file[64];
+static pid_t reuse_pid;
+static int reuse_opens_left;
+static void give_pid_away(pid_t pid);
 
 int open(const char *path, int flags, ...)
 {
@@ -55,29 +59,30 @@ int open(const char *path, int flags, ...)
     va_start(args, flags);
     mode = (flags & O_CREAT) != 0 ? va_arg(args, int) : 0;
     va_end(args);
-    if (hides_lists && strstr(path, "/children") != NULL) {
+    if (hides_children_files && strstr(path, "/children") != NULL) {
         errno = ENOENT;
         return -1;
     }
-    if (replaced != 0 && strcmp(path, replaced_at) == 0 && --replaced_time == 0) {
-        replace(replaced);
-        replaced = 0;
+    if (reuse_pid != 0 && strcmp(path, reuse_file) == 0 && --reuse_opens_left == 0) {
+        give_pid_away(reuse_pid);
+        reuse_pid = 0;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 /* ---- processes ---- */
 
+/* Enters the pid of this process, and waits for a signal that ends it. */
 static void stay(void)
 {
-    alarm(100); /* whatever becomes of the test */
-    there->pid[atomic_fetch_add(&there->next, 1)] = getpid();
-    atomic_fetch_add(&there->n, 1);
+    alarm(100); /* ends this process if the test leaves it behind */
+    shm->pid[atomic_fetch_add(&shm->n_taken, 1)] = getpid();
+    atomic_fetch_add(&shm->n_ready, 1);
     for (;;)
         pause();
 }
 
-/* A child that does something and then stays. */
+/* Starts a child, which calls body() and then stay(). Returns its pid. */
 static pid_t start(void (*body)(void))
 {
     pid_t pid = fork();
@@ -90,13 +95,13 @@ static pid_t start(void (*body)(void))
     return 0;
 }
 
-static bool await(int n)
+static bool await_ready(int n)
 {
     int i;
 
-    for (i = 0; i < PATIENCE_MS && atomic_load(&there->n) < n; i++)
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_ready) < n; i++)
         poll(NULL, 0, 1);
-    return atomic_load(&there->n) == n;
+    return atomic_load(&shm->n_ready) == n;
 }
 
 static void with_child(void)
@@ -104,7 +109,7 @@ static void with_child(void)
     start(NULL);
 }
 
-/* It has left its session, and given up its own parent. */
+/* Starts a daemon with a child: the daemon is in a new session, and its parent has exited. */
 static void with_daemon(void)
 {
     if (fork() == 0) {
@@ -118,6 +123,7 @@ static void with_daemon(void)
     }
 }
 
+/* A wrong parser takes this name for the fields behind it in /proc/PID/stat: state R, parent 1. */
 static void with_odd_name(void)
 {
     prctl(PR_SET_NAME, "a) R 1 (b");
@@ -137,33 +143,36 @@ static bool reap_one(int flags)
     int i;
 
     for (i = 0; pid > 0 && i < PROCESSES; i++)
-        if (there->pid[i] == pid)
-            there->pid[i] = 0;
+        if (shm->pid[i] == pid)
+            shm->pid[i] = 0;
     return pid > 0;
 }
 
-/* By their numbers, as what finds them is under test. A number that was reaped is another's. */
+/*
+ * Kills the processes by the pids that they entered, as proctree is under test. The pid of a
+ * process that was reaped may be another's now: reap_one() has set that entry to 0.
+ */
 static void end_all(void)
 {
     int i;
 
     for (i = 0; i < PROCESSES; i++)
-        if (there->pid[i] > 0)
-            kill(there->pid[i], SIGKILL);
+        if (shm->pid[i] > 0)
+            kill(shm->pid[i], SIGKILL);
     while (reap_one(0))
         continue;
-    atomic_store(&there->n, 0);
-    atomic_store(&there->next, 0);
+    atomic_store(&shm->n_ready, 0);
+    atomic_store(&shm->n_taken, 0);
 }
 
-/* ---- who is found ---- */
+/* ---- which processes are found ---- */
 
 static int compare(const void *a, const void *b)
 {
     return *(const pid_t *)a < *(const pid_t *)b ? -1 : *(const pid_t *)a > *(const pid_t *)b;
 }
 
-/* All that have come, and nobody else. */
+/* True if proctree_look() finds the n processes that have entered their pids, and no other. */
 static bool are_found(int n)
 {
     pid_t sorted[PROCESSES];
@@ -171,20 +180,19 @@ static bool are_found(int n)
 
     if ((int)proctree_look(&tree) != n)
         return false;
-    memcpy(sorted, there->pid, (size_t)n * sizeof *sorted);
+    memcpy(sorted, shm->pid, (size_t)n * sizeof *sorted);
     memcpy(got, tree.list, (size_t)n * sizeof *got);
     qsort(sorted, (size_t)n, sizeof *sorted, compare);
     qsort(got, (size_t)n, sizeof *got, compare);
     return memcmp(got, sorted, (size_t)n * sizeof *got) == 0;
 }
 
-static atomic_int of_thread;
-static int may_end[2];
+static int thread_may_end[2];
 
-static void *thread(void *arg)
+static void *fork_in_thread(void *arg)
 {
-    of_thread = start(NULL);
-    (void)!read(may_end[0], &(char){0}, 1);
+    start(NULL);
+    (void)!read(thread_may_end[0], &(char){0}, 1);
     return arg;
 }
 
@@ -194,39 +202,41 @@ static void test_found(const char *how)
     siginfo_t info;
     pid_t dead;
 
-    okf(are_found(0), "nobody (%s)", how);
+    okf(are_found(0), "no process is found where there is none (%s)", how);
     start(with_child);
     start(with_odd_name);
-    atomic_store(&of_thread, 0);
-    if (pipe(may_end) != 0 || pthread_create(&id, NULL, thread, NULL) != 0)
+    if (pipe(thread_may_end) != 0 || pthread_create(&id, NULL, fork_in_thread, NULL) != 0)
         return;
-    ok(await(4), "children, one of them a thread's, and a grandchild");
+    ok(await_ready(4),
+       "three children, one forked by a second thread, and a grandchild have started");
     dead = fork();
     if (dead == 0)
         _exit(0);
     waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
-    okf(are_found(4), "all are found, but nobody who is dead (%s)", how);
-    okf(are_found(4), "and again (%s)", how);
-    ok(write(may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0, "the thread ends");
-    close(may_end[0]);
-    close(may_end[1]);
+    okf(are_found(4), "all four are found, and a zombie is not (%s)", how);
+    okf(are_found(4), "a second walk finds the same four (%s)", how);
+    ok(write(thread_may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0,
+       "the thread that forked has ended");
+    close(thread_may_end[0]);
+    close(thread_may_end[1]);
     end_all();
-    okf(are_found(0), "and nobody is left (%s)", how);
+    okf(are_found(0), "after they have ended, none is found (%s)", how);
 }
 
-/* ---- signals ---- */
+/* ---- KILL ---- */
 
 static bool kill_all(void)
 {
     return !proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL);
 }
 
-static void forget(void)
+/* Forgets all processes, found and spared, before the next test. */
+static void reset(void)
 {
     close(tree.children);
     proctree_set_root(&tree, getpid());
-    atomic_store(&there->n, 0);
-    atomic_store(&there->next, 0);
+    atomic_store(&shm->n_ready, 0);
+    atomic_store(&shm->n_taken, 0);
 }
 
 static void test_kill(const char *how)
@@ -237,168 +247,180 @@ static void test_kill(const char *how)
 
     spared[0] = start(with_child);
     spared[1] = start(NULL);
-    ok(await(3), "two branches to spare");
-    ok(proctree_spare_children(&tree, true), "which are noted");
+    ok(await_ready(3), "two children to spare have started, and a child of the first");
+    ok(proctree_spare_children(&tree, true), "proctree_spare_children() has room for them");
     start(with_child);
     start(with_daemon);
-    ok(await(8), "two more, with children and a daemon that has one");
-    if (!hides_lists)
-        kill(spared[0], SIGKILL); /* its child is a child of ours from now on */
-    okf(kill_all(), "KILL ends all descendants, in other sessions too (%s)", how);
+    ok(await_ready(8), "two more children have started, with a child and a daemon below them");
+    if (!hides_children_files)
+        kill(spared[0], SIGKILL); /* its orphan becomes our child, and is still spared */
+    okf(kill_all(), "KILL ends all descendants that are not spared, in all sessions (%s)", how);
     for (i = 0; i < 8; i++)
-        alive += proctree_state(there->pid[i]) == 'S';
-    is_int(alive, hides_lists ? 3 : 2, "but none of the branches to spare");
-    ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0, "as is seen");
+        alive += proctree_state(shm->pid[i]) == 'S';
+    is_int(alive, hides_children_files ? 3 : 2, "KILL has ended no process that is spared");
+    ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0,
+       "the pids of both spared children still exist, so neither was reaped");
     close(tree.children);
     proctree_set_root(&tree, getpid());
-    okf(kill_all(), "with none to spare these end as well (%s)", how);
-    ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "and all are reaped");
-    forget();
+    okf(kill_all(), "KILL ends these as well when none is spared any more (%s)", how);
+    ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD,
+       "proctree_kill() has reaped all children");
+    reset();
 }
 
 static void test_many(void)
 {
     int i;
 
-    chain_left = DEEP;
+    chain_left = CHAIN_LENGTH;
     start(with_chain);
-    ok(await(DEEP), "many, each the child of the one before");
-    ok(are_found(DEEP), "are all found at once");
-    ok(kill_all(), "and ended");
-    forget();
-    for (i = 0; i < CROWD; i++) /* zombies, which take no room from those that live */
+    ok(await_ready(CHAIN_LENGTH), "300 processes have started, each the child of the one before");
+    ok(are_found(CHAIN_LENGTH), "one walk finds all 300");
+    ok(kill_all(), "KILL ends all 300");
+    reset();
+    for (i = 0; i < CROWD; i++) /* zombies: the kernel lists them before the living children */
         if (fork() == 0)
             _exit(0);
     for (i = 0; i < CROWD; i++)
         start(NULL);
-    ok(await(CROWD), "many children, behind as many that are dead");
-    ok(are_found(CROWD), "are all found");
-    ok(kill_all(), "and ended");
-    forget();
+    ok(await_ready(CROWD), "1000 children have started after 1000 that are zombies");
+    ok(are_found(CROWD), "all 1000 living children are found");
+    ok(kill_all(), "KILL ends all 1000");
+    reset();
 }
 
 /* ---- TERM ---- */
 
 static void on_term(int number)
 {
-    atomic_fetch_add(&there->terms, number > 0);
-    if (there->forks_at_term && fork() == 0)
+    atomic_fetch_add(&shm->n_terms, number > 0);
+    if (shm->forks_at_term && fork() == 0)
         stay();
 }
 
-static void counting(void)
+static void with_term_counter(void)
 {
     struct sigaction action = {.sa_handler = on_term};
 
     sigaction(SIGTERM, &action, NULL);
 }
 
-static void counting_with_child(void)
+static void with_term_counter_and_child(void)
 {
-    counting();
-    start(counting);
+    with_term_counter();
+    start(with_term_counter);
 }
 
 static bool await_terms(int n)
 {
     int i;
 
-    for (i = 0; i < PATIENCE_MS && atomic_load(&there->terms) < n; i++)
+    for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_terms) < n; i++)
         poll(NULL, 0, 1);
-    return atomic_load(&there->terms) == n;
+    return atomic_load(&shm->n_terms) == n;
 }
 
-/* What a handler starts to tidy up is not ended by the TERM that it was started for. */
+/* A process that tidies up at TERM may start helpers: proctree_term() must send them no TERM. */
 static void test_term(void)
 {
-    there->forks_at_term = true;
-    start(counting_with_child);
-    start(counting);
-    ok(await(3), "three that count their TERMs, and start one more at each");
-    poll(NULL, 0, 20); /* start times are counted in ticks: what comes is of a later one */
+    shm->forks_at_term = true;
+    start(with_term_counter_and_child);
+    start(with_term_counter);
+    ok(await_ready(3), "three processes have started, which count each TERM and fork a helper");
+    /* The kernel gives start times in ticks of 10 ms. Wait, so that helpers get a later tick. */
+    poll(NULL, 0, 20);
     proctree_term(&tree, RLOCK_NEVER);
-    ok(await_terms(3) && await(6), "each gets one");
+    ok(await_terms(3) && await_ready(6), "each of the three gets one TERM, and forks one helper");
     poll(NULL, 0, 20);
     proctree_term(&tree, RLOCK_NEVER);
     proctree_term(&tree, RLOCK_NEVER);
     poll(NULL, 0, 50);
-    is_int(atomic_load(&there->terms), 3, "and no other, nor do those that came later");
-    ok(kill_all(), "KILL ends them all");
-    there->forks_at_term = false;
-    forget();
+    is_int(atomic_load(&shm->n_terms), 3,
+           "two more calls send no TERM, neither to the three nor to their helpers");
+    ok(kill_all(), "KILL ends all six");
+    shm->forks_at_term = false;
+    reset();
 }
 
-/* ---- numbers of others ---- */
+/* ---- a pid that the kernel gives to another process ---- */
 
 static void with_reaped_child(void)
 {
-    signal(SIGCHLD, SIG_IGN); /* so it is reaped at once */
-    signal(SIGUSR1, SIG_IGN); /* which ends whoever has its number later */
+    signal(SIGCHLD, SIG_IGN); /* the kernel reaps the child at once, and its pid is free */
+    signal(SIGUSR1, SIG_IGN); /* the tree ignores the signal, which would end a stranger */
     start(NULL);
 }
 
-/* A process outside of the tree, which starts one with a number that it is told. */
-static void provide(void)
+/*
+ * A process outside of the tree. It waits for wanted_pid, and starts a stranger with that pid, also
+ * outside of the tree. The kernel allows that only with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
+ */
+static void provide_stranger(void)
 {
     struct clone_args args = {.exit_signal = SIGCHLD, .set_tid_size = 1};
     pid_t wanted;
     long pid;
 
     alarm(100);
-    atomic_fetch_add(&there->n, 1);
-    while ((wanted = atomic_load(&there->wanted)) == 0)
+    atomic_fetch_add(&shm->n_ready, 1);
+    while ((wanted = atomic_load(&shm->wanted_pid)) == 0)
         poll(NULL, 0, 1);
     args.set_tid = (uintptr_t)&wanted;
     do
         pid = syscall(SYS_clone3, &args, sizeof args);
     while (pid < 0 && errno == EEXIST);
-    atomic_store(&there->stranger, pid < 0 ? -1 : 1);
+    atomic_store(&shm->stranger_state, pid < 0 ? -1 : 1);
     alarm(100);
     for (;;)
         pause();
 }
 
-/* 1. C was found. 2. It ends, and is reaped. 3. Somebody else gets its number. 4. We signal it. */
-static void replace(pid_t pid)
+/*
+ * Steps 2 and 3 of a race: 1. proctree finds a process. 2. The process ends and is reaped. 3. A
+ * stranger gets its pid. 4. proctree signals that pid, and must not hit the stranger.
+ */
+static void give_pid_away(pid_t pid)
 {
     kill(pid, SIGKILL);
-    atomic_store(&there->wanted, pid);
-    while (atomic_load(&there->stranger) == 0)
+    atomic_store(&shm->wanted_pid, pid);
+    while (atomic_load(&shm->stranger_state) == 0)
         poll(NULL, 0, 1);
 }
 
-static void test_reused(const char *file, int time)
+static void test_reused(const char *file, int n_opens)
 {
     pid_t provider = fork();
     pid_t parent;
     pid_t pid;
 
     if (provider == 0)
-        provide();
-    ok(await(1) && proctree_spare(&tree, provider), "somebody outside of the tree");
-    atomic_store(&there->n, 0);
+        provide_stranger();
+    ok(await_ready(1) && proctree_spare(&tree, provider),
+       "a process outside of the tree has started");
+    atomic_store(&shm->n_ready, 0);
     parent = start(with_reaped_child);
-    ok(await(2), "a child, and its child");
-    pid = there->pid[0] == parent ? there->pid[1] : there->pid[0];
-    snprintf(replaced_at, sizeof replaced_at, file, (int)pid, (int)pid);
-    replaced = pid;
-    replaced_time = time;
+    ok(await_ready(2), "a child and its child have started");
+    pid = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    snprintf(reuse_file, sizeof reuse_file, file, (int)pid, (int)pid);
+    reuse_pid = pid;
+    reuse_opens_left = n_opens;
     proctree_signal(&tree, SIGUSR1);
-    is_int(replaced, 0, "that one's number was given to somebody else meanwhile");
-    if (atomic_load(&there->stranger) < 0) {
-        okf(true, "# SKIP no right to choose a number");
+    is_int(reuse_pid, 0, "proctree opens the file, and the pid of the grandchild is given away");
+    if (atomic_load(&shm->stranger_state) < 0) {
+        okf(true, "# SKIP this user may not choose a pid");
     } else {
         poll(NULL, 0, 20);
-        okf(proctree_state(pid) == 'S', "who was not signalled (%s, %d)", file, time);
+        okf(proctree_state(pid) == 'S', "the stranger gets no signal (%s, opened %d times)", file,
+            n_opens);
         kill(pid, SIGKILL);
     }
     kill(provider, SIGKILL);
     kill(parent, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0)
         continue;
-    atomic_store(&there->wanted, 0);
-    atomic_store(&there->stranger, 0);
-    forget();
+    atomic_store(&shm->wanted_pid, 0);
+    atomic_store(&shm->stranger_state, 0);
+    reset();
 }
 
 static void test_room(void)
@@ -419,24 +441,25 @@ static void test_room(void)
 
 int main(void)
 {
-    void *shared =
-        mmap(NULL, sizeof *there, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, sizeof *shm, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (!ok(shared != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "above all processes"))
+    if (!ok(memory != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0,
+            "memory is shared, and this process is a subreaper"))
         return done_testing();
-    there = shared;
-    is_int(proctree_reserve(&tree), 0, "room for all");
+    shm = memory;
+    is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
     test_room();
     proctree_set_root(&tree, getpid());
-    test_found("by the lists of the kernel");
-    test_kill("by the lists of the kernel");
+    test_found("by /proc/PID/task/TID/children");
+    test_kill("by /proc/PID/task/TID/children");
     test_many();
     test_term();
-    test_reused("/proc/%d/task/%d/children", 1); /* after it was found */
-    test_reused("/proc/%d/stat", 1);             /* after it was listed */
-    test_reused("/proc/%d/stat", 2);             /* when we have a descriptor of it */
-    hides_lists = true;
-    forget();
+    test_reused("/proc/%d/task/%d/children", 1); /* after the process was found */
+    test_reused("/proc/%d/stat", 1);             /* after its pid was listed */
+    test_reused("/proc/%d/stat", 2);             /* after proctree has opened its pidfd */
+    hides_children_files = true;
+    reset();
     test_found("by a search of /proc");
     test_kill("by a search of /proc");
     return done_testing();
