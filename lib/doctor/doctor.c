@@ -2,10 +2,11 @@
 /*
  * doctor: examines servers, and reports what makes their locks unsafe.
  *
- * The doctor connects as the user who takes locks. It needs no rights but those that locks need:
- * what the server denies is reported as unknown. To find out which commands the user may run, the
- * doctor runs each of them on keys that no other client uses. ACL DRYRUN would not do: it needs a
- * right of its own, doesn't exist before Redis 7, and doesn't know the rules of a proxy.
+ * The doctor connects as the user who takes locks, and needs no other rights than that user: if the
+ * server denies a command, the doctor reports the finding as unknown. To find out which commands
+ * the user may run, the doctor runs each of them on keys that no other client uses. ACL DRYRUN
+ * would not do: it needs a right of its own, doesn't exist before Redis 7, and doesn't know the
+ * rules of a proxy.
  */
 #include "doctor/doctor.h"
 
@@ -23,16 +24,16 @@
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
 #define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
-#define LIST_MS 3000      /* how long check_locks() lists locks */
-#define TTL_SLACK_MS 1000 /* a lock that outlives its TTL by less is no finding */
+#define LIST_MS 3000      /* check_locks() stops listing locks after this time */
+#define TTL_SLACK_MS 1000 /* a lock that outlives its TTL by less is not reported */
 #define SECOND_US INT64_C(1000000)
 #define DRIFT_DIVISOR 100        /* clocks may drift by 1 %, as in lib/lock/timing.c */
-#define OFFSET_WEAK_US SECOND_US /* a larger difference between the clocks is weak */
-#define OFFSET_UNSAFE_US (60 * SECOND_US)
+#define OFFSET_WEAK_US SECOND_US /* a larger difference between the clocks is graded WEAK */
+#define OFFSET_UNSAFE_US (60 * SECOND_US) /* a larger difference is graded UNSAFE */
 
 /* ---- the clocks and the round trip ---- */
 
-/* One request for the server's time. */
+/* The result of one TIME request. */
 struct sample {
     int64_t sent_us;   /* just before the request was sent, on clock_us() */
     int64_t took_us;   /* from sent_us until the reply was read */
@@ -111,8 +112,10 @@ static void report_rate(struct probe *probe, const struct sample *first, const s
 }
 
 /*
- * Compares the round trips with timing.reply_ms, after which rlock gives a reply up. A slow median
- * is unsafe: every request would fail. A single slow reply is weak: rlock asks again.
+ * Compares the round trips with timing.reply_ms, the longest time that rlock waits for a reply. If
+ * the median is longer, the grade is UNSAFE: most requests would fail. If the median is longer than
+ * a quarter of reply_ms, or a single round trip longer than reply_ms, the grade is WEAK: some
+ * requests will have to be sent again.
  */
 static void report_round_trip(struct probe *probe, struct sample *samples)
 {
@@ -208,15 +211,16 @@ static enum rlock_status try_commands(struct probe *probe, const struct owner *o
 }
 
 /*
- * The index of each pair of strings in the reply of rights.lua. The first string of a pair names
- * what the server denied, the second is the server's first error about it.
+ * The reply of rights.lua is a list of pairs of strings; these are the indexes of the pairs. The
+ * first string of a pair names the commands or keys that the server denied, the second is the
+ * server's error for the first of them. Both are "" if the server denied none.
  */
 enum {
     RIGHTS_LOCKS = 0,    /* commands that every lock needs */
     RIGHTS_WAITING = 2,  /* commands for waiters, and for a release that wakes a waiter */
     RIGHTS_SEVERAL = 4,  /* commands for several holders: shared locks and slots */
     RIGHTS_READING = 6,  /* commands of status, list and break */
-    RIGHTS_KEYS = 8,     /* keys of the lock */
+    RIGHTS_KEYS = 8,     /* the keys of the lock */
     RIGHTS_NO_WRITE = 10 /* why the server executes no writes now; its second string is "" */
 };
 
@@ -233,7 +237,7 @@ static bool is_rights_reply(const struct resp_value *reply)
     return true;
 }
 
-/* Appends the pair at index `at` of the reply of rights.lua to `text`. */
+/* Appends the pair at index `at` of rights.lua's reply to `text`, unless the pair is empty. */
 static void add_refusals(char *text, size_t room, const struct resp_value *reply, size_t at,
                          const char *needed_for)
 {
@@ -272,12 +276,12 @@ static void report_key_rule(struct probe *probe, const char *found)
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, change, "denied: the keys of %s", found);
 }
 
-/* What the server denies this user, each with the server's error; "": nothing. */
+/* Which commands and keys the server denies this user, with the server's errors; "": none. */
 struct rights {
     char needed[900];   /* commands without which some lock can't be acquired */
     char reading[300];  /* commands that only status, list and break need */
-    char keys[400];     /* keys of the lock */
-    char no_write[300]; /* why the server executes no writes now, so that not all can be tried */
+    char keys[400];     /* the keys of the lock */
+    char no_write[300]; /* why the server executes no writes now, so that few commands were tried */
 };
 
 static void parse_rights(struct rights *rights, const struct resp_value *reply)
@@ -434,7 +438,7 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* A user without the right to run scripts can take no locks: no other check matters then. */
+    /* A user who may not run scripts can take no lock, so the other checks don't matter. */
     script_request(&request, SCRIPT_TIME, 0, false);
     st = probe_ask(probe, &request, &reply);
     if (probe_is_denied(probe, st)) {
@@ -455,7 +459,7 @@ static enum rlock_status examine_member(struct probe *probe)
     return st == RLOCK_OK ? check_locks(probe) : st;
 }
 
-/* A member that doesn't answer is weak, not unsafe: a majority of the others still decides. */
+/* Grades a member that doesn't answer WEAK, not UNSAFE: the other members can still decide. */
 static void report_absent(struct probe *probe)
 {
     probe_report(probe, "member", RLOCK_GRADE_WEAK,
@@ -463,24 +467,26 @@ static void report_absent(struct probe *probe)
                  "it can't be examined: %s", probe->err.text);
 }
 
-static void report_quorum(const struct probe *probe, const struct quorum *quorum, size_t n_there,
-                          size_t n_recent)
+static void report_quorum(const struct probe *probe, const struct quorum *quorum,
+                          size_t n_answering, size_t n_recent)
 {
-    struct rlock_finding finding = {
-        .server = "together",
-        .check = "quorum",
-        .grade = n_there < quorum->members.n || n_recent > 0 ? RLOCK_GRADE_WEAK : RLOCK_GRADE_GOOD};
+    struct rlock_finding finding = {.server = "together",
+                                    .check = "quorum",
+                                    .grade = n_answering < quorum->members.n || n_recent > 0
+                                                 ? RLOCK_GRADE_WEAK
+                                                 : RLOCK_GRADE_GOOD};
     char found[200];
 
     snprintf(found, sizeof found,
              "%zu of %zu members answer, %zu are needed, %zu don't count yet, hash of the list: %s",
-             n_there, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
+             n_answering, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }
 
-/* Reports members that were restarted too recently to count, and whether a majority is there. */
-static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum, size_t n_there)
+/* Reports members that were restarted too recently to count, and how many members answer. */
+static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum,
+                                      size_t n_answering)
 {
     int64_t left_ms = 0;
     size_t n_recent = 0;
@@ -496,10 +502,10 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
                          "too recent: its grants count again in %" PRId64 " ms", left_ms);
         }
     }
-    if (n_there < quorum->members.need)
+    if (n_answering < quorum->members.need)
         return members_fault(&quorum->members, &probe->err);
     if (quorum->members.n > 1)
-        report_quorum(probe, quorum, n_there, n_recent);
+        report_quorum(probe, quorum, n_answering, n_recent);
     return members_check(&quorum->members, &probe->err);
 }
 
@@ -509,20 +515,20 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
 {
     struct probe probe;
     enum rlock_status st = RLOCK_OK;
-    size_t n_there = 0;
+    size_t n_answering = 0;
     size_t i;
 
     probe_init(&probe, quorum, key, deadline, examiner);
     for (i = 0; st != RLOCK_STOPPED && i < quorum->members.n; i++) {
         probe_select(&probe, quorum, &quorum->members.member[i]);
         st = examine_member(&probe);
-        n_there += st == RLOCK_OK;
+        n_answering += st == RLOCK_OK;
         member_set_outcome(probe.one.members.member, st, &probe.err);
         if (st >= RLOCK_E_USAGE && quorum->members.n > 1)
             report_absent(&probe);
     }
     if (st != RLOCK_STOPPED)
-        st = check_quorum(&probe, quorum, n_there);
+        st = check_quorum(&probe, quorum, n_answering);
     if (err != NULL && st >= RLOCK_E_USAGE)
         *err = probe.err;
     return st;

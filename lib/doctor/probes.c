@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define DEFAULT_KEY "rlock-doctor"
-#define REPLY_MAX_MS 5000 /* longer than a lease's reply_ms, to measure how slow a server is */
+#define REPLY_MAX_MS 5000 /* longer than any lease's reply_ms, to measure how slow a server is */
 
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
                 struct rlock_deadline deadline, const struct rlock_examiner *examiner)

@@ -9,11 +9,11 @@
 /* The server under examination. Only probes.c writes these fields. */
 struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
-    const char *key; /* borrowed; the lock whose rights are tried; NULL: see probe_key() */
-    struct rlock_deadline deadline; /* of the whole examination */
-    struct quorum one; /* the server's member as a quorum of one, so that it is asked alone */
-    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* memory that `one` uses */
-    struct rlock_timing timing; /* of the caller's leases: the server must be fast enough for it */
+    const char *key; /* borrowed; the lock whose keys the user needs; NULL: see probe_key() */
+    struct rlock_deadline deadline; /* when the whole examination ends */
+    struct quorum one; /* its only member is the server, so that no other member is asked */
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* the memory for poll(2) in `one` */
+    struct rlock_timing timing; /* of the caller's leases; a server too slow for it is a finding */
     struct rlock_error err;     /* why the last request failed */
     bool is_replica;            /* INFO says that the server is a replica */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
@@ -35,7 +35,7 @@ void probe_set_cluster(struct probe *probe, bool is_cluster);
 /* probe_set_replica: notes whether the server is a replica. */
 void probe_set_replica(struct probe *probe, bool is_replica);
 
-/* probe_key: the key of the lock whose rights are tried: the caller's, or "rlock-doctor". */
+/* probe_key: the key of the lock for which rights are tried: the caller's, or "rlock-doctor". */
 const char *probe_key(const struct probe *probe);
 
 /* probe_report: passes a finding to the examiner. `change` is what to do; NULL: nothing. */
@@ -44,16 +44,16 @@ void probe_report(struct probe *probe, const char *check, enum rlock_grade grade
     __attribute__((format(printf, 5, 6)));
 
 /*
- * probe_ask: sends a request and waits for its reply. Returns RLOCK_OK: `*reply` is valid until the
- * next request; or RLOCK_STOPPED, or the fault in probe->err.
+ * probe_ask: sends a request and waits for its reply. Returns RLOCK_OK (`*reply` is valid until the
+ * next request), RLOCK_STOPPED, or a fault, which probe->err describes.
  */
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
                             const struct resp_value **reply);
 
 /*
- * probe_is_denied: true if `st` of the last request means that the server denies this user the
- * command or the key, or doesn't know the command. False for any other fault, also if the server
- * has refused the password, or wants one.
+ * probe_is_denied: does `st`, the result of the last request, mean that the server denies this user
+ * the command or the key, or doesn't know the command? False for any other fault, for example if
+ * the server has refused the password, or demands one.
  */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 

@@ -61,8 +61,9 @@ static void read_mode(const char *info, char *mode, size_t room)
 }
 
 /*
- * In a Cluster, makes the node that serves the slot of the key the server under examination, and
- * fetches the INFO of that node. EXISTS leads there: another node redirects the request.
+ * If the server is a node of a Cluster, the node that serves the slot of the key must be examined
+ * instead. Sends EXISTS for the key: every other node redirects this request to that node, and
+ * later requests go there, too. Then fetches the INFO of that node.
  */
 static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 {
@@ -232,7 +233,7 @@ static int64_t count_online(const char *info, int64_t connected)
 static void check_replicas(struct probe *probe, const char *info)
 {
     int64_t connected = server_info_number(info, "connected_slaves", -1);
-    int64_t least = server_info_number(info, "min_slaves_good_slaves", -1); /* -1: none is set */
+    int64_t least = server_info_number(info, "min_slaves_good_slaves", -1); /* -1: no such field */
     int64_t wanted = probe->one.replicas;
     int64_t online = count_online(info, connected);
 

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VOTERS_MIN 3          /* of two Sentinels or primaries one alone is no majority */
+#define VOTERS_MIN 3          /* with two, if one is down, the other is no majority */
 #define SENTINEL_REPLY_MS 500 /* longest wait for the reply of one Sentinel */
 
-/* The longest outage that a lease outlasts: what is left of the lease when a renewal is due. */
+/* Returns the longest outage that a lease survives: the time left when a renewal is due. */
 static int64_t outlasted_ms(const struct probe *probe)
 {
     return probe->timing.ttl_ms - probe->timing.renew_ms;
@@ -26,12 +26,12 @@ static int64_t outlasted_ms(const struct probe *probe)
 
 /* ---- Sentinels ---- */
 
-/* What the Sentinels of the URL have replied. */
+/* A summary of the replies of the Sentinels in the URL. */
 struct sentinels {
     size_t n;         /* Sentinels in the URL */
-    size_t n_answers; /* how many of them replied */
+    size_t n_answers; /* Sentinels that replied */
     size_t n_known;   /* how many Sentinels watch this primary: the largest count reported */
-    size_t n_others;  /* how many of them named another primary */
+    size_t n_others;  /* Sentinels that named another primary */
     int64_t down_ms;  /* the longest down-after-milliseconds reported */
     int64_t votes;    /* the quorum setting: Sentinels that must agree that the primary is down */
     bool is_down;     /* a Sentinel reported the primary as down */

@@ -58,8 +58,8 @@ static void remember(struct cluster *cluster, const struct url *node)
 }
 
 /*
- * Returns the other name of the node at host and port: its address for a host name, and the
- * reverse. NULL: not known, or several nodes have that host and port.
+ * Looks for the node at this host and port. Returns its IP address if `host` is its host name, and
+ * its host name if `host` is its IP address. NULL: no such node is known, or more than one is.
  */
 static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
 {
@@ -156,7 +156,7 @@ static bool is_flagged(const struct line *line, const char *flag)
     return strstr(line->flags, flag) != NULL;
 }
 
-/* Makes the URL of the line's node, with the host that its Cluster prefers. False: no address. */
+/* Makes the URL of the line's node; `called` says by which host. False: the line has no address. */
 static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
                    struct url *node)
 {

@@ -5,7 +5,7 @@
 
 #include "wire/url.h"
 
-#define CLUSTER_NODES_MAX 16 /* how many nodes are remembered */
+#define CLUSTER_NODES_MAX 16 /* the most nodes that rlock remembers */
 
 /* How redirects name a node, by the nodes' setting cluster-preferred-endpoint-type. */
 enum cluster_endpoint {
@@ -15,7 +15,7 @@ enum cluster_endpoint {
     CLUSTER_BY_PORT    /* setting "unknown-endpoint": by its port, at the redirecting node's host */
 };
 
-/* The nodes that are known, besides `first`. With none, the server may be no Cluster. */
+/* The known nodes of a Cluster, besides `first`. If n is 0, `first` may be in no Cluster. */
 struct cluster {
     const struct url *first; /* the URL that the user gave; borrowed */
     struct url node[CLUSTER_NODES_MAX];
@@ -53,7 +53,8 @@ void cluster_set_nodes(struct cluster *cluster, const char *nodes, const struct 
 /*
  * cluster_next_primary: find the next primary that serves slots.
  *
- *   nodes    the reply of `by` to CLUSTER NODES, or its rest; moved to the line after that primary
+ *   nodes    the unread part of the reply of `by` to CLUSTER NODES; moved to the line after the
+ *            primary that was found
  *   primary  out, on true only; the caller frees it with url_fini()
  *
  * Returns  false if the text has no more primaries.
@@ -63,7 +64,7 @@ bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster
 
 struct resp_value;
 
-/* cluster_endpoint: how a reply to CLUSTER SLOTS names the nodes. */
+/* cluster_endpoint: find out how a reply to CLUSTER SLOTS names the nodes. */
 enum cluster_endpoint cluster_endpoint(const struct resp_value *slots);
 
 /* The health of a Cluster, from the reply of one node to CLUSTER NODES. */
@@ -79,8 +80,8 @@ void cluster_examine(const char *nodes, struct cluster_health *health);
 bool cluster_is_known(const struct cluster *cluster);
 
 /*
- * cluster_locate: choose a node to ask instead of `lost`, which doesn't answer; in turn, so each
- * call returns another node. RLOCK_OK (the caller frees `*to` with url_fini()) or RLOCK_E_MEMORY.
+ * cluster_locate: choose a node to ask instead of `lost`, which doesn't answer. Each call returns
+ * the next known node. RLOCK_OK (the caller frees `*to` with url_fini()) or RLOCK_E_MEMORY.
  */
 enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
                                  struct rlock_error *err);

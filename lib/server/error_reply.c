@@ -15,7 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first row counts whose words are in the reply. After '^', the reply must begin with them. */
+/*
+ * What each error reply means. Of the rows whose `words` occur in the reply, the first one counts.
+ * If `words` begin with '^', they must be at the start of the reply.
+ */
 static const struct {
     const char *words;
     enum rlock_status status;
@@ -39,12 +42,11 @@ static const struct {
     {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
     {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
-     ERROR_REPLY_FINAL}, /* the words of Redis 8 */
-    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
-     ERROR_REPLY_FINAL}, /* the words of Redis 7 */
+    /* the server denies a command inside a script: the words of Redis 8, and of Redis 7 (two) */
+    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
-     ERROR_REPLY_FINAL}, /* the words of Redis 7 */
+     ERROR_REPLY_FINAL},
     /* the server can't execute the request now */
     {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -57,7 +59,7 @@ static const struct {
     {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     /* the script used a key that is being moved to another node; it may have written other keys */
     {"non local key", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_PARTLY_EXECUTED},
-    /* these words inside the error of a script: they name no node to ask instead */
+    /* a command inside a script got a redirect: the script's error names no node to ask instead */
     {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -71,7 +73,7 @@ static const struct {
 
 /* Our scripts reply FOREIGN if another program uses the key, see lib/lua/shared/keys.lua. */
 #define FOREIGN "FOREIGN "
-#define SHOWN_BYTES 160 /* how much of a reply is shown */
+#define SHOWN_BYTES 160 /* error messages quote this much of a reply */
 
 static bool matches(const char *reply, const char *words)
 {
@@ -99,7 +101,7 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
         i++;
     st = meanings[i].status;
     *kind = meanings[i].kind;
-    /* the user may not call EVALSHA, or it was renamed, or a proxy doesn't know it: try EVAL */
+    /* an error about EVALSHA: it is denied, renamed, or unknown to a proxy; EVAL may still work */
     if (strcasestr(reply, "evalsha") != NULL)
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))

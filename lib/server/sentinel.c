@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 250 /* how long to wait for another reply */
+#define PATIENCE_MS 250 /* wait for the other Sentinels after one has named the wrong server */
 
 struct watcher {
     struct conn conn;
@@ -169,7 +169,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 
-/* Goes on with one Sentinel. RLOCK_OK: it has named a server other than sentinel->wrong. */
+/* Continues to ask one Sentinel. RLOCK_OK: it has named a server other than sentinel->wrong. */
 static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
 {
     const struct resp_value *reply = NULL;
@@ -192,13 +192,13 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
     return RLOCK_PENDING;
 }
 
-/* Must the user mend the fault: a wrong password, or a certificate that is not trusted? */
+/* Can only the user mend the fault, such as a wrong password or an untrusted certificate? */
 static bool needs_user(const struct watcher *watcher)
 {
     return watcher->state == RLOCK_E_REFUSED || watcher->state == RLOCK_E_CONFIG;
 }
 
-/* Says why no Sentinel has named a primary: reports the most useful fault of theirs. */
+/* Reports why no Sentinel has named a primary, by the most helpful of the Sentinels' faults. */
 static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_error *err)
 {
     const struct watcher *worst = &sentinel->watcher[0];

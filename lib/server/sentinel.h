@@ -15,9 +15,9 @@ struct sentinel {
     char *question;                /* the encoded request, the same for all Sentinels */
     size_t question_bytes;
     struct url wrong;    /* the server that was found to be down or no primary; host NULL: none */
-    struct url named;    /* `wrong`, if a Sentinel has named it again; host NULL: none has */
+    struct url named;    /* as `wrong`: a Sentinel has named it again; host NULL: none has */
     int64_t deadline_ms; /* when sentinel_locate() gives up */
-    int64_t patience_ms; /* when `named` is taken, even if some Sentinels have not answered */
+    int64_t patience_ms; /* when `named` is returned, even if other Sentinels have not replied */
     bool is_asking;      /* requests to Sentinels are pending */
 };
 
@@ -29,7 +29,7 @@ void sentinel_fini(struct sentinel *sentinel);
 void sentinel_set_password(struct sentinel *sentinel, const char *password,
                            struct password_source *password_source);
 
-/* sentinel_set_tls: needed for rediss+sentinel:// before sentinel_ask(); borrowed. */
+/* sentinel_set_tls: set the TLS context, which is borrowed; rediss+sentinel:// needs one. */
 void sentinel_set_tls(struct sentinel *sentinel, struct tls_context *tls);
 
 /* sentinel_clear_passwords: as conn_clear_password(), for the connections to all Sentinels. */
@@ -39,20 +39,21 @@ void sentinel_clear_passwords(struct sentinel *sentinel);
 void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms);
 
 /*
- * When to call sentinel_locate(): at the events of these descriptors (fills at most
- * URL_SENTINELS_MAX entries of `watch`, returns how many), or at this time on rlock_clock_ms().
+ * The caller calls sentinel_locate() when poll(2) reports an event of a descriptor in `watch`, or
+ * at the time of sentinel_wake_ms(), on rlock_clock_ms(). sentinel_watch() fills at most
+ * URL_SENTINELS_MAX entries of `watch`, and returns how many.
  */
 size_t sentinel_watch(const struct sentinel *sentinel, struct pollfd *watch);
 int64_t sentinel_wake_ms(const struct sentinel *sentinel);
 
 /*
- * sentinel_locate: go on asking. Returns RLOCK_OK (the primary is `*to`, which the caller frees
+ * sentinel_locate: continue to ask. Returns RLOCK_OK (the primary is `*to`, which the caller frees
  * with url_fini()), RLOCK_PENDING, or a fault. After RLOCK_OK and a fault no request is pending.
  */
 enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
                                   struct rlock_error *err);
 
-/* sentinel_avoid: `wrong` is down or no primary: prefer Sentinels that name another server. */
+/* sentinel_avoid: prefer replies that don't name `wrong`, which is down or no primary. */
 void sentinel_avoid(struct sentinel *sentinel, const struct url *wrong);
 
 /* sentinel_stop: abandon all requests. */

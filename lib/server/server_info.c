@@ -50,9 +50,8 @@ void server_identity_read(struct server_identity *identity, const char *info)
 
     server_info_text(info, "run_id", identity->run_id, sizeof identity->run_id);
     identity->started_ms = rlock_clock_ms();
-    /*
-     * the uptime is in whole seconds, maybe rounded up: subtract one, so that it is never too long
-     */
+    /* INFO tells the uptime in whole seconds, which may be rounded up: one second less is never
+     * more than the true uptime */
     if (uptime_s > 0 && uptime_s < UPTIME_MAX_S)
         identity->started_ms -= (uptime_s - 1) * 1000;
 }
