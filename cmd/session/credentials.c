@@ -23,11 +23,11 @@ static bool has_place(const struct options *options)
 }
 
 /*
- * Where the password comes from if no URL has it: the source that outranks the others. `variable`
- * becomes the value of the environment variable that holds the password; NULL: a file or a command,
- * or nothing.
+ * Returns the source that outranks all others which set a password beside the URLs. `*variable`
+ * becomes the value of the environment variable that holds this password; NULL: a file or a command
+ * has the password, or no source sets one.
  */
-static enum source nearest_other(const struct options *options, const char **variable)
+static enum source source_beside_urls(const struct options *options, const char **variable)
 {
     const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
 
@@ -39,7 +39,7 @@ static enum source nearest_other(const struct options *options, const char **var
     if (value != NULL)
         return FROM_ENVIRONMENT;
     *variable = first_set(getenv("REDISCLI_AUTH"),
-                          NULL); /* the last choice, as it may be for another server */
+                          NULL); /* used last: it may be meant for another server */
     return FROM_DEFAULT;
 }
 
@@ -48,7 +48,10 @@ static enum rlock_status no_memory(struct rlock_error *err)
     return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
 }
 
-/* Read a password from a pipe, which can be read only once. Other files are read when needed. */
+/*
+ * Read a password from a pipe now, as a pipe can be read only once. The password helper reads all
+ * other files, once for each connection.
+ */
 static enum rlock_status read_pipe(char **password, const char *what, const char *path,
                                    struct rlock_error *err)
 {
@@ -81,7 +84,7 @@ bool credentials_were_stripped(void)
 }
 
 /*
- * If a parent rlock has removed the URL from the environment, fail, and don't use the default
+ * If a parent rlock has removed the URL from the environment, fail instead of using the default
  * server: a lock on the wrong server would exclude nobody.
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
@@ -166,7 +169,7 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
                                    struct rlock_error *err)
 {
     const char *variable;
-    enum source other = nearest_other(options, &variable);
+    enum source other = source_beside_urls(options, &variable);
     enum rlock_status st = check_url(options, err);
     size_t n_secrets = 0;
     bool has_other;

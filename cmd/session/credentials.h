@@ -13,10 +13,10 @@
 #define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
 
 struct credentials {
-    char **url; /* heap: copies; a password is cut out if a source that outranks the URL has one */
+    char **url; /* heap: copies, without their passwords if another source outranks them */
     size_t n_urls;
-    char *password;              /* heap: for URLs that have none; NULL: none, or in `place` */
-    struct password_place place; /* where to look it up for each connection; `name` NULL: nowhere */
+    char *password; /* heap: for URLs without one; NULL: there is none, or `place` has it */
+    struct password_place place; /* file or command with the password; `name` NULL: there is none */
     char *sentinel_password;     /* as `password`, for the Sentinels */
     struct password_place sentinel_place; /* as `place`, for the Sentinels */
 };

@@ -86,7 +86,7 @@ static bool is_url(const char *entry)
 
 /*
  * True if the variable holds a password. RLOCK_URL may have several URLs. In redis://NAME@host,
- * NAME is a user name for rlock, but other programs, whose variable REDIS_URL is, may take NAME as
+ * NAME is a user name for rlock. But REDIS_URL belongs to other programs, which may take NAME as
  * the password.
  */
 static bool holds_secret(char *entry)
@@ -139,7 +139,7 @@ void environment_hide(char **inherited)
             dumpable_forbid();
         has_hidden = true;
         clear_value(*inherited);
-        *inherited = copy; /* never freed: getenv(3) may point into it */
+        *inherited = copy; /* never freed: a caller of getenv(3) may use it */
     }
 }
 
@@ -227,7 +227,9 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
     }
 }
 
-/* The command may run rlock, which has to know the tokens of the locks that this rlock is under. */
+/*
+ * The command may run rlock again, which has to know the tokens of all locks under which it runs.
+ */
 static bool add_parent(struct environment *environment, const char *token)
 {
     char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";

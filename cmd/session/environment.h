@@ -6,7 +6,7 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The tokens of the locks under which this rlock was started, the nearest first. */
+/* The tokens of the locks under which this rlock was started, that of its parent rlock first. */
 struct parent {
     const char *token[RLOCK_PARENTS_MAX]; /* pointers into `text` */
     size_t n;

@@ -3,10 +3,11 @@
  * password_lookup: a helper process that reads the password from a file or a command's output.
  *
  * Why a process of its own: rlock looks the password up again for each new connection, and the
- * renewer's thread makes connections. To read the file in that thread could block without limit, as
- * open(2) on a network file system that hangs can't be interrupted. And to run the command from
- * there would be a fork beside a thread. So rlock forks the helper before it starts a thread. Then
- * only the helper hangs, and the thread waits for the answer by poll(2) with a deadline.
+ * renewer's thread makes connections. If that thread read the file itself, it could block without
+ * limit, as open(2) on a network file system that hangs can't be interrupted. If the thread ran the
+ * command itself, rlock would fork while another thread runs. So rlock forks the helper before it
+ * starts a thread. Then only the helper hangs, and the thread waits for the answer by poll(2) with
+ * a deadline.
  *
  * The helper exits when all processes that have the other end of its socket have closed it.
  */
@@ -32,11 +33,11 @@
 #include <unistd.h>
 
 #define DETACH INT64_C(-1)   /* a request to close stderr; other requests are a deadline in ms */
-#define COMMAND_EACH_MS 1000 /* on average, a command is started once in so long */
-#define POLL_MS 20           /* for the end of the command, without pidfd_open (before Linux 5.3) */
-#define STOP_WITHIN_MS 200   /* a helper that has not ended by then, as its file hangs, is killed */
+#define COMMAND_EACH_MS 1000 /* the least time between two runs of the command, on average */
+#define POLL_MS 20           /* Linux before 5.3, without pidfd: from one waitpid(2) to the next */
+#define STOP_WITHIN_MS 200   /* after this time rlock kills a helper that hangs in open(2) */
 #define FOUND '+'            /* the first byte of an answer: the password follows */
-#define NOT_FOUND '-'        /* or the reason why there is none */
+#define NOT_FOUND '-'        /* the first byte of an answer: an error message follows */
 #define ANSWER_BYTES (RLOCK_PASSWORD_MAX + 2)
 
 /* The state of the helper process. */
@@ -44,7 +45,7 @@ struct helper {
     const struct password_place *place;
     char *const *envp;
     int fd;
-    int64_t next_ms; /* the commands so far use up COMMAND_EACH_MS each, until then */
+    int64_t next_ms; /* see wait_for_turn() */
     char answer[ANSWER_BYTES];
 };
 
@@ -79,7 +80,7 @@ static void read_file(struct helper *h)
 /* ---- a command ---- */
 
 /*
- * Run the command in a new session: it has no terminal, and its process group can be killed.
+ * Run the command in a new session: it has no terminal, and the helper can kill its process group.
  */
 static _Noreturn void become_command(const struct helper *h, int out, pid_t helper)
 {
@@ -116,9 +117,9 @@ static int ms_until(int64_t at_ms)
 }
 
 /*
- * Wait until the command has ended. Its output may not end with it, if the command leaves a process
- * behind that keeps the pipe open. False: the helper killed the command, as the deadline came, or
- * as rlock has ended.
+ * Wait for the end of the command, not for the end of its output: a process that the command leaves
+ * behind may keep the pipe open. False: the helper has killed the command, because the deadline
+ * came, or because rlock has closed its end of the socket.
  */
 static bool await_command(const struct helper *h, pid_t command, int out, int64_t deadline_ms,
                           char line[ANSWER_BYTES], int *status)
@@ -143,7 +144,7 @@ static bool await_command(const struct helper *h, pid_t command, int out, int64_
     } while (!has_ended && watch[2].revents == 0 && rlock_clock_ms() < deadline_ms);
     if (!has_ended) {
         kill(-command, SIGKILL);
-        kill(command, SIGKILL); /* if it hasn't called setsid(2) yet, it has no such group */
+        kill(command, SIGKILL); /* before its setsid(2) the command has no group of its own */
         while (waitpid(command, status, 0) < 0 && errno == EINTR)
             continue;
     }
@@ -156,8 +157,10 @@ static bool await_command(const struct helper *h, pid_t command, int out, int64_
 }
 
 /*
- * If a server refuses every password, rlock asks for one again and again. So run the command at
- * most once in COMMAND_EACH_MS on average; two commands may follow each other at once.
+ * If a server refuses every password, rlock asks for one again and again. So the helper runs the
+ * command at most once in COMMAND_EACH_MS on average. Each run moves `next_ms` on by
+ * COMMAND_EACH_MS. The helper starts the command up to COMMAND_EACH_MS before `next_ms`, so it may
+ * run the command twice without a pause.
  */
 static void wait_for_turn(struct helper *h)
 {
@@ -340,7 +343,7 @@ void password_helper_stop(struct password_helper *helper)
         return;
     shutdown(helper->fd, SHUT_WR);
     while (poll(&ended, 1, STOP_WITHIN_MS) > 0 && recv(helper->fd, &(char){0}, 1, 0) > 0)
-        continue; /* read an answer that rlock has not read, to come to the end of the socket */
+        continue; /* discard unread answers; recv(2) returns 0 when the helper has ended */
     if (ended.revents == 0)
         kill(helper->pid, SIGKILL);
     while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)

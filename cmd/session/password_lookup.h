@@ -35,8 +35,8 @@ int password_helper_start(struct password_helper *helper, const struct password_
 struct rlock_password_source password_helper_source(struct password_helper *helper);
 
 /*
- * password_helper_detach: let the helper close stderr, which its commands then don't have either.
- * For a process in the background that goes on to use the helper.
+ * password_helper_detach: let the helper and its commands write to /dev/null instead of stderr. For
+ * a process that goes on in the background, and still uses the helper.
  */
 void password_helper_detach(const struct password_helper *helper);
 
@@ -44,7 +44,8 @@ void password_helper_detach(const struct password_helper *helper);
 void password_helper_stop(struct password_helper *helper);
 
 /*
- * password_helper_leave: close our end of the socket; a forked process goes on to use the helper.
+ * password_helper_leave: close this process's end of the socket, but leave the helper running for a
+ * forked process, which has a copy of the descriptor.
  */
 void password_helper_leave(struct password_helper *helper);
 

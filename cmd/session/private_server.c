@@ -117,7 +117,7 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
         if (server->alive_fd < 0 && errno != EAGAIN)
             return RLOCK_PENDING;
         /*
-         * A server runs. It ends soon, as it has no users, or the next try gets the shared flock.
+         * A server without users runs. It ends soon, or the next try makes this process its user.
          */
         close_fd(&server->alive_fd);
     }
@@ -129,7 +129,8 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
 
 /*
  * Use the server in the older directory `dir`, if other processes use it. RLOCK_PENDING: no process
- * uses a server there, and none can from now on, as the socket was removed.
+ * uses a server there, and no process can connect to one from now on, because this function has
+ * removed the socket.
  */
 static enum rlock_status join_in_older_place(struct private_server *server, int dir,
                                              struct rlock_deadline deadline,
@@ -224,7 +225,7 @@ static enum rlock_status join(struct private_server *server, int dir,
     int start_fd;
 
     if (st == RLOCK_PENDING)
-        flock(server->users_fd, LOCK_UN); /* the process that starts the server needs it */
+        flock(server->users_fd, LOCK_UN); /* another process may need it to start the server */
     if (st != RLOCK_PENDING && st != RLOCK_BUSY)
         return st;
     st = lock_start(dir, deadline, &start_fd, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * private_server_dir: the directory of the private server, the same for all that one user runs.
+ * private_server_dir: the directory of the private server, the same for all processes of a user.
  *
  * If two processes of one user chose two directories, they would start two servers, and both
  * servers would grant the same lock. So the choice depends on nothing that differs between two
@@ -45,7 +45,10 @@
 #define SYSTEM_UIDS 1000 /* system accounts have smaller user IDs: UID_MIN of login.defs(5) */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* A directory with an older mtime is unused: a running server updates the mtime each hour. */
+/*
+ * A directory whose mtime is older than this is unused: a running server updates the mtime each
+ * hour.
+ */
 #define UNUSED_S (30 * 24 * 3600)
 
 /* ---- one directory ---- */
@@ -93,7 +96,7 @@ static enum rlock_status open_private(int above, const char *name, const char *p
             "local: %.100s: must be a directory that only this user can access, but user "
             "%u owns it, with mode %o; " SET_ANOTHER,
             path, (unsigned)is.st_uid, (unsigned)is.st_mode & 07777);
-    if ((is.st_mode & 0700) != 0700) /* a strict umask of its creator took our own rights */
+    if ((is.st_mode & 0700) != 0700) /* its creator's umask took the owner's rights */
         (void)!fchmodat(above, name, 0700, 0);
     *fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* private_server_dir: the directory of the private server, the same for all that one user runs. */
+/* private_server_dir: the directory of the private server, the same for all processes of a user. */
 #ifndef PRIVATE_SERVER_DIR_H
 #define PRIVATE_SERVER_DIR_H
 
@@ -24,7 +24,7 @@ enum rlock_status private_server_dir_open(int *fd, struct rlock_error *err);
  *   nth  which of these directories, from 0
  *   fd   out; -1: the directory doesn't exist, or other users can write to it
  *
- * Returns  false if `nth` is greater than that of the last such directory.
+ * Returns  false if there are only `nth` such directories or fewer.
  */
 bool private_server_dir_open_older(size_t nth, int *fd);
 

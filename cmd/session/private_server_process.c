@@ -8,8 +8,9 @@
  * 1. The waiting process blocks in flock(2) until it gets the exclusive flock on
  *    PRIVATE_SERVER_USERS. The kernel grants that flock when the last user of the server has
  *    dropped its shared one. Then the waiting process exits.
- * 2. The parent reaps the waiting process, and kills the server. New users can't get the flock in
- *    the meantime: it belongs to the open file, which the parent has open as well.
+ * 2. The parent reaps the waiting process, and kills the server. In the meantime new users can't
+ *    get the flock, because it is still held: a flock belongs to the open file description, which
+ *    the waiting process inherited from the parent.
  * 3. The parent exits, which drops the flock.
  *
  * The rlock that starts the server forks twice, so that init adopts the parent, which outlives that
@@ -17,8 +18,8 @@
  *
  * Cleaners of temporary files remove files that were not used for days. So the parent updates the
  * times of the directory and its files each hour. If a cleaner has removed PRIVATE_SERVER_USERS,
- * new users hold their flocks on a new file of that name. So the parent opens that file as well,
- * and waits again.
+ * new users hold their flocks on a new file of that name. So the parent opens the new file, and
+ * forks a waiting process for that file.
  */
 #include "session/private_server_process.h"
 
@@ -103,15 +104,15 @@ static void raise_limit(unsigned which, rlim_t wanted)
 
     if (getrlimit(which, &limit) != 0)
         return;
-    if (limit.rlim_max < wanted && setrlimit(which, &more) == 0) /* as root */
+    if (limit.rlim_max < wanted && setrlimit(which, &more) == 0) /* only root may */
         return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(which, &limit);
 }
 
 /*
- * The server serves all rlocks of this user. So the resource limits and the priority of the process
- * that happened to start the server must not hold for the server.
+ * The server serves all rlocks of this user. So the server must not run under the resource limits
+ * and the priority of the one process that happened to start it.
  */
 static void raise_limits(void)
 {
@@ -292,8 +293,8 @@ static bool await_end(int dir, int users, pid_t server)
             close(users);
             users = current;
         }
-        if (waiter < 0 ||
-            (ended > 0 && ended == waiter)) /* fork failed, it was killed, or a new file */
+        /* its fork failed, somebody has killed it, or there is a new file to wait for */
+        if (waiter < 0 || (ended > 0 && ended == waiter))
             waiter = start_waiter(users, getpid());
     }
 }

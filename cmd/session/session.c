@@ -93,7 +93,7 @@ static void warn(void *context, const char *text)
     progress_warn(&session->progress, text);
 }
 
-/* If the private server has ended, start the next one: no other process may be there to do it. */
+/* If the private server has ended, start the next one, in case no other process does. */
 static void unreachable(void *context)
 {
     struct session *session = context;
@@ -220,7 +220,7 @@ static bool has_password(const struct credentials *credentials)
 
 /*
  * Clear the passwords in the options and the environment, as the library has copied them. With
- * --pass-credentials those in the environment stay, for the command.
+ * --pass-credentials the environment keeps its passwords, for the command.
  */
 static void forget_passwords(const struct session *session, bool has_password)
 {
@@ -230,7 +230,7 @@ static void forget_passwords(const struct session *session, bool has_password)
     for (i = 0; i < options->n_texts; i++)
         if (strstr(options->texts[i], "://") != NULL)
             url_mask(options->texts[i]);
-    if (has_password) /* for good: the library keeps the password for further connections */
+    if (has_password) /* never allowed again: the library keeps the password */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);
@@ -332,7 +332,7 @@ enum exit_reason session_open(struct session *session, const char *program)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)
         return REASON_INTERRUPTED;
-    if (st == RLOCK_E_USAGE && err.reason == RLOCK_REASON_TOKEN) /* not the form of a token */
+    if (st == RLOCK_E_USAGE && err.reason == RLOCK_REASON_TOKEN) /* the text is no token */
         return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
     return session_fault(session, &err);
 }
