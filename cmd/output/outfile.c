@@ -396,8 +396,8 @@ static int copy_owner_and_mode(int fd, const struct stat *as)
 }
 
 /*
- * Truncate the file and write it anew. replace() does so if the user may write the file but not its
- * folder, in which rename(2) would need to change the entry.
+ * Write over the file's content, and cut the file to the new length. replace() does so if the user
+ * may write the file but not its folder, in which rename(2) would have to change an entry.
  */
 static int overwrite(const struct place *place, const struct stat *file, const char *bytes,
                      size_t n)

@@ -130,7 +130,7 @@ full_or_closed() {
     assert_eq "$status" 76
     eventually 5 alone
     assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
-    tell sh 'echo went on' # the release is no loss: the shell was not ended
+    tell sh 'echo went on' # a release is no loss of the lock, so the shell runs on
     assert_eq "$output" 'went on'
 }
 
@@ -213,7 +213,7 @@ full_or_closed() {
     redis_use redis
 }
 
-@test "when the lock is lost, the process and its children get TERM, then KILL, and no others do" {
+@test "when the lock is lost, the process and its children get TERM, then KILL; others don't" {
     local its_pid child
     start bystander sleep 30
     shell sh -t 1
@@ -506,14 +506,15 @@ for line in open(sys.argv[1]):
 
 # ---- the manual's examples for CI, run as GitLab, GitHub and Jenkins would run them ----
 
-# example AFTER BEFORE: prints the lines of the manual between the two lines that match.
+# example AFTER BEFORE: prints the manual's lines between a line that matches the regex AFTER and
+# the next line that matches BEFORE.
 example() {
     sed -n '/^\.Ss Steps of a CI job/,/^\.Ss One machine/p' "$ROOT/man/rlock.1" |
         awk -v after="$1" -v before="$2" '$0 ~ before && on { exit } on; $0 ~ after { on = 1 }' |
         grep -v '^\.'
 }
-# jobs: makes deploy.sh and migrate.sh, which the examples call. Each notes that it ran, and whether
-# the lock was held.
+# jobs: makes the scripts deploy.sh and migrate.sh, which the examples call. Each script writes to a
+# file that it ran, and to another whether the lock was held.
 jobs() {
     local name
     mkdir -p "$DIR/job" && cd "$DIR/job" || return
@@ -532,8 +533,8 @@ ran() {
 }
 after_ci() { eventually 5 gone deploy && eventually 5 alone; }
 
-# gitlab: runs before_script and script in one shell. A line that is indented further continues the
-# one before it.
+# gitlab: runs before_script and script in one shell, as GitLab does. A line that is indented
+# further continues the line before it.
 gitlab() {
     {
         echo 'set -eo pipefail'
@@ -573,8 +574,8 @@ gitlab() {
     refute_match "$output" 'went on'
 }
 
-# github: runs each step in a shell of its own; the last step also after a failure, if there is a
-# token.
+# github: runs each step in a shell of its own, as GitHub does. The last step, which releases the
+# lock, also runs after a failure, if the first step has got a token.
 github() {
     local step variables failed=0
     rm -f step.* env.file

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# break: take a lock away from its holders, whoever they are, and from nobody else.
+# break: take a lock away from the holders that the user was shown, but not from a later holder.
 
 load ../helpers/common
 load ../helpers/pty
@@ -97,7 +97,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     exists "$KEY"
 }
 
-@test "break: another program's lock is broken, too, also a long one; a key of another type is 77" {
+@test "break: another program's lock is broken, too; a key of another type is refused with 77" {
     head -c 1048576 /dev/zero | redis_cli -x set "$KEY"
     break_it --yes
     assert_status 0

@@ -143,7 +143,8 @@ key_at() {
 }
 
 held_at() { [[ $(on "$1" get "$KEY" 2>&1) == *"pid="* ]]; }
-# is_renewed_at NODE: shortens the lease on the server, so that only a renewal can make it longer.
+# is_renewed_at NODE: waits for a renewal: shortens the key's TTL on the node, and waits until the
+# TTL is longer again.
 is_renewed_at() {
     on "$1" pexpire "$KEY" 3500 >/dev/null
     eventually 3 renewed_at "$1"
@@ -188,7 +189,7 @@ line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
 @test "while a slot migrates, rlock -n waits for the slot, but not for the lock" {
     from "$THIRD"
     hold holder -k "$KEY"
-    # the lock's key is still at OWNER, its other keys are not: TRYAGAIN
+    # OWNER has the lock's key, but not its helper keys: OWNER answers TRYAGAIN
     slot_begin "$SLOT" "$OWNER" "$OTHER"
     start other "$RLOCK" -k "$KEY" -n --connect-timeout 30 -- true
     never 1 dead "$(cat "$DIR/pids/other")"
@@ -272,7 +273,7 @@ move_about() {
 
 @test "a lock whose slot migrates without any of its keys is granted when the slot has arrived" {
     from "$THIRD"
-    # none of the lock's keys exists: the server answers ASK, then TRYAGAIN
+    # none of the lock's keys exists, so OWNER answers ASK, and then OTHER answers TRYAGAIN
     slot_begin "$SLOT" "$OWNER" "$OTHER"
     start comer "$RLOCK" -k "$KEY" --connect-timeout 30 -- true
     never 1 dead "$(cat "$DIR/pids/comer")"
@@ -284,8 +285,8 @@ move_about() {
 
 # ---- names and addresses of the nodes ----
 
-# elsewhere ARG...: runs rlock as if on another machine: there 127.0.0.1 is that machine itself, and
-# only the name nodes.example leads to the nodes.
+# elsewhere ARG...: runs rlock in a network namespace, as if on another machine: there 127.0.0.1 is
+# not the machine of the nodes, and the name nodes.example has the nodes' address.
 elsewhere_open() {
     export NETNS_ID=$BASHPID
     need ip
@@ -301,9 +302,10 @@ elsewhere() {
         "$DIR/hosts" "$RLOCK" "$@" 3>&-
 }
 
-# all_is_well_at HOST: by HOST, each node serves what needs the other nodes: list, and a lock of any
-# slot.
-all_is_well_at() {
+# every_node_leads_to_all HOST: connects to each node by the address HOST. From there rlock must
+# reach the other nodes, too: to list the locks of all nodes, and to take a lock whose slot is on
+# another.
+every_node_leads_to_all() {
     local each keys=() url
     for each in 1 2 3; do
         keys+=("$(key_at "$each")")
@@ -329,15 +331,15 @@ all_is_well_at() {
     elsewhere_open
     set_all cluster-announce-hostname nodes.example cluster-preferred-endpoint-type hostname
     eventually 10 calls_itself nodes.example
-    all_is_well_at nodes.example
-    all_is_well_at "$HERE"
+    every_node_leads_to_all nodes.example
+    every_node_leads_to_all "$HERE"
 }
 
 @test "nodes that tell no endpoint are looked for on the host of the node that named them" {
     elsewhere_open
     set_all cluster-preferred-endpoint-type unknown-endpoint
-    all_is_well_at nodes.example
-    all_is_well_at "$HERE"
+    every_node_leads_to_all nodes.example
+    every_node_leads_to_all "$HERE"
 }
 
 tls_node() { tls_redis "$1" node "${@:2}" --tls-auth-clients no --tls-cluster yes; }

@@ -100,7 +100,7 @@ OURS='0123456789abcdef0123456789abcdef v1 try=1 host=h since=1'
 # for rlock.
 bash_complete() {
     bash --norc --noprofile -s -- "$1" "$ROOT/completions/rlock.bash" <<'END' 2>"$DIR/err"
-        compopt() { :; } # bash's own fails outside a completion
+        compopt() { :; } # the builtin compopt fails outside a completion
         _its() { COMPREPLY=($(compgen -W --kilo -- "$2") $(compgen -f -- "$2")); }
         complete -F _its rlock-test-command
         source "$2"

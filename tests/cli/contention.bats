@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# contention: many processes at the same moment, and each is alone with the lock.
+# contention: many processes ask for a lock at the same moment, and one at a time holds it.
 
 load ../helpers/common
 
@@ -31,7 +31,7 @@ crowd() {
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 
-@test "200 waiters each read, add 1 and write alone, and leave only the key of the fence" {
+@test "200 waiters add 1 to a number, one at a time, and leave only the key of the fence" {
     redis_cli flushall >/dev/null
     echo 0 >"$DIR/sum"
     # shellcheck disable=SC2016
@@ -44,7 +44,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'PTTL of the fence'
 }
 
-@test "of 200 that don't wait, those that ran the command exit with 0, all others with 75" {
+@test "of 200 rlocks with -n, those that ran their command exit with 0, all others with 75" {
     # shellcheck disable=SC2016
     crowd "$RLOCK" -k "$KEY" -n -- sh -c 'echo >>"$DIR/ran"; sleep 0.05'
     assert_eq "${counts[0]}" "$(wc -l <"$DIR/ran")" \
@@ -53,7 +53,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     key_is_free
 }
 
-@test "-w 1 on a lock that stays taken ends with 75 after a second" {
+@test "with -w 1, if the lock stays taken, rlock exits with 75 after a second" {
     local before
     redis_cli set "$KEY" other >/dev/null
     before=$(now_ms)

@@ -84,7 +84,8 @@ help_options() {
     agree program_options manual_options
 }
 
-# known_options prints the options of the table; mentioned_options those of the texts and examples.
+# known_options prints the options of the program's table; mentioned_options prints those, and every
+# option that the manual and the README mention.
 known_options() { dump_column options 2; }
 mentioned_options() {
     {
@@ -157,9 +158,9 @@ manual_variables() {
 read_variables() {
     grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
     echo PATH           # execvpe(3) reads it
-    # rlock reads it as it reads RLOCK_TOKEN, from the environment that it inherited
+    # rlock reads these two, but not by getenv("NAME"), so the grep above doesn't find them
     echo RLOCK_KEY
-    echo RLOCK_STRIPPED # rlock reads it by a name that isn't a string in getenv()
+    echo RLOCK_STRIPPED
     dump_column options 4 | grep -v '^-$'
 }
 named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
@@ -361,7 +362,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
         "rlock $version" "version of the manual pages"
 }
 
-@test "help: --help is on stdout with status 0; an unknown option is one line on stderr, and 64" {
+@test "help: --help is on stdout, status 0; an unknown option is a line on stderr, status 64" {
     local option
     for option in -h --help; do
         run -0 --separate-stderr "$RLOCK" "$option"
@@ -450,7 +451,8 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     assert_status 75
     start next "$RLOCK" -k job:b -- true
     eventually 5 in_line 2
-    # stopped, it can't take its wake-up: the next waiter's scripts look for the wake-up
+    # While this waiter is stopped, it doesn't read its wake-up from the server. So the scripts of
+    # the next waiter look for that wake-up, by a command that the rule must allow.
     kill -STOP "$(<"$DIR/pids/newest")"
     let_go first
     finish next
@@ -461,7 +463,7 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
         '(rejected|failed)_calls=[1-9]'
 }
 
-# The program's error message tells the longest --kill-after of a TTL.
+# The error message for a --kill-after that is too long tells the longest that the TTL allows.
 @test "manual: the table of the longest --kill-after for each TTL is right" {
     local ttl most said
     section TIMING | sed -n 's/^\.It \([0-9]* [a-z]\) Ta.* Ta \([0-9.]*\) s$/\1\t\2/p' >"$DIR/rows"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# doctor: finds what makes locks unsafe, and only that; it changes nothing on the server.
+# doctor: reports what makes locks unsafe, reports no safe setting, and leaves the server unchanged.
 
 load ../helpers/common
 load ../helpers/fake
@@ -108,7 +108,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 0 good persistence 'no restart loses a lock$'
 }
 
-@test "doctor: a replica is unsafe; a primary with a replica is graded by --replicas" {
+@test "doctor: a replica is unsafe; --replicas decides if a primary with a replica is safe" {
     local port=$REDIS_PORT
     set_to repl-diskless-sync-delay 0
     redis_start replica --replicaof "127.0.0.1 $port" --appendonly yes
@@ -156,10 +156,11 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe rights 'denied: BLPOP for waiting '
 }
 
-# finish_again NAME: sets output and status once more for a doctor that `finish` has waited for.
+# finish_again NAME: sets output and status to those of a doctor that has ended, as `finish` did
+# before another `finish` replaced them.
 finish_again() { output=$(<"$DIR/$1.out") status=78; }
 
-@test "doctor: it leaves no key on the server, whichever right it lacks" {
+@test "doctor: it leaves no key on the server, whichever right its user lacks" {
     local taken
     for taken in -del -pexpire '-del -pexpire' '-del -set'; do
         redis_cli acl deluser some >/dev/null
@@ -206,7 +207,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     assert_eq "$(redis_cli --scan)" ''
 }
 
-@test "doctor: an unreachable server is 69, a wrong password 77, two keys are 64" {
+@test "doctor: it exits with 69 for no server, 77 for a wrong password, 64 for two keys" {
     doctor -u redis://127.0.0.1:1
     assert_status 69
     assert_eq "$output" ''

@@ -53,7 +53,7 @@ ends() {
 
 # ---- the statuses of rlock's own ----
 
-@test "64: an unknown option, a bad value, no key, no command" {
+@test "status 64: an unknown option, a bad value, no key, no command" {
     local arguments says
     while IFS='|' read -r arguments says; do
         # shellcheck disable=SC2086 # words
@@ -82,7 +82,7 @@ END
     assert_line "^rlock: $KEY: misconfigured: "
 }
 
-@test "69: the server refuses the connection, doesn't exist, or its name has no address" {
+@test "status 69: the server refuses the connection, doesn't exist, or its name has no address" {
     redis_start gone
     redis_stop
     ends 69 "unreachable: 127\.0\.0\.1:$REDIS_PORT: connect: Connection refused" \
@@ -93,7 +93,7 @@ END
         -u redis://no-such-host.invalid
 }
 
-@test "69: the message says so if the server's name isn't resolved in time" {
+@test "status 69: the message says so if the server's name isn't resolved in time" {
     # A network of its own, in which the requests to the resolver are lost.
     # shellcheck disable=SC2016
     local nowhere=(unshare -mn sh -c 'ip link set lo up && ip route add 192.0.2.0/24 dev lo &&
@@ -107,7 +107,7 @@ END
     [[ ! -e $DIR/ran ]]
 }
 
-@test "69: the server is loading its data, or doesn't speak Redis' protocol" {
+@test "status 69: the server is loading its data, or doesn't speak Redis' protocol" {
     fake_start <<'END'
 ACCEPT
 READ
@@ -121,7 +121,7 @@ END
     ends 69 'unreachable: .*not the protocol of Redis' -n -u "redis://127.0.0.1:$FAKE_PORT"
 }
 
-@test "69: the server accepts the connection and never answers; with -w after that time" {
+@test "status 69: the server accepts the connection and never answers, also until -w is over" {
     local before
     fake_start <<'END'
 ACCEPT
@@ -136,7 +136,7 @@ END
     (($(now_ms) - before >= 1000)) || fail "rlock gave up before the wait was over"
 }
 
-@test "75: the lock is taken; -E changes this status and no other" {
+@test "status 75: the lock is taken; -E changes this status and no other" {
     local wanted
     redis_cli set "$KEY" other PX 20000
     ends 75 'busy: held by' -n
@@ -153,7 +153,7 @@ END
     done
 }
 
-@test "76: another owner's value in the lock's key ends the command, and stays as it is" {
+@test "status 76: another owner's value in the lock's key ends the command, and stays as it is" {
     hold job -k "$KEY" -t 1
     redis_cli set "$KEY" other XX PX 20000
     finish job
@@ -162,7 +162,7 @@ END
     assert_eq "$(value "$KEY")" other
 }
 
-@test "76: the command succeeded, but the lock was lost before the command's end" {
+@test "status 76: the command succeeded, but the lock was lost before the command's end" {
     hold job -k "$KEY" -t 20
     redis_cli del "$KEY"
     let_go job 0
@@ -170,7 +170,7 @@ END
     assert_line "^rlock: $KEY: lost: when the command had ended, the server no longer had the lock"
 }
 
-@test "77: a key of another type, no permission, a password that the server doesn't want" {
+@test "status 77: a key of another type, no permission, a password that the server doesn't want" {
     redis_cli rpush "$KEY" a b
     ends 77 'refused: .*WRONGTYPE' -n
     ends 77 'refused: .*WRONGTYPE' # and rlock doesn't wait for the key
@@ -183,14 +183,14 @@ END
     RLOCK_PASSWORD=pw ends 77 'refused: .*password'
 }
 
-@test "78: a bad URL, a file that doesn't exist, a server that can't do what is asked" {
+@test "status 78: a bad URL, a file that doesn't exist, a server that can't do what is asked" {
     ends 78 'misconfigured: bad URL: ' -u 127.0.0.1
     ends 78 "misconfigured: password file $DIR/none: No such file" --password-file "$DIR/none"
     redis_start old --rename-command EVAL eval-of-ours
     ends 78 "misconfigured: .*unknown command" -u "unix://$REDIS_SOCKET"
 }
 
-@test "126 and 127: the command can't be executed, or isn't found, and the lock is free at once" {
+@test "status 126 and 127: the command isn't executable or isn't found; the lock is free at once" {
     local row
     printf '#!/bin/sh\n' >"$DIR/plain"
     for row in "126 not-executable $DIR/plain Permission" "126 not-executable $DIR Permission" \

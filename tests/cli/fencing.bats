@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# fencing: the store in the manual's example accepts no write of a holder whose lock was granted to
-# another since.
+# fencing: the store in the manual's example refuses the writes of a former holder, after another
+# holder has written with a newer lock.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -37,7 +37,7 @@ stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
     run -0 rlock -k report:nightly -- ./publish
 }
 
-@test "manual: a store that checks fences refuses a holder whose lock another was granted since" {
+@test "manual: a store that checks fences refuses a former holder once the new holder has written" {
     local old new more
     hold old -k report:nightly -t 30 --on-lost ignore
     old=$(env_of old RLOCK_FENCE)
@@ -51,7 +51,7 @@ stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
     RLOCK_FENCE=$old run -1 ./publish
     assert_eq "$output" 'somebody with a newer lock has written already'
     assert_eq "$(stored "$new")" "by $new"
-    # And the statements that follow the first write.
+    # The manual's condition for later writes: it changes a row with the new fence, not the old one.
     more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock.1")
     for RLOCK_FENCE in "$old:0" "$new:1"; do
         assert_eq "$(sqlite3 report.db "UPDATE report SET body = 'more'

@@ -117,7 +117,7 @@ END
 assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
 }
 
-@test "list: two patterns are 64, no server is 69, a closed stdout is 71" {
+@test "list: it exits with 64 for two patterns, 69 for no server, 71 for a closed stdout" {
     list a b
     assert_status 64
     assert_line '^rlock: usage: only one pattern may be given'

@@ -18,8 +18,9 @@ named() {
     done 2>/dev/null
 }
 
-# keepers: prints the PIDs of the parents of this test's private servers, and of the processes there
-# that wait for the last user to end. `marked` doesn't find them, as their environment is empty.
+# keepers: prints the PIDs of two kinds of processes: the parents of this test's private servers,
+# and the processes that wait for a server's last user to end. `marked` finds neither, because their
+# environment is empty.
 keepers() {
     local each
     for each in $(grep -lsx rlock-local /proc/[0-9]*/comm); do
@@ -125,7 +126,7 @@ nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 }
 holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 
-@test "when the server or its parent gets KILL, the command is ended: 76; the next run is granted" {
+@test "when the server or its parent gets KILL, rlock ends the command, and the next is granted" {
     local victim
     for victim in servers 'first keepers'; do
         rm -f "$DIR/one.runs"
@@ -175,7 +176,7 @@ kill_server() {
     kill -KILL "$server" && eventually 5 dead "$server"
 }
 
-@test "when the server is killed, the command is ended at once: 76; only then others are granted" {
+@test "when the server is killed, rlock ends the command at once, and only then others get locks" {
     local loop
     for loop in 1 2 3; do
         rm -f "$DIR"/*.runs
@@ -358,7 +359,7 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     run find "/proc/$(servers)/fd" -lname "*seven*"
     assert_eq "$output" ''
     run ! grep geheim "$DIR/variables"
-    grep -q PWD "$DIR/variables" # the script ran: the shell itself sets PWD
+    grep -q PWD "$DIR/variables" # the script has written the file: its shell sets PWD itself
     let_go one
 }
 
@@ -374,15 +375,15 @@ refused() {
     eventually 5 nothing_left
 }
 
-@test "69: neither server program is installed, and the message names both" {
+@test "status 69: neither server program is installed, and the message names both" {
     mkdir "$DIR/empty"
-    for _ in {1..20}; do # the server's parent finds that out at a random moment
+    for _ in {1..20}; do # 20 times, as the server's parent may notice early or late
         refused 69 'neither valkey-server nor redis-server can be run; install one' \
             env PATH="$DIR/empty"
     done
 }
 
-@test "69: the server ends at once, or never answers, and the message says which" {
+@test "status 69: the server ends at once, or never answers, and the message says which" {
     as_server 'echo "# Fatal error: no luck"; exit 1'
     refused 69 'the private server ended: # Fatal error: no luck'
     as_server 'exec /bin/sleep 60'
@@ -401,7 +402,7 @@ refused() {
 }
 has_server() { [[ $(servers) ]]; }
 
-@test "78: other users could write to the server's folder" {
+@test "status 78: other users could write to the server's folder" {
     local mode
     for mode in 770 707 750 701; do
         mkdir -m "$mode" "$place"
@@ -432,7 +433,7 @@ has_server() { [[ $(servers) ]]; }
     assert_eq "$(ls "$DIR/theirs")" '' "new files in another user's folder"
 }
 
-@test "78: another user runs the server" {
+@test "status 78: another user runs the server" {
     ((UID == 0)) || skip 'only root can be several users'
     need perl
     mkdir -m 700 "$place"
@@ -534,8 +535,8 @@ limit_of() { # limit_of NAME soft|hard
 # ---- the default folder ----
 
 # in_ns SCRIPT: runs SCRIPT in a mount namespace with /run, /tmp and /var/tmp of its own, and with
-# two users: `user` has a home, `daemon` has none. There, `as USER COMMAND...` runs a command as a
-# user.
+# two users: `user` has a home, `daemon` has none. In SCRIPT, `as UID COMMAND...` runs a command as
+# that user.
 in_ns() {
     ((UID == 0)) || skip 'only root can mount'
     unshare -m true 2>/dev/null || skip_or_fail 'a mount namespace'
@@ -610,7 +611,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "folders of that name in /tmp and /var/tmp that another user made do no harm" {
+@test "folders rlock-UID in /tmp and /var/tmp that another user made do no harm" {
     run in_ns 'for each in /tmp /var/tmp; do
             mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"
         done
@@ -631,7 +632,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "78: the home can't be written now, and no other folder is used instead" {
+@test "status 78: the home can't be written now, and no other folder is used instead" {
     run in_ns 'mount -o remount,bind,ro /mnt
         status=0; as 54321 "$R" -k key -- true || status=$?
         [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'

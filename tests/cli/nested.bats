@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# nested: an rlock under a parent rlock that holds the key doesn't wait for itself.
+# nested: an rlock in the command of a parent rlock uses the parent's lock, and doesn't wait for it.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -115,8 +115,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         $(asking) del '$KEY' >/dev/null
         \"\$RLOCK\" -k '$KEY' -- sh -c 'echo ran >&2'"
     assert_match "$stderr" "^rlock: $KEY: $gone; with --nested it would exit with 76.ran"
-    # Of several keys, only for those in RLOCK_KEY; rlock doesn't warn of a key that no parent
-    # claimed to hold.
+    # rlock warns only of keys in RLOCK_KEY: of other keys no parent claimed to hold the lock.
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
@@ -178,7 +177,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     [[ ! -e $DIR/ran ]]
 }
 
-@test "of several keys, those of the parent are used, and the others are taken and released" {
+@test "of several keys, rlock uses the parent's locks, and takes and releases only the others" {
     # shellcheck disable=SC2016
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -- sh -c '
         echo "$RLOCK_TOKEN $RLOCK_FENCE"
@@ -188,7 +187,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$RLOCK" -n -k "$KEY:c" -- true && echo free'
     assert_eq "${lines[2]} ${lines[3]}" 'both free'
     [[ ${lines[0]% *} != "${lines[1]% *}" ]]
-    ((${lines[0]#* } < ${lines[1]#* })) # a grant of its own has a greater fence
+    ((${lines[0]#* } < ${lines[1]#* })) # the nested rlock's own grant is the later one
     assert_only_fences
     hold other -k "$KEY:c"
     run -75 --separate-stderr rlock -k "$KEY:a" -- "$RLOCK" -n -k "$KEY:a" -k "$KEY:c" -- true
@@ -197,7 +196,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
 }
 
-@test "a shared or slot lock is granted under an exclusive parent, the opposite is refused" {
+@test "under an exclusive parent, -s and --slots are granted; -x under -s or --slots is refused" {
     run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -s -- true
     run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" --slots 2 -- sh -c 'echo "$RLOCK_SLOT"'
     assert_eq "$output" 0

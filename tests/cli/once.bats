@@ -25,7 +25,7 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
 
 # ---- --once ----
 
-@test "of 50 at the same moment one runs the command; all exit with 0, and report who and when" {
+@test "of 50 rlocks at once one runs the command; all exit with 0, and the others name that one" {
     local n each
     n=$(few 50 20)
     redis_cli set "$KEY" other px 60000 >/dev/null
@@ -56,7 +56,7 @@ END
     run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
 }
 
-@test "while runs fail, one at a time tries; after the first success nobody runs" {
+@test "failed runs are repeated one at a time, and after the first success no command runs" {
     local n each
     n=$(few 20 10)
     # shellcheck disable=SC2016
@@ -109,8 +109,9 @@ END
 
 # ---- --min-hold ----
 
-# rests OPTION...: runs a command of 10 ms with --min-hold 2, after which rlock must end at once;
-# then a waiter. RESTED is the time in ms from the start until the waiter is granted the lock.
+# rests OPTION...: runs a command of 10 ms with --min-hold 2. rlock must end with its command. Then
+# starts an rlock that waits for the same lock. RESTED becomes the time in ms from the start of the
+# first rlock until the second is granted the lock.
 rests() {
     local from
     from=$(now_ms)

@@ -101,7 +101,7 @@ END
     [[ ! -e $DIR/ran ]]
 }
 
-@test "of -n and -w the last counts, and -w 0 is the same as -n" {
+@test "of -n and -w, the last that is given counts; -w 0 is the same as -n" {
     local row
     redis_cli set "$KEY" other PX 60000
     for row in 'busy -n' 'busy -w 0' 'busy -w 9 -n' 'busy --wait=9 --wait=0s' \
@@ -230,7 +230,8 @@ probe_shared() {
     let_go shared
 }
 probe_exclusive() {
-    # RLOCK_SHARED=yes is what -x must override; a file could not, as the environment wins over it
+    # -x must override RLOCK_SHARED=yes. If -x comes from the file, leave RLOCK_SHARED out, because
+    # the environment wins over the file.
     [[ $1 == file ]] || local -x RLOCK_SHARED=yes
     from "$1" exclusive yes -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     refute_match "$output" 'mode=shared'
@@ -290,7 +291,7 @@ probe_url() {
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""
     assert_eq "$output" 1
 }
-# rlock reads these files before it connects, so no server is needed.
+# rlock reads the CA, certificate and key files before it connects, so no server is needed.
 probe_tls() {
     from "$1" "$2" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
     assert_status 78
@@ -407,7 +408,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 30000
 }
 
-@test "of -n and -w the one from the source that wins counts" {
+@test "of -n and -w from different sources, the option of the source that wins counts" {
     redis_cli set "$KEY" other PX 60000
     RLOCK_NONBLOCK=yes run -75 --separate-stderr rlock -w 0.1 -k "$KEY" -- true
     assert_line ': timeout: '
@@ -466,7 +467,8 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     done
 }
 
-# One process tries each place in turn; the TTL that it prints tells which file rlock has read.
+# One shell runs rlock once for each place of a configuration file. Each file has another TTL, so
+# the TTL that rlock passes to its command tells which file rlock has read.
 @test "the file is \$RLOCK_CONFIG, else the user's, else the system's, and only one of them" {
     unshare -rm mount -t tmpfs none /etc 2>/dev/null || skip 'no mount namespaces here'
     run -0 --separate-stderr unshare -rm bash -c '
@@ -541,7 +543,7 @@ END
     RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
     assert_eq "$output" 7000
     mkfifo "$DIR/open"
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # the inner shell expands $0 and $@
     start waiting env RLOCK_CONFIG=/dev/fd/8 bash -c 'exec 8<>"$0"; exec "$@"' "$DIR/open" \
         "$RLOCK" -k "$KEY" -- true
     eventually 5 file_has "/proc/$pid/comm" '^rlock$'
@@ -609,7 +611,7 @@ unprivileged() {
     assert_between "${#stderr}" 1 2000 'length of the line'
 }
 
-@test "a malformed URL, or one with an unknown scheme, is 78, and the message says what is wrong" {
+@test "a malformed URL or an unknown scheme: rlock exits with 78, and says what is wrong" {
     local url
     for url in redis redis: redis:/ redis:// redis://@ redis://user:pw@ redis://:6379 redis://h: \
         redis://h:0 redis://h:65536 redis://h:-1 redis://h:x redis://h:1x redis://h:1:2 \

@@ -51,7 +51,7 @@ widest() {
 }
 here() { stat -c %s "$DIR/screen"; }
 
-@test "the line shows the holder, the time and the place, and is drawn again each second" {
+@test "the line shows the holder, the time and the place in the queue, and is drawn each second" {
     hold holder -k "$KEY" -t 60 --label 'spring cleaning'
     start first "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
@@ -81,7 +81,7 @@ here() { stat -c %s "$DIR/screen"; }
 }
 
 @test "the line is cleared before the message of a timeout or a fault" {
-    # without an expiry, so that the line is longer than the message
+    # a key that never expires, so that the drawn line is longer than the message
     redis_cli set "$KEY" other >/dev/null
     pty_type 'rlock -k "$KEY" -w 0.3 -- true'
     pty_expect 5 'waiting 0s for '

@@ -16,7 +16,8 @@ setup() {
     queue_setup
 }
 
-# beats FROM: prints how many requests since FROM were heartbeats: two in 15 s from each waiter.
+# beats FROM: prints about how many requests were heartbeats from FROM until each waiter was served:
+# each waiter sends two in 15 s.
 beats() {
     awk -v from="$1" '{ n += 2 * ($2 * 1000 - from) / 15000 } END { printf "%d\n", n }' \
         "$DIR/served"
@@ -27,7 +28,7 @@ requests() { # requests: prints how many the server got so far
         awk -F '[=,]' '/^cmdstat_(eval|evalsha|blpop):/ { n += $2 } END { print n + 0 }'
 }
 
-@test "waiters are served in order and alone, with as much work for each in a longer queue" {
+@test "waiters are served in order, one at a time; a longer queue costs no more requests for each" {
     local n before from per=()
     for n in 10 "$many"; do
         hold holder -k "$KEY"
@@ -43,8 +44,8 @@ requests() { # requests: prints how many the server got so far
         assert_clean
         : >"$DIR/served"
     done
-    # 2 is added because the last release wakes no waiter. Heartbeats don't count here: another test
-    # limits them.
+    # Above, 2 is added for the requests that the last release spares, as it wakes no waiter.
+    # Heartbeats are subtracted, as another test limits their number.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 \
@@ -101,7 +102,7 @@ requests() { # requests: prints how many the server got so far
 @test "-n never overtakes a live waiter, --queue none does; neither joins the queue" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 1
-    # for the scripts the stopped waiter lives until its heartbeat is 20 s old
+    # the server's scripts take a stopped waiter for alive until its heartbeat is 20 s old
     kill -STOP "$(pid_of 1)"
     run -75 rlock -k "$KEY" -n -- true
     in_line 1
@@ -137,7 +138,7 @@ requests() { # requests: prints how many the server got so far
 }
 line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
 
-@test "--queue newest: a newer waiter ends older ones with 75 or -E; fifo waiters stay" {
+@test "--queue newest: a newer waiter ends older ones with 75 or -E's status, but no fifo waiters" {
     hold holder -k "$KEY"
     queue_up 1
     waiter 2 --queue newest --report "$DIR/report"

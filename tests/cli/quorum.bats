@@ -49,7 +49,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members that have the fence'
 }
 
-@test "78: an even number of servers, more than 9, or a server that is named twice" {
+@test "status 78: an even number of servers, more than 9, or a server that is named twice" {
     local urls many
     read -ra urls <<<"$RLOCK_URL"
     RLOCK_URL="${urls[*]:0:2}" run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
@@ -179,7 +179,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-@test "acquire, renew and release work by the token; the token of another lock is 76" {
+@test "acquire, renew and release work by the token; another lock's token is refused with 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
     export RLOCK_TOKEN
     run -0 rlock renew -k "$KEY" -t 3
@@ -217,8 +217,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 agree'
     run -75 rlock status -k "$KEY" --json
     assert_match "$output" '"mode":"exclusive",.*"members":5,"alike":5,'
-    # Two members have the rest of a lock of which the majority knows nothing. Member 4 has no other
-    # lock.
+    # Members 2 and 4 still have a lock that the other three members don't have.
     each_of '2 4' redis_cli set "$KEY:some" "$(printf '%032d' 7) v1 try=1 ttl=9 host=x since=1" \
         PX 60000 >/dev/null
     run -0 rlock list --json
@@ -273,8 +272,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     local urls
     read -ra urls <<<"$RLOCK_URL"
     hold a -k "$KEY" --label theirs
-    # a list of three servers that are all members, too: its majority of two is no majority of the
-    # five
+    # A list of three of the five members: two of them are its majority, but not a majority of five.
     export RLOCK_URL="${urls[*]:0:3}"
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     assert_match "$stderr" 'warning: sh of .* \(theirs\) names other servers for this lock'

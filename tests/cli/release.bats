@@ -32,7 +32,7 @@ refused() {
     assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 1 $((8 * 86400 * 1000))
 }
 
-@test "a second release is 76, and 0 with --quiet-if-gone" {
+@test "a second release exits with 76, and with 0 if --quiet-if-gone is given" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     rlock release -k "$KEY"
@@ -41,7 +41,7 @@ refused() {
     assert_eq "$stderr" ""
 }
 
-@test "a lock that another holds stays held: 76, also with --quiet-if-gone" {
+@test "another holder's lock stays held: release exits with 76, also with --quiet-if-gone" {
     local mine kind
     mine=$(rlock acquire -k "$KEY")
     redis_cli del "$KEY"
@@ -55,7 +55,7 @@ refused() {
     RLOCK_TOKEN=$(<"$DIR/theirs") rlock release -k "$KEY"
 }
 
-@test "a key of another type stays as it is: 76" {
+@test "a key of another type stays as it is, and release exits with 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     redis_cli del "$KEY"
@@ -63,7 +63,7 @@ refused() {
     refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
 }
 
-@test "a token with a typo is 76, and changes nothing" {
+@test "with a mistyped token release exits with 76 and changes nothing" {
     local token wrong
     token=$(rlock acquire -k "$KEY")
     local last=${token: -1}
@@ -75,7 +75,7 @@ refused() {
     RLOCK_TOKEN=$token rlock release -k "$KEY"
 }
 
-@test "without a token it is 64; with a token file that can't be read 78" {
+@test "release exits with 64 without a token, and with 78 if the token file can't be read" {
     unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: no token: '
     : >"$DIR/empty"
@@ -85,7 +85,7 @@ refused() {
     assert_line "misconfigured: token file $DIR/none: No such file"
 }
 
-@test "an empty RLOCK_TOKEN, as a failed acquire leaves it, is 64, and the message says why" {
+@test "with an empty RLOCK_TOKEN, as after a failed acquire, release exits with 64 and says why" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
@@ -114,7 +114,7 @@ refused() {
     gone "$KEY" && gone "$KEY:2"
 }
 
-@test "several keys: those that the token holds are released; any other one makes it 76" {
+@test "of several keys, release frees those that the token holds; any other key gives status 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -k "$KEY:3")
     export RLOCK_TOKEN
     redis_cli set "$KEY:2" other XX PX 60000
@@ -177,7 +177,7 @@ tell_later() {
     assert_eq "$output" ""
 }
 
-@test "no server is 69, a refusal is 77, and the lock stays held" {
+@test "release exits with 69 without a server, with 77 if refused, and the lock stays held" {
     local token
     token=$(rlock acquire -k "$KEY")
     RLOCK_TOKEN=$token run -69 --separate-stderr rlock release -k "$KEY" -u redis://127.0.0.1:1 \

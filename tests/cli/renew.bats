@@ -64,7 +64,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     done
 }
 
-@test "of several keys all are renewed, or none" {
+@test "renew extends the leases of all its keys, or of none" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -t 100)
     export RLOCK_TOKEN
     rlock renew -k "$KEY" -k "$KEY:2" -t 200
@@ -74,7 +74,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 200000
 }
 
-@test "a lock that is gone or another's, and a token with a typo, are 76, and nothing changes" {
+@test "renew exits with 76 for a lock that is gone or another's, and for a mistyped token" {
     local token
     token=$(rlock acquire -k "$KEY")
     unchanged_by "${token%?}g" 'no lock has such a token'
@@ -92,7 +92,7 @@ unchanged_by() {
     assert_line "^rlock: $KEY: not-yours: $2"
 }
 
-@test "an empty RLOCK_TOKEN, as a failed acquire leaves it, is 64, and the message says why" {
+@test "with an empty RLOCK_TOKEN, as after a failed acquire, renew exits with 64 and says why" {
     rlock acquire -k "$KEY" >"$DIR/token"
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
     assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# replicas: with --replicas a grant counts only when the replicas have it. A primary with two
-# replicas, one of which the tests stop.
+# replicas: with --replicas a grant counts only when the replicas have confirmed it. The tests use a
+# primary with two replicas, and stop one replica.
 
 load ../helpers/common
 
@@ -58,7 +58,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$(waits)" 1
 }
 
-@test "replicas: with too few the lock is released, rlock exits with 69, and the next has it" {
+@test "replicas: with too few, rlock releases the lock and exits with 69; the next is granted" {
     stop_two
     run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
@@ -72,7 +72,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$stderr" ''
 }
 
-@test "replicas: a waiter tries again until -w ends, without -w as if no server were there" {
+@test "replicas: with too few, a waiter tries again until -w or --connect-timeout is over" {
     local each
     stop_two
     for each in '-w 3' '--connect-timeout 3'; do
@@ -88,7 +88,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 served_in_order() { assert_eq "$(xargs <"$DIR/served")" "$*" 'order of service'; }
 is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
 
-@test "replicas: a waiter that finds too few releases the lock and keeps its place in the queue" {
+@test "replicas: with too few, a waiter gives the lock back and keeps its place in the queue" {
     local each
     hold first -k "$KEY"
     for each in second third; do
@@ -111,7 +111,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     gone "{$KEY}:rlock:queue"
 }
 
-@test "replicas: an rlock that finds too few at first is served before those that come later" {
+@test "replicas: an rlock that had too few replicas at first is served before later rlocks" {
     local each
     stop_two
     start second "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- sh -c "echo second >>'$DIR/served'"
@@ -152,7 +152,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_status 7
 }
 
-@test "replicas: more than exist, or a refused WAIT: rlock fails and leaves no lock" {
+@test "replicas: if more are wanted than exist, or WAIT is refused, rlock fails, leaves no lock" {
     run --separate-stderr "$RLOCK" -k "$KEY" -n -t 2 --replicas 3 -- touch "$DIR/ran"
     assert_status 69
     gone "$KEY"

@@ -78,7 +78,7 @@ said() {
     assert_eq "$(json "$DIR/report" 'len(o["key"])')" 65536
 }
 
-@test "-q reports only failures; that the lock is busy is none" {
+@test "-q reports only failures, and a busy lock is not a failure" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -q -n -k "$KEY" -- true
     assert_eq "$stderr" ""
@@ -233,7 +233,7 @@ all_granted() {
             logged "$how" "--$option=-"
         done
     done
-    # Also if the descriptor is for reading, or its offset is 0.
+    # The report is also appended if the inherited descriptor is read-only, or has the offset 0.
     logged 'exec 7>&1 >>log; exec 8<>log' --report log
     logged 'exec <log >>other 9>>log; rm other; exec >&9 9>&-' --report /dev/stdin
     all_granted
@@ -290,7 +290,7 @@ all_granted() {
     assert_eq "$(find "$DIR" -name '.rlock*')" '' 'temporary files that are left'
 }
 
-@test "--report overwrites a file that is writable in a folder that isn't" {
+@test "--report overwrites a writable file in a folder that the user may not write" {
     ((EUID == 0)) || skip 'needs root'
     mkdir "$DIR/folder"
     printf '%5000s\n' x >"$DIR/folder/report"
@@ -328,7 +328,8 @@ all_granted() {
     done
     assert_eq "$(<"$DIR/victim") $(ls "$DIR/there")" 'precious '
     [[ ! -e $DIR/new ]]
-    # It follows links of the user, and other users' links in a folder that only root may write.
+    # --report follows the user's own links, and other users' links in a folder that only root may
+    # write.
     ln -s "$DIR/mine" "$DIR/tmp/mine"
     run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/tmp/mine" -- true
     ln -s "$DIR/theirs" "$DIR/there/link"

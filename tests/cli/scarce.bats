@@ -65,8 +65,8 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
     assert_eq "$status" 0 "status with 24 descriptors"
 }
 
-# injected SYSCALL when=TIMES ARG...: runs rlock; in each of its processes the system call fails at
-# these calls.
+# injected SYSCALL when=CALLS ARG...: runs rlock under strace, which lets the system call fail in
+# each process: when=1 the first call, when=1+ all calls.
 injected() {
     local call=$1 when=$2
     shift 2

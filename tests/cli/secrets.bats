@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# secrets: where passwords come from, which of several counts, and that nobody else sees them.
+# secrets: where passwords come from, which one counts if several are given, and who can see them.
 
 load ../helpers/common
 
@@ -32,8 +32,8 @@ config() {
 WAYS='url url_attached url_equals file RLOCK_URL RLOCK_PASSWORD_FILE RLOCK_PASSWORD REDIS_URL
     REDISCLI_AUTH url_config file_config'
 
-# given WAY PASSWORD COMMAND...: runs the command, which passes PASSWORD to rlock in this way. It
-# can be nested to give two passwords.
+# given WAY PASSWORD COMMAND...: runs COMMAND so that rlock gets PASSWORD by WAY: an option, a
+# variable or the configuration file. COMMAND may be another `given`, to give a second password.
 given() {
     local way=$1 password=$2 file=$DIR/in/$1 url=redis://:$2@$AT
     shift 2
@@ -77,7 +77,7 @@ assert_unseen() {
 
 # ---- right and wrong passwords ----
 
-@test "a password from each place is used and shown nowhere, and a wrong one is 77" {
+@test "a password from each place is used and shown nowhere; a wrong one is refused with 77" {
     local way stripped
     for way in $WAYS; do
         given "$way" "$SECRET" hold job -v --report "$DIR/report" -k "$KEY" -t 20
@@ -132,7 +132,7 @@ assert_unseen() {
     admin acl deluser open
 }
 
-@test "of several passwords one counts: by source, and in it URL, file, variable in this order" {
+@test "of several passwords the nearest source's counts; in one source first URL, then file" {
     local nearer farther
     while read -r nearer farther; do
         given "$nearer" "$SECRET" given "$farther" wrong accepted
@@ -173,7 +173,7 @@ END
     assert_unseen "$odd"
 }
 
-@test "the first line of a password file is the password; an empty first line is 78" {
+@test "the first line of a password file is the password; if it is empty, rlock exits with 78" {
     local content
     for content in "$SECRET" "$SECRET\n" "$SECRET\r\n" "$SECRET\nanother\n"; do
         printf "$content" >"$DIR/in/file"
@@ -372,7 +372,7 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
 }
 owned_by() { [[ $(its_owner "$1") == "$2" ]]; }
 
-@test "a message about a URL in the wrong place doesn't have its password" {
+@test "a message about a URL in the wrong place doesn't show the URL's password" {
     run -64 --separate-stderr rlock -k "$KEY" -t "redis://:$SECRET@h" -- true
     refute_match "$stderr" "$SECRET"
     assert_match "$stderr" '\*@h'

@@ -43,7 +43,7 @@ setup() {
     gone "$KEY"
 }
 
-@test "a service that no Sentinel knows is 78, no reachable Sentinel is 69" {
+@test "rlock exits with 78 if no Sentinel knows the service, and with 69 if none is reachable" {
     RLOCK_URL=$FIND$SENTINELS/other run -78 --separate-stderr rlock -k "$KEY" -- true
     assert_line "other: .*doesn't know this service"
     RLOCK_URL=${FIND}127.0.0.1:1/main run -69 --separate-stderr rlock -k "$KEY" -n -- true
@@ -63,8 +63,8 @@ END
 
 names() { echo "*2\\r\\n\$9\\r\\n127.0.0.1\\r\\n\$${#1}\\r\\n$1\\r\\n"; }
 
-# assert_unmoved: rlock asks the liar first; the honest Sentinel answers only after that. The lock
-# must be acquired on the true primary.
+# assert_unmoved: rlock asks the false Sentinel first, then the honest one, which answers only after
+# the false one. The lock must be acquired on the true primary.
 assert_unmoved() {
     local before primary=$REDIS_PORT
     redis_use s1
@@ -253,7 +253,7 @@ protect() {
 }
 as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
 
-@test "a password for Sentinels comes from each place; none or a wrong one is 77 with a hint" {
+@test "a password for Sentinels comes from each place; without or with a wrong one rlock exits 77" {
     local way
     printf 'spass\n' >"$DIR/password"
     printf 'wrong-spass\n' >"$DIR/wrong"

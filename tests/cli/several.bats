@@ -37,7 +37,7 @@ END
         'requests beside the scripts'
 }
 
-@test "if one key is busy, it is named, -n ends with 75, and no other key is taken" {
+@test "if one key is busy, -n exits with 75 and names that key, and no other key is taken" {
     hold other -k "$KEY:b" --label here
     run -75 --separate-stderr rlock -n -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- true
     assert_line "^rlock: .*: busy: $KEY:b is held by sh of .*\(here\)"

@@ -11,9 +11,9 @@ setup() { kinds_setup; }
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
-# most_before_a_writer: prints the greatest number of others who were granted the lock between the
-# start of a writer and its grant. Each loop notes when it started; a fence tells the time of a
-# grant.
+# most_before_a_writer: counts for each writer the grants to others between the writer's start and
+# its grant, and prints the greatest count. The output files have a line for each grant: the mode,
+# the time of the start, and the fence, which is the time of the grant.
 most_before_a_writer() {
     cat "$DIR"/*.out | awk '{ at[NR] = $3 } $1 == "x" { from[NR] = $2 }
         END { for (w in from) { n = 0
@@ -61,7 +61,7 @@ END
         eventually 5 in_line $((each + 1))
     done
     run -75 rlock -q -n -k "$KEY" -s -- true
-    never 1 test -e "$DIR/served" # longer than the first waiter keeps its turn
+    never 1 test -e "$DIR/served" # 1 s is longer than the lock is kept for the first waiter
     mkfifo "$DIR/end"
     let_go first
     finish writer

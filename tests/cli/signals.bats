@@ -42,7 +42,7 @@ seen() {
         print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"
 }
 
-# start_seen COMMAND...: the same in the background, without a signal; sets pid to COMMAND's.
+# start_seen COMMAND...: runs `seen` in the background, without a signal; sets pid to COMMAND's PID.
 start_seen() {
     start seen seen 0 0 "$@"
     eventually 5 file_has "$DIR/seen.out" '^pid'

@@ -65,12 +65,12 @@ END
     run -75 rlock -q -n -k "$KEY" -s -- true
     start alone "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
-    run -75 rlock -q -n -k "$KEY" --slots 3 -- true # the waiter is first
+    run -75 rlock -q -n -k "$KEY" --slots 3 -- true # refused, as `alone` waits in the queue
     let_go again
     let_go h2
     finish alone
     assert_status 0
-    # of --slots and -s the last counts
+    # if both --slots and -s are given, the last one counts
     run -0 rlock -k "$KEY" --slots 3 -s -- sh -c 'echo "<$RLOCK_SLOT>"'
     assert_eq "$output" '<>'
     assert_only_fences

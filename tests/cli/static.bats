@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# static: the static program runs where there is nothing else, and finds its server there.
+# static: the static program runs in a root directory without any other file, and reaches servers.
 #
 # Each test runs it in a root directory (chroot) of its own, which has the program and what the test
 # puts there: no /proc, no /etc, no library. So these tests are for root.
@@ -60,43 +60,43 @@ END
     eventually 10 file_has "$DIR/dns.out" ready
 }
 
-@test "static: it says what it is" {
+@test "static: --version says that the program is static" {
     run -0 in_empty_root /rlock --version
     assert_match "$output" '^rlock .*, TLS yes, static\)$'
 }
 
-@test "static: by a Unix socket" {
+@test "static: rlock reaches a server by a Unix socket" {
     redis_start
     ln "$REDIS_SOCKET" "$EMPTY/socket"
     assert_locks unix:///socket
 }
 
-@test "static: by an address" {
+@test "static: rlock reaches a server by its address" {
     redis_start
     assert_locks "redis://127.0.0.1:$REDIS_PORT"
 }
 
-@test "static: by a name of /etc/hosts" {
+@test "static: rlock reaches a server by a name in /etc/hosts" {
     redis_start
     echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
-@test "static: by a name of the DNS" {
+@test "static: rlock reaches a server by a name in the DNS" {
     redis_start
     start_dns
     echo "nameserver $DNS_ADDRESS" >"$EMPTY/etc/resolv.conf"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
-@test "static: other sources of names are not asked, as they would have to be loaded" {
+@test "static: other sources in nsswitch.conf are not asked, as rlock would have to load them" {
     redis_start
     echo 'hosts: resolve [!UNAVAIL=return] mymachines' >"$EMPTY/etc/nsswitch.conf"
     echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
-@test "static: by TLS, with the file of a CA: the server's certificate is checked" {
+@test "static: rlock reaches a server by TLS, and checks its certificate with --tls-ca" {
     need openssl
     tls_redis tls right --tls-auth-clients no
     cp "$TLS/ca.crt" "$EMPTY/ca.crt"

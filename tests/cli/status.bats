@@ -127,7 +127,7 @@ manual_members() {
         "$(manual_members | sort -u | grep -vxE 'members|alike|wrong')"
 }
 
-@test "status: several keys are shown in the order given, 75 if one is taken; without -k all" {
+@test "status: it shows the keys in the order given, or all locks; 75 if one is taken" {
     hold first -k "$KEY:b"
     run "$RLOCK" status -k "$KEY:c" -k "$KEY:b" -k "$KEY:a"
     assert_status 75
@@ -205,13 +205,13 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     refute_match "$output" "$TOKEN"
 }
 
-@test "status: all of many waiters are shown in order, but no dead ones" {
+@test "status: all live waiters of a long queue are shown in order, and no dead waiters" {
     local i now
     now=$(($(date +%s) * 1000))
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
     for i in {100..299}; do
         echo "zadd \"{$KEY}:rlock:queue\" $((now + i))000 t$i"
-        ((i % 10 == 0)) || # no entry: killed, and long ago
+        ((i % 10 == 0)) || # no heartbeat entry, as of a waiter killed long ago
             echo "hset \"{$KEY}:rlock:waiters\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
     done | redis_cli >/dev/null
     status_of --json
@@ -232,7 +232,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     refute_match "$output" 'holder'
 }
 
-@test "status: a key of another type is 77, an empty one 64, no server 69" {
+@test "status: it exits with 77 for a key of another type, 64 for an empty key, 69 for no server" {
     redis_cli lpush "$KEY" x
     status_of
     assert_status 77
@@ -243,7 +243,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
 }
 
-@test "status: a malformed reply of the server is one line and 69" {
+@test "status: for a malformed reply of the server it writes one line and exits with 69" {
     local answer empty='$0\r\n\r\n'
     load ../helpers/fake
     for answer in ':1' '*0' '*-1' '$-1' '$1000000000' '*4\r\n:1\r\n*0\r\n$1\r\nx\r\n$100\r\n' \
@@ -270,7 +270,7 @@ END
     waiter second
     eventually 5 file_has "$DIR/watch.out" 'waiting  1'
     times held 2
-    never 1 times held 3 # a renewal and the time that is left are no change
+    never 1 times held 3 # renewals and passing time are not shown as changes
     kill "$(<"$DIR/pids/second")"
     eventually 5 times held 3
     let_go first

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# timestamp: locks whose value is the time of their expiry, shared with older programs that lock
-# like that.
+# timestamp: --protocol timestamp, for locks that are shared with older programs: the key's value is
+# the time at which the lock expires.
 
 load ../helpers/common
 
@@ -95,7 +95,7 @@ holder() { redis_cli get "$KEY"; }
     done
 }
 
-@test "a renewal moves the time, but not another owner's; then the command is ended" {
+@test "a renewal moves the time; if another owner's time is there, the command is ended" {
     local first other
     start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
     eventually 5 exists "$KEY"

@@ -63,8 +63,8 @@ refused() {
     [[ ! -e $DIR/ran ]] || fail 'the command was run'
 }
 
-# certificate_refused CERTIFICATE HOST REGEX: rlock refuses a server with this certificate, which
-# notes what it receives.
+# certificate_refused CERTIFICATE HOST REGEX: starts a server with the certificate. rlock must
+# refuse it, with a message that matches, and must not send it the password.
 certificate_refused() {
     tls_listener "$1" "$1"
     refused 78 "misconfigured: $2:$TLS_PORT: TLS: $3\$" -u "rediss://job:$SECRET@$2:$TLS_PORT"
@@ -90,7 +90,7 @@ certificate_refused() {
     refused 77 'refused: .*WRONGPASS' -u "rediss://job:wrong@$AT"
 }
 
-@test "without --tls-ca the system's CAs count; with it only that one" {
+@test "without --tls-ca rlock trusts the system's CAs; with --tls-ca it trusts only that CA" {
     unset RLOCK_TLS_CA
     refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT"
     SSL_CERT_FILE=$TLS/ca.crt run -0 rlock -k "$KEY" -u "rediss://$AT" -- true
@@ -106,7 +106,7 @@ certificate_refused() {
     refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "a long key, and a connection that carries single bytes, work" {
+@test "a lock with a long key is granted, and so is one on a line that passes a byte at a time" {
     local long
     long=$KEY$(printf '%60000s' '' | tr ' ' k)
     run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true
@@ -122,16 +122,16 @@ certificate_refused() {
 
 # ---- servers that are refused ----
 
-@test "78: a trusted CA's certificate, but for another name or address" {
+@test "status 78: a trusted CA's certificate, but for another name or address" {
     certificate_refused elsewhere 127.0.0.1 "the server's certificate is not for 127.0.0.1"
     refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
 }
 
-@test "78: a certificate that has the host's name only in its subject" {
+@test "status 78: a certificate that has the host's name only in its subject" {
     certificate_refused localhost localhost "the server's certificate is not for localhost"
 }
 
-@test "78: the server doesn't send its intermediate certificate, and the message says so" {
+@test "status 78: the server doesn't send its intermediate certificate, and the message says so" {
     certificate_refused below 127.0.0.1 \
         ".*, or the server doesn't send its intermediate certificate"
     tls_listener whole whole -cert_chain "$TLS/between.crt"
@@ -159,7 +159,7 @@ certificate_refused() {
     RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
 }
 
-@test "78: a certificate that is expired, self-signed or of an unknown CA" {
+@test "status 78: a certificate that is expired, self-signed or of an unknown CA" {
     certificate_refused expired 127.0.0.1 "the server's certificate: it has expired"
     certificate_refused self 127.0.0.1 \
         "the server's certificate: it is self-signed, and not trusted here"
@@ -173,7 +173,7 @@ certificate_refused() {
     eventually 5 file_has "$DIR/right.out" "$SECRET"
 }
 
-@test "78: a server with TLS 1.1 only; servers with 1.2 only or 1.3 only are accepted" {
+@test "status 78: a server with TLS 1.1 only; servers with 1.2 only or 1.3 only are accepted" {
     local version
     tls_listener old right -tls1_1 -cipher DEFAULT@SECLEVEL=0
     openssl s_client -tls1_1 -cipher DEFAULT@SECLEVEL=0 -connect "127.0.0.1:$TLS_PORT" \
@@ -217,7 +217,7 @@ certificate_refused() {
     run -0 rlock -k "$KEY" -u "rediss://$AT" --tls-cert "$TLS/both.pem" -- true
 }
 
-@test "78: a file that can't be used is named, and rlock asks for no passphrase" {
+@test "status 78: a file that can't be used is named, and rlock asks for no passphrase" {
     local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
     refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
     refused 78 "CA file $TLS/ca.key: no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
@@ -240,7 +240,7 @@ certificate_refused() {
 
 # ---- servers without TLS, and broken connections ----
 
-@test "69: a port without TLS; the password isn't sent to it" {
+@test "status 69: a port without TLS; the password isn't sent to it" {
     local before sent
     before=$(now_ms)
     redis_monitor "$DIR/monitor"
@@ -266,7 +266,7 @@ END
     ! grep -aq "$SECRET" "$DIR/heard"
 }
 
-@test "69: an answer that is no TLS, or a handshake that breaks, and the message says which" {
+@test "status 69: an answer that is no TLS, or a broken handshake, and the message says which" {
     local says script
     while IFS='|' read -r says script; do
         tr ';' '\n' <<<"$script" >"$DIR/script"
@@ -288,7 +288,7 @@ TLS handshake: the server closed the connection|ACCEPT;CLOSE
 END
 }
 
-@test "69: a plain connection to a TLS port, and the message says so" {
+@test "status 69: a plain connection to a TLS port, and the message says so" {
     refused 69 'does it want TLS \(rediss://\)\?' -u "redis://$AT"
     fake_start <<'END'
 ACCEPT
