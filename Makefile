@@ -335,6 +335,10 @@ sim: $(SIM) $(B)/tools/clockshim.so  ## simulated worlds with faults, SIM_SECOND
 	$(B)/sim/replay $(abspath $(B))/tools/clockshim.so $(SIM_REPLAY) $$(date +%s) && \
 	$(B)/sim/sim --seconds $(SIM_SECONDS) --seeds tests/sim/seeds $(SIM_FAMILY:%=--family %))
 
+.PHONY: sim-bugs
+sim-bugs: $(SIM)  ## does make sim find the bugs that tests/sim/bugs.sh puts into a copy of lib/?
+	$(Q)tests/sim/bugs.sh
+
 MODEL ?= quick
 
 check-model:  ## check the quorum's protocol by spin; MODEL=full takes 30 min

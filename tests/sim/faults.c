@@ -206,7 +206,7 @@ static void draw_servers(void)
 static int draw_count(void)
 {
     if (has(CROWD))
-        return (int)random_log(100, 3000);
+        return (int)random_log(100, 2000);
     return (int)random_log(2, world.family->n_servers > 1 ? 12 : 40);
 }
 
@@ -245,5 +245,6 @@ void faults_run_world(uint64_t seed, int family)
     trace("seed %llu: %s: %d clients, %d keys, TTL up to %lld ms", (unsigned long long)seed,
           world.family->name, n, clients.n_keys, (long long)clients.ttl_most_ms);
     client_start_all(&clients, n);
-    engine_run(random_log(30 * SECOND, 300 * SECOND));
+    engine_run(has(CROWD) ? random_log(10 * SECOND, 40 * SECOND)
+                          : random_log(30 * SECOND, 300 * SECOND));
 }

@@ -375,6 +375,7 @@ static void watch_acquire(struct server *server, struct process *client, const s
     char token[RLOCK_TOKEN_BYTES + 1] = "";
     bool has_ticket = word[KEYS_PER_LOCK + 9].n > 0;
     int64_t ticket = has_ticket ? strtoll(word[KEYS_PER_LOCK + 9].at, NULL, 10) : INT64_MAX;
+    const struct waiter *waiter;
     int key = key_number(word[3]);
 
     memcpy(token, word[KEYS_PER_LOCK + 3].at, RLOCK_TOKEN_BYTES);
@@ -383,6 +384,9 @@ static void watch_acquire(struct server *server, struct process *client, const s
         add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
     if (code != REPLY_OK)
         return;
+    waiter = find_waiter(token, server); /* the reply that told it the ticket may have been lost */
+    if (waiter != NULL && waiter->ticket < ticket)
+        ticket = waiter->ticket;
     if (is_fifo || is_newest)
         check_order(server, client, key, ticket);
     forget_waiter(token);

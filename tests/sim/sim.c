@@ -29,7 +29,7 @@
 #define FAMILIES_MAX 32
 #define JOBS_MAX 64
 #define TRACE_LINES 80
-#define WORLD_SECONDS 120 /* of real time: a world that takes longer hangs */
+#define WORLD_SECONDS 600 /* of real time: a world that takes longer hangs */
 
 /* What the worlds report, in memory that all processes share. */
 struct counts {

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# bugs: does the simulator find a bug that was put into the library on purpose?
+#
+#     tests/sim/bugs.sh [NAME...]
+#
+# Each row of bugs.tsv changes one file of a copy of the source, in build/bugs. The simulator
+# is built from the copy, and runs worlds of the given family for 60 s at most. A promise must be
+# broken in one of them. TAP: a line for each bug.
+
+set -uo pipefail
+cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
+
+# build NAME FILE RULE: the simulator with that bug, in build/bugs/NAME.
+build() {
+    local folder=build/bugs/$1
+    rm -rf "$folder"
+    mkdir -p "$folder/build" "$folder/tests"
+    cp -a Makefile lib "$folder/"
+    cp -a tests/sim "$folder/tests/"
+    cp -a build/gen build/plain "$folder/build/"
+    sed -i -e "$3" "$folder/$2" || return 1
+    ! cmp -s "$2" "$folder/$2" || { echo "the rule changes nothing in $2" && return 1; }
+    make -s -C "$folder" -j2 build/plain/sim/sim >"$folder/build.log" 2>&1 ||
+        { grep -m 3 error "$folder/build.log" && return 1; }
+}
+
+n=0 n_failed=0
+while IFS=$'\t' read -r name family file rule; do
+    [[ $# -eq 0 || " $* " == *" $name "* ]] || continue
+    n=$((n + 1))
+    began=$SECONDS
+    if found=$(build "$name" "$file" "$rule" &&
+        "build/bugs/$name/build/plain/sim/sim" --seconds 60 --first --family "$family") ||
+        [[ $found == *'the rule changes nothing'* || $found != *violation* ]]; then
+        n_failed=$((n_failed + 1))
+        echo "not ok $n - sim-bugs: $name is found within 60 s"
+        sed 's/^/# /' <<<"$found" | tail -n 5
+    else
+        echo "ok $n - sim-bugs: $name is found within 60 s, with its build $((SECONDS - began)) s"
+        grep -m 1 -o 'violation: [a-z]*.*' <<<"$found" | sed 's/^/# /'
+    fi
+    rm -rf "build/bugs/$name"
+done < <(grep -v '^#' tests/sim/bugs.tsv)
+echo "1..$n"
+((n > 0 && n_failed == 0))
