@@ -16,6 +16,7 @@
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
 #define KEYS_TOGETHER 3
+#define BREAK_LATEST_US (60 * SECOND) /* parted networks deliver it so late at most */
 
 /* One process. When it is killed another takes its place, as cron would start it. */
 struct client {
@@ -63,7 +64,7 @@ static void carry_fault_out(struct process *process)
 static void stop_breaking(struct client *client)
 {
     oracle_break(client->keys, -1);
-    oracle_void(client->keys, engine_now() + 2 * world.latest_us);
+    oracle_void(client->keys, engine_now() + BREAK_LATEST_US);
     client->is_breaking = false;
 }
 

@@ -387,8 +387,10 @@ static void watch_acquire(struct server *server, struct process *client, const s
     waiter = find_waiter(token, server); /* the reply that told it the ticket may have been lost */
     if (waiter != NULL && waiter->ticket < ticket)
         ticket = waiter->ticket;
-    if (is_fifo || is_newest)
+    /* a repeated attempt, as the reply to the one that was granted came too late */
+    if ((is_fifo || is_newest) && strcmp(client->granted, token) != 0)
         check_order(server, client, key, ticket);
+    memcpy(client->granted, token, sizeof token);
     forget_waiter(token);
 }
 

@@ -19,6 +19,7 @@ struct process {
     int64_t troubled_us; /* when a fault last hit it or its connections; -1: never */
     bool is_dead;
     int64_t n_requests;     /* that reached a server */
+    char granted[40];       /* the token that a server has granted a lock last; "": none yet */
     char token[40];         /* with which it has asked for a lock last; "": with none yet */
     int64_t calls_to_fault; /* 0: none is planned */
     void (*on_fault)(struct process *); /* carries the planned fault out, and plans the next one */
