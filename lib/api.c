@@ -23,7 +23,7 @@ struct rlock {
     char *sentinel_password;
 };
 
-/* ---- rlock.h ---- */
+/* ---- the calls of rlock.h ---- */
 
 const char *rlock_status_text(enum rlock_status status)
 {
@@ -54,14 +54,14 @@ const char *rlock_status_text(enum rlock_status status)
     return text != NULL ? text : "unknown status";
 }
 
-/* Overwrites a password in memory; NULL: does nothing. */
+/* Overwrites a password in memory. Does nothing if it is NULL. */
 static void clear(char *password)
 {
     if (password != NULL)
         explicit_bzero(password, strlen(password));
 }
 
-/* Copies the passwords into the handle: its members borrow them until rlock_close(). */
+/* Copies the passwords into the handle: its connections use them until rlock_close(). */
 static enum rlock_status copy_passwords(struct rlock *l, struct rlock_config *config,
                                         struct rlock_error *err)
 {
@@ -160,7 +160,7 @@ void rlock_close(struct rlock *lock)
     free(lock);
 }
 
-/* ---- rlock_admin.h ---- */
+/* ---- the calls of rlock_admin.h ---- */
 
 enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)

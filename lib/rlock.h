@@ -45,7 +45,7 @@
 
 enum rlock_status {
     RLOCK_OK,
-    /* outcomes; the library uses the value 1 internally, and never returns it */
+    /* outcomes; the value 1 is internal to the library: no call returns it */
     RLOCK_BUSY = 2,   /* another owner holds the lock */
     RLOCK_TIMEOUT,    /* the lock was not granted before the deadline */
     RLOCK_STOPPED,    /* the stop descriptor became readable */
@@ -103,7 +103,7 @@ struct rlock_timing {
 /* How a waiter waits while another owner holds the lock. */
 enum rlock_queue {
     RLOCK_QUEUE_FIFO,  /* in the queue: first come, first served */
-    RLOCK_QUEUE_NONE,  /* beside the queue: it asks again until it finds the lock free */
+    RLOCK_QUEUE_NONE,  /* not in the queue: it asks again until it finds the lock free */
     RLOCK_QUEUE_NEWEST /* in the queue, until a newer waiter with RLOCK_QUEUE_NEWEST comes */
 };
 
@@ -123,12 +123,12 @@ enum rlock_protocol {
 
 /* What other users of the lock are told about its holder. rlock_open() copies the strings. */
 struct rlock_holder {
-    const char *host; /* NULL: not told; so for each of these strings */
+    const char *host; /* NULL: not told (also for user, command, label) */
     const char *user;
     const char *command; /* the program's name, without its arguments */
     const char *label;
     int64_t pid;      /* 0: not told */
-    bool has_renewer; /* a process that releases by the token leaves a note: RLOCK_RELEASED */
+    bool has_renewer; /* if another process releases the lease, report it as RLOCK_RELEASED */
 };
 
 /* Why the server didn't grant the lock when it was last asked. */
@@ -136,21 +136,21 @@ struct rlock_obstacle {
     char holder[256];           /* the holder, for people: printable ASCII; "": none was seen */
     int64_t seen_ms;            /* when the server's reply was read, on rlock_clock_ms() */
     int64_t left_ms;            /* from seen_ms until the lock expires; -1: it never expires */
-    int64_t since_ms;           /* when the lease began, server time, ms since 1970; 0: unknown */
+    int64_t since_ms;           /* when that lease began, server time, ms since 1970; 0: unknown */
     int64_t place;              /* the caller's place in the queue, from 1; 0: not in the queue */
     bool is_next;               /* the caller's turn may come at any moment */
     size_t key;                 /* which key is held: an index into config.keys */
-    struct rlock_error trouble; /* why no server can grant now; else RLOCK_OK */
+    struct rlock_error trouble; /* why no server can grant now; status RLOCK_OK: no trouble */
     int64_t trouble_ms;         /* when the trouble began, on rlock_clock_ms() */
 };
 
 /* Callbacks of rlock_acquire(), in its thread. They must not block. Each may be NULL. */
 struct rlock_observer {
-    /* after each reply "held", and when trouble begins or ends; with NULL when the wait is over */
+    /* called while the lock is held, when trouble begins or ends, and with NULL after the wait */
     void (*on_blocked)(void *context, const struct rlock_obstacle *obstacle);
     void (*on_warning)(void *context, const char *text); /* `text`: what makes this lock unsafe */
     void *context;
-    int64_t every_ms; /* call on_blocked at least this often; 0: only with news */
+    int64_t every_ms; /* call on_blocked again after this time without a change; 0: don't */
 };
 
 struct rlock_password_source; /* see rlock_admin.h: looks a password up for each connection */
@@ -171,7 +171,7 @@ struct rlock_config {
     size_t n_keys; /* 1 .. RLOCK_KEYS_MAX: granted all or none; 0: only for rlock_admin.h */
     enum rlock_protocol protocol;
     enum rlock_mode mode;
-    int64_t n_slots;  /* for RLOCK_SLOTS, with one key: 1 .. RLOCK_SLOTS_MAX */
+    int64_t n_slots;  /* with RLOCK_SLOTS, which takes only one key: 1 .. RLOCK_SLOTS_MAX */
     bool unless_done; /* return RLOCK_DONE if a lock was released as RLOCK_ENDS_DONE */
     const char *const
         *parent_tokens; /* locks held by these tokens count as granted, and aren't released */
@@ -209,7 +209,7 @@ enum rlock_ending {
 /* What the renewer reports. */
 enum rlock_kept {
     RLOCK_KEPT_RENEWED,  /* the lease was renewed: expires_ms is new */
-    RLOCK_KEPT_RESTORED, /* renewed as well, but the key had vanished and was put back */
+    RLOCK_KEPT_RESTORED, /* the key had vanished: the renewer put it back; expires_ms is new */
     RLOCK_KEPT_TROUBLE,  /* a renewal failed, `text` says why; the renewer tries again */
     RLOCK_KEPT_RELEASED, /* another process released the lease; the renewer has ended */
     RLOCK_KEPT_LOST      /* the lease is lost, `text` says how; the renewer has ended */
@@ -217,14 +217,14 @@ enum rlock_kept {
 
 struct rlock_event {
     enum rlock_kept kind;
-    int64_t sent_ms; /* of RENEWED and RESTORED: just before the renewal was sent */
+    int64_t sent_ms; /* of RENEWED and RESTORED: the time just before the renewal was sent */
     int64_t expires_ms;
     char text[256];
 };
 
 struct rlock; /* a handle: the keys and servers of one rlock_config */
 
-/* rlock_status_text: "somebody else holds the lock" for RLOCK_BUSY; static, never NULL. */
+/* rlock_status_text: the status in words, as "somebody else holds the lock"; never NULL. */
 const char *rlock_status_text(enum rlock_status status);
 
 /* rlock_clock_ms: the time on CLOCK_BOOTTIME, which includes suspended time. For any thread. */
@@ -242,19 +242,19 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
 
 /*
  * rlock_open: makes a handle, which rlock_close() frees. Copies `config`, and sends nothing.
- * Returns RLOCK_OK (`*lock` is filled), RLOCK_E_USAGE (of a token: RLOCK_REASON_TOKEN),
+ * Returns RLOCK_OK (`*lock` is filled), RLOCK_E_USAGE (RLOCK_REASON_TOKEN: a bad token),
  * RLOCK_E_CONFIG, RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
  */
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
                              struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_acquire: acquires the lease, waiting for it until `deadline`. If at_ms has passed, it asks
- * once, within connect_ms. It fails if no server has answered until `deadline`, or, without a time
- * limit, within connect_ms; it waits for a server that has answered before. If a reply is lost, it
- * asks again with the same token. It undoes a request that it gives up.
+ * rlock_acquire: acquires the lease, waiting for it until `deadline`. If that has passed before the
+ * call, it asks only once, within connect_ms. Until a server has answered, it waits for connect_ms
+ * at most if `deadline` has no limit; after an answer it waits for outages to end. If a reply is
+ * lost, it asks again with the same token. It undoes a request that it gives up.
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
- * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (by obstacle.holder),
+ * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
  * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent holds a key in another
  * mode. Blocks until `deadline`, and up to reply_ms longer to undo a request (0.5 s if stopped).
  * Source: lib/ops/acquire_loop.c, lib/lua/acquire.lua.
@@ -275,8 +275,8 @@ enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error
 void rlock_unkeep(struct rlock *lock);
 
 /*
- * rlock_renew: renews the handle's lease once, if no renewer runs: for `ttl_ms` from now, or, if
- * that is 0, for as long as before. It never puts back a lease that is gone, nor shortens a lease.
+ * rlock_renew: renews the handle's lease once, while no renewer runs: for `ttl_ms`, or, if `ttl_ms`
+ * is 0, for the TTL that it had. It never puts back a lease that is gone, and never shortens one.
  * Returns RLOCK_OK (`*expires_ms` is the earliest end of the leases), RLOCK_LOST, RLOCK_GONE or
  * RLOCK_RELEASED (`err` has a text), RLOCK_STOPPED, or a fault. Blocks until `deadline`.
  */
@@ -294,7 +294,7 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
     __attribute__((warn_unused_result));
 
-/* rlock_close: closes connections, clears secrets, frees; releases no lease. NULL is allowed. */
+/* rlock_close: closes connections, frees the handle; releases no lease. NULL is allowed. */
 void rlock_close(struct rlock *lock);
 
 #endif

@@ -27,15 +27,15 @@ enum rlock_seen {
 
 /* A holder or a waiter. The strings may contain any bytes, except for `text`. */
 struct rlock_party {
-    char host[164]; /* "": not told; so for each of these strings */
+    char host[164]; /* "": not told (also for user, command, label) */
     char user[164];
     char command[164];
     char label[164];
     char pid[24];     /* as the party wrote it, maybe no number */
-    char text[256];   /* all of this for people, printable ASCII */
+    char text[256];   /* a summary of the strings above for people, printable ASCII */
     int64_t since_ms; /* start of the lease or the wait, server time, ms since 1970; 0: unknown */
     int64_t for_ms;   /* from since_ms until the server replied */
-    int64_t left_ms;  /* until the lease ends, for one of several holders; else 0 */
+    int64_t left_ms;  /* until the lease ends, if the lock may have several holders; else 0 */
     int64_t slot;     /* the slot number, with RLOCK_SLOTS; else -1 */
     int64_t ttl_ms;   /* the TTL of the lease; 0: not told */
 };
@@ -45,16 +45,16 @@ struct rlock_view {
     const char *key;
     enum rlock_seen seen;
     int64_t left_ms;   /* until the key expires; -1: it never expires; 0: free */
-    uint64_t fence;    /* the last fence, which release and break raise, too; 0: not known */
+    uint64_t fence;    /* the newest fence; grants, releases and breaks raise it; 0: not known */
     int64_t waiting;   /* length of the queue, dead waiters included; -1: not known */
-    const char *name;  /* a name of the key's present value, for rlock_break(); "": not told */
-    const char *value; /* of RLOCK_SEEN_FOREIGN: its first bytes, any bytes; else NULL */
+    const char *name;  /* identifies the key's present value, for rlock_break(); "": not told */
+    const char *value; /* with RLOCK_SEEN_FOREIGN: how the key's value begins; else NULL */
     const struct rlock_party *holders; /* the first 20 holders at most */
     size_t n_holders;
     size_t n_all;      /* number of all holders, also beyond `holders` */
     size_t n_members;  /* number of members; 1: a single server */
     size_t n_alike;    /* number of members that report the same value of the key */
-    const char *wrong; /* helper keys with another program's data, any bytes; "" or NULL: none */
+    const char *wrong; /* names of helper keys with another program's data; "" or NULL: none */
 };
 
 /* Callbacks of rlock_inspect() and rlock_list(), in the caller's thread. Each may be NULL. */
@@ -117,7 +117,7 @@ enum rlock_grade {
     RLOCK_GRADE_UNSAFE   /* locks may end early, or can't be acquired */
 };
 
-/* The strings are printable ASCII, and valid until on_finding() returns. */
+/* What a check found. The strings are printable ASCII, and valid until on_finding() returns. */
 struct rlock_finding {
     const char *server; /* "host:port", the path of a socket, or "together": all members */
     const char *check;  /* the name of the check, such as "eviction" */
@@ -138,7 +138,8 @@ struct rlock_examiner {
  *
  *   key  the lock whose keys the user must have rights to; NULL: "rlock-doctor"
  *
- * The handle's timing and replicas say what the server must be able to do.
+ * The server must be fast enough for the timing of the handle, and have as many replicas as the
+ * handle demands.
  *
  * Returns  RLOCK_OK, RLOCK_STOPPED, or a fault; what on_finding() got before a fault is valid.
  * Blocks   until `deadline`.
@@ -168,8 +169,8 @@ struct rlock_password_source {
      * `password`, whose `room` is RLOCK_PASSWORD_MAX + 1 bytes. Or returns a fault and fills `err`,
      * with RLOCK_REASON_LOGIN if a later lookup may find another password. */
     enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
-    /* The library calls this once for each password that it got from take(), after it has cleared
-     * all copies of all of them in memory; NULL: it doesn't. */
+    /* The library calls this once for each password that it got from take(), but not before it has
+     * overwritten all copies of all these passwords in memory. May be NULL. */
     void (*forgotten)(void *context);
     void *context;
 };

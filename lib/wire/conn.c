@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLUSTER_NODES_BYTES \
-    (1024 * 1024)      /* the reply of a Cluster of 1000 nodes with scattered slots */
+#define CLUSTER_NODES_BYTES (1024 * 1024) /* enough for 1000 nodes, each with many slot ranges */
 #define TLS_ALERT 0x15 /* the first byte of a TLS record that contains an alert */
 
 void conn_init(struct conn *conn, const struct url *url)
@@ -115,7 +114,7 @@ static enum rlock_status conn_receive(struct conn *conn, char *bytes, size_t n, 
     return socket_receive(conn->fd, bytes, n, done, err);
 }
 
-/* False: the server has closed the idle connection, or has sent bytes that answer no request. */
+/* Is the idle connection open, and has the server sent no bytes that answer no request? */
 static bool is_usable(struct conn *conn)
 {
     char byte;
@@ -252,7 +251,8 @@ int conn_fd(const struct conn *conn)
 }
 
 /*
- * tls_events() wants POLLOUT for bytes that tls_write() has got, but not for the rest of a request.
+ * tls_events() asks for POLLOUT only for bytes that tls_write() has got. This function adds POLLOUT
+ * while a part of the request has not been passed to tls_write() yet.
  */
 short conn_events(const struct conn *conn)
 {
@@ -272,7 +272,7 @@ int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD &&
         password_source_fd(conn->settings.password_source) < 0)
-        return rlock_clock_ms(); /* the result is there: another connection has read it */
+        return rlock_clock_ms(); /* now: a call for another connection has ended the lookup */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 
@@ -308,7 +308,7 @@ static enum rlock_status send_rest(struct conn *conn, const char *bytes, size_t 
     return st;
 }
 
-/* A server that expects TLS closes a plain connection, some after an alert: suggest rediss://. */
+/* A server that closes a new connection without a reply may expect TLS: suggests rediss://. */
 static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status st,
                                      struct rlock_error *err)
 {
@@ -318,7 +318,7 @@ static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status 
     return st;
 }
 
-/* Reads the next reply; receives until it is whole, or until no bytes have come. */
+/* Receives bytes until the next reply is whole. RLOCK_PENDING: there are no more bytes now. */
 static enum rlock_status read_reply(struct conn *conn, const struct resp_value **reply,
                                     struct rlock_error *err)
 {
@@ -341,9 +341,9 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
 }
 
 /*
- * Reads what the server sent before it got the request. RLOCK_PENDING: nothing. An error reply
- * means that the server refuses the connection ("max number of clients"). Any other reply is a
- * fault.
+ * Checks whether the server sent a reply before it got the request. RLOCK_PENDING: it sent none. An
+ * error reply means that the server refuses the connection ("max number of clients"). Any other
+ * reply is a fault.
  */
 static enum rlock_status read_early_reply(struct conn *conn, const struct resp_value **reply,
                                           struct rlock_error *err)
@@ -361,11 +361,11 @@ static enum rlock_status read_role(const struct resp_value *reply, struct rlock_
     size_t n;
     const char *role = resp_string(resp_array_at(reply, 0), &n);
 
-    if (resp_error(reply) !=
-        NULL) /* the user may not call ROLE; a replica would refuse the request anyway */
+    /* if the user may not call ROLE, send the request: a replica would refuse it anyway */
+    if (resp_error(reply) != NULL)
         return RLOCK_OK;
     if (role == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not one to AUTH, SELECT or ROLE");
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what AUTH, SELECT or ROLE returns");
     if (strcmp(role, "master") == 0)
         return RLOCK_OK;
     err_set(err, RLOCK_E_SERVER, 0, "not a primary, though the Sentinels say so");
@@ -388,7 +388,8 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
         else if (resp_error(*reply) != NULL)
             return RLOCK_OK; /* the caller reads the error; the request is never sent */
         else if (!resp_is_ok(*reply))
-            return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not one to AUTH, SELECT or ROLE");
+            return err_set(err, RLOCK_E_PROTOCOL, 0,
+                           "reply: not what AUTH, SELECT or ROLE returns");
         conn->n_setup_replies--;
     }
     if (st == RLOCK_OK)
@@ -402,10 +403,10 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
 }
 
 /*
- * If the server refuses CLUSTER NODES or INFO, rlock only knows less. But if it refuses ASKING, it
- * redirects the request back to the node that redirected it here. So the error reply to ASKING
- * counts as the reply to the request. As the reply to the request is still to come, the connection
- * can't be used for another one: its phase is no longer CONN_READY.
+ * A server may refuse CLUSTER NODES and INFO: rlock can do without their replies. But a server that
+ * refuses ASKING would redirect the request back to the node that redirected it here. So the error
+ * reply to ASKING counts as the reply to the request. The request's own reply is still to come, so
+ * the connection can't be used for another request: its phase is no longer CONN_READY.
  */
 static bool is_asking_refused(struct conn *conn, const struct resp_value *reply)
 {
@@ -452,7 +453,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     }
     if (st == RLOCK_OK &&
         (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))
-        st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: more bytes than its own");
+        st = err_set(err, RLOCK_E_PROTOCOL, 0, "reply: followed by more bytes");
     return st;
 }
 
@@ -466,9 +467,9 @@ static enum rlock_status start_setup(struct conn *conn, struct rlock_error *err)
 }
 
 /*
- * Starts to look the password up, if it has to be, or to send AUTH. The lookup may run a command,
- * so it starts only when the socket is connected: otherwise each attempt to reach a server that is
- * down would run the command.
+ * Asks password_source for the password, if the connection has to look it up; else starts to send
+ * AUTH. The lookup may run a command, so it starts only when the socket is connected: otherwise
+ * each attempt to reach a server that is down would run the command.
  */
 static enum rlock_status start_authentication(struct conn *conn, struct rlock_error *err)
 {
@@ -489,14 +490,13 @@ static enum rlock_status step_password(struct conn *conn, struct rlock_error *er
         password_source_take(conn->settings.password_source, &conn->looked_up_password, err);
 
     if (st != RLOCK_PENDING)
-        conn->phase =
-            CONN_SETTING_UP; /* so that conn_reset() doesn't abandon the lookup a second time */
+        conn->phase = CONN_SETTING_UP; /* so that conn_reset() doesn't abandon the ended lookup */
     return st == RLOCK_OK ? start_setup(conn, err) : st;
 }
 
 static enum rlock_status step_connecting(struct conn *conn, struct rlock_error *err)
 {
-    const char *names[TLS_NAMES] = {conn->url->host, conn->url->alias, conn->url->given};
+    const char *names[TLS_NAMES] = {conn->url->host, conn->url->alias, conn->url->given_host};
     enum rlock_status st = connector_step(&conn->connector, &conn->fd, err);
 
     if (st != RLOCK_OK)

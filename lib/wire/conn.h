@@ -33,7 +33,7 @@ struct conn_settings {
         *password_source;    /* looks the password up if neither the URL nor `password` has one */
     struct tls_context *tls; /* needed for rediss:// only */
     size_t reply_bytes;      /* the longest reply that is accepted; 0: the default of resp.h */
-    bool must_be_primary;    /* each new connection sends ROLE, and fails at a replica */
+    bool must_be_primary;    /* each new connection sends ROLE, and fails unless it is a primary */
     bool wants_server_info;  /* CONN_INFO_SERVER precedes the first request of each connection */
 };
 
@@ -68,7 +68,7 @@ struct conn {
                         * 0: no byte was sent, so the server can't have executed the request */
 };
 
-/* conn_init: closed, with no request, and with settings that are all 0. `url` is borrowed. */
+/* conn_init: make a closed connection, whose settings are all 0. `url` is borrowed. */
 void conn_init(struct conn *conn, const struct url *url);
 void conn_fini(struct conn *conn);
 
@@ -84,7 +84,7 @@ const char *conn_password(const struct conn *conn);
  */
 void conn_clear_password(struct conn *conn);
 
-/* conn_has_password: does the server get a password, be it given or looked up? */
+/* conn_has_password: does AUTH send a password, from the URL, the settings or a lookup? */
 bool conn_has_password(const struct conn *conn);
 
 /* conn_looks_password_up: does each new connection look its password up? */
@@ -122,7 +122,7 @@ int64_t conn_wake_ms(const struct conn *conn);
 const char *conn_timeout_text(const struct conn *conn);
 
 /*
- * conn_step: go on with the request; doesn't block.
+ * conn_step: continue the request; doesn't block.
  *
  *   reply  out, on RLOCK_OK only: valid until the next request. If conn_is_ready() is false, it is
  *          an error reply to AUTH, SELECT or ROLE, and the request was not sent
@@ -133,12 +133,12 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
                             struct rlock_error *err);
 
 /*
- * conn_take_preamble_reply: the text that the server replied to CLUSTER NODES or INFO; "" if the
- * server refused INFO. The caller frees it. NULL: none has come since it was taken last.
+ * conn_take_preamble_reply: return the text that the server replied to CLUSTER NODES or INFO; "" if
+ * the server refused INFO. The caller frees it. NULL: no such reply has come since the last call.
  */
 char *conn_take_preamble_reply(struct conn *conn);
 
-/* conn_avoid_address: the next connection tries the address of the newest one last. */
+/* conn_avoid_address: make the next connection try the address of the present one last. */
 void conn_avoid_address(struct conn *conn);
 
 /*

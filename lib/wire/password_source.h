@@ -44,8 +44,8 @@ bool password_source_is_set(const struct password_source *source);
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err);
 
 /*
- * password_source_fd: a descriptor that becomes readable when the lookup has ended. -1: it has
- * ended, and password_source_take() returns its result.
+ * password_source_fd: a descriptor that becomes readable when the lookup has ended. -1: the lookup
+ * has ended already, and password_source_take() returns its result.
  */
 int password_source_fd(const struct password_source *source);
 

@@ -49,10 +49,10 @@ static void keep_address(struct addresses *out, const struct sockaddr *at, sockl
     out->n++;
 }
 
-/* Returns the first entry of the list whose family is (or, with `has` false, isn't) `family`. */
-static const struct addrinfo *find_family(const struct addrinfo *list, int family, bool has)
+/* Returns the first entry of the list that has this family, or, if `is_other`, another family. */
+static const struct addrinfo *find_family(const struct addrinfo *list, int family, bool is_other)
 {
-    while (list != NULL && (list->ai_family == family) != has)
+    while (list != NULL && (list->ai_family != family) != is_other)
         list = list->ai_next;
     return list;
 }
@@ -61,16 +61,16 @@ void resolve_interleave(const struct addrinfo *list, struct addresses *out)
 {
     int family = list == NULL ? AF_UNSPEC : list->ai_family;
     const struct addrinfo *first = list;
-    const struct addrinfo *second = find_family(list, family, false);
+    const struct addrinfo *second = find_family(list, family, true);
 
     while (first != NULL || second != NULL) {
         if (first != NULL) {
             keep_address(out, first->ai_addr, first->ai_addrlen);
-            first = find_family(first->ai_next, family, true);
+            first = find_family(first->ai_next, family, false);
         }
         if (second != NULL) {
             keep_address(out, second->ai_addr, second->ai_addrlen);
-            second = find_family(second->ai_next, family, false);
+            second = find_family(second->ai_next, family, true);
         }
     }
 }

@@ -31,7 +31,7 @@ struct addrinfo;
 
 /*
  * resolve_interleave: copy the first ADDRESSES_MAX addresses of a list, alternating between IPv4
- * and IPv6. If the host has no route for one of the two, the second attempt uses the other.
+ * and IPv6. If this machine has no route for one of the two, the second attempt uses the other.
  */
 void resolve_interleave(const struct addrinfo *list, struct addresses *out);
 

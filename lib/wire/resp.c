@@ -19,7 +19,8 @@
 #define MAX_BYTES (64 * 1024)
 #define MAX_ELEMENTS 64
 #define MAX_DEPTH 4
-#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2) /* the command and a SHA1 */
+/* The length of the first two words of an encoded EVALSHA: the command and a SHA1. */
+#define EVALSHA_BYTES (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1 + 40 + 2)
 
 /* The type of an array's length in the callback of hiredis, which version 1.0 changed. */
 #if HIREDIS_MAJOR >= 1
@@ -86,7 +87,7 @@ void request_add_format(struct request *request, const char *format, ...)
     }
 }
 
-/* Not by realloc(3), which would leave a copy of the old bytes in freed memory. */
+/* Doesn't use realloc(3), which would leave a copy of the old bytes in freed memory. */
 enum rlock_status request_append(char **out, size_t *out_bytes, const char *encoded, size_t n,
                                  struct rlock_error *err)
 {

@@ -31,8 +31,8 @@ void request_add_format(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * request_encode: encode a request and append it to `*out`, which is on the heap and grows; NULL
- * and 0 bytes to start with. RLOCK_OK or RLOCK_E_MEMORY.
+ * request_encode: encode a request and append it to `*out`, which is on the heap and grows. Before
+ * the first request `*out` is NULL and `*out_bytes` 0. RLOCK_OK or RLOCK_E_MEMORY.
  */
 enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
                                  struct rlock_error *err);

@@ -4,9 +4,10 @@
  *
  * A host name may have several addresses, some of them dead. So the connector starts an attempt at
  * the next address when the pending attempts have not connected within 250 ms, or at once when one
- * of them fails; all go on side by side. The connector takes the first that connects, and the next
- * connection tries that address first. A node of a Cluster may have a second name (the alias),
- * whose addresses come after those of the host. Source: RFC 8305, "Happy Eyeballs Version 2".
+ * of them fails. The attempts run at the same time. The connector takes the first socket that
+ * connects, and the next connection tries the address of that socket first. A node of a Cluster may
+ * have a second name (the alias), whose addresses come after those of the host. Source: RFC 8305,
+ * "Happy Eyeballs Version 2".
  */
 #include "wire/socket.h"
 
@@ -145,11 +146,12 @@ static void epoll_add(const struct connector *connector, int fd, uint32_t events
 }
 
 /*
- * Lets the caller of connector_fd() wait for `fd` too, the descriptor of a new lookup or attempt
- * that is not yet in `lookup` or `attempt`. While one is pending, connector_fd() returns its
- * descriptor; for the second, this function makes an epoll descriptor that contains both. If
+ * Lets the caller of connector_fd() wait for `fd`, too. `fd` belongs to a new lookup or attempt,
+ * which is not in `lookup` or `attempt` yet. If no other is pending, connector_fd() will return
+ * `fd` itself. Otherwise this function makes an epoll descriptor over all of them. If
  * epoll_create1(2) fails, connector_fd() returns the descriptor of the first attempt, and
- * connector_step() finds out about the others only when the caller calls it at connector_wake_ms().
+ * connector_step() notices the end of the others only when the caller calls it at
+ * connector_wake_ms().
  */
 static void watch(struct connector *connector, int fd, uint32_t events)
 {
@@ -318,7 +320,7 @@ static enum rlock_status start_alias(struct connector *connector, struct rlock_e
 /*
  * Starts one more attempt or lookup, and skips addresses where connect(2) fails at once. Returns
  * RLOCK_PENDING if any attempt or lookup is pending. Else no address is left to try: returns the
- * fault of the newest attempt, which is `st` if this call made none.
+ * fault of the newest attempt, or `st`, an earlier fault, if this call started no attempt.
  */
 static enum rlock_status start_next(struct connector *connector, enum rlock_status st,
                                     struct rlock_error *err)
@@ -341,8 +343,8 @@ static enum rlock_status start_next(struct connector *connector, enum rlock_stat
 }
 
 /*
- * Looks the host name up. The addresses of earlier connections are tried only if the lookup takes
- * half of the time or fails, and the alias after NEXT_ATTEMPT_MS.
+ * Starts to look the host name up. The connector tries the addresses of earlier connections only if
+ * the lookup fails or takes half of the time, and tries the alias after NEXT_ATTEMPT_MS.
  */
 static enum rlock_status start_host_lookup(struct connector *connector, struct rlock_error *err)
 {
@@ -379,7 +381,7 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
 
 /* ---- results of lookups and attempts ---- */
 
-/* Asks by poll(2), as the caller may call connector_step() at connector_wake_ms() alone. */
+/* Is `fd` ready? The caller of connector_step() may have been woken by connector_wake_ms() only. */
 static bool is_ready(int fd, short events)
 {
     struct pollfd ready = {.fd = fd, .events = events};
@@ -388,9 +390,9 @@ static bool is_ready(int fd, short events)
 }
 
 /*
- * Takes the result of a lookup. Returns RLOCK_PENDING if no such lookup is running or its result is
- * not there yet, RLOCK_OK if it found addresses or its time is over, and else the resolver's fault.
- * After the last two the connector tries the addresses of earlier connections.
+ * Takes the result of a lookup. Returns RLOCK_PENDING (the lookup is not running, or has not
+ * ended), RLOCK_OK (it found addresses, or took too long and was abandoned), or the resolver's
+ * fault. If a lookup ended without addresses, the connector tries those of earlier connections.
  */
 static enum rlock_status step_lookup(struct connector *connector, enum connector_name which,
                                      struct rlock_error *err)

@@ -62,7 +62,8 @@ void connector_init(struct connector *connector, const struct url *url);
 void connector_fini(struct connector *connector);
 
 /*
- * connector_start: begin to connect; abandons what is pending. Returns RLOCK_PENDING, or a fault.
+ * connector_start: abandon pending lookups and attempts, and begin to connect. Returns
+ * RLOCK_PENDING, or a fault.
  *
  *   deadline_ms  on rlock_clock_ms(), when the caller will give up. The caller has to watch it: the
  *                connector only decides by it how long the lookup may take
@@ -71,7 +72,8 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
                                   struct rlock_error *err);
 
 /*
- * connector_step: go on, when connector_fd() is ready or connector_wake_ms() has come.
+ * connector_step: continue to connect, when connector_fd() is ready or connector_wake_ms() has
+ * come.
  *
  *   fd  out, on RLOCK_OK only: the connected socket, non-blocking and close-on-exec; the caller
  *       closes it with socket_reset()

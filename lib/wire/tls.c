@@ -23,8 +23,7 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP \
-    16 /* how often one call receives before it returns; the caller watches the deadline */
+#define READS_A_STEP 16 /* then a call returns to its caller, which watches the deadline */
 
 struct tls_context {
     struct libssl lib;
@@ -54,7 +53,7 @@ bool tls_is_built(void)
 
 /* ---- the trusted CAs and our certificate ---- */
 
-/* OpenSSL calls it for a key that has a passphrase. It returns no passphrase, so loading fails. */
+/* OpenSSL calls this function for a key with a passphrase: rlock has none, so loading fails. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
 {
     (void)buffer;
@@ -198,7 +197,7 @@ void tls_context_free(struct tls_context *tls)
 
 /* ---- the start of a connection ---- */
 
-/* OpenSSL calls it when the server asks for a client certificate, even if we have none. */
+/* OpenSSL calls this function when the server asks for a client certificate, which we may lack. */
 static int note_certificate_request(SSL *ssl, void *context)
 {
     struct tls_connection *connection = context;
@@ -213,7 +212,7 @@ static int note_certificate_request(SSL *ssl, void *context)
 
 #define NAME_BYTES 256
 
-/* Copies the host without a zone and a final dot. False: no certificate can contain such a name. */
+/* Copies the host without a zone and a final dot. False: the name is too long, or empty. */
 static bool plain_name(const char *host, char name[NAME_BYTES])
 {
     size_t n;
@@ -253,12 +252,12 @@ static bool is_for(const struct libssl *lib, X509 *certificate, const char *host
     return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
 }
 
-/* The connection in tls_handshake(), as OpenSSL calls check_other_names() without telling it. */
+/* Set during tls_handshake(): OpenSSL doesn't tell check_other_names() for which connection. */
 static _Thread_local const struct tls_connection *in_handshake;
 
 /*
- * OpenSSL calls it after it has checked the certificate for the first name. If only the name was
- * wrong, it accepts a certificate that is for one of the other names.
+ * OpenSSL calls this function after it has checked the certificate against names[0]. If only the
+ * name was wrong, this function accepts a certificate that is for another of `names`.
  */
 static int check_other_names(int is_good, X509_STORE_CTX *context)
 {

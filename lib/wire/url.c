@@ -263,30 +263,30 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     return st;
 }
 
-/* Returns a copy, or NULL for NULL. Sets `*all` to false if there is no memory. */
-static char *copy_of(const char *text, bool *all)
+/* Returns a copy, or NULL for NULL. Sets `*has_memory` to false if there is no memory. */
+static char *copy_of(const char *text, bool *has_memory)
 {
     char *copy = text == NULL ? NULL : strdup(text);
 
-    *all = *all && (copy != NULL || text == NULL);
+    *has_memory = *has_memory && (copy != NULL || text == NULL);
     return copy;
 }
 
 enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock_error *err)
 {
     struct url made = *from;
-    bool all = true;
+    bool has_memory = true;
 
-    made.host = copy_of(from->host, &all);
-    made.alias = copy_of(from->alias, &all);
-    made.given = copy_of(from->given, &all);
-    made.path = copy_of(from->path, &all);
-    made.user = copy_of(from->user, &all);
-    made.password = copy_of(from->password, &all);
+    made.host = copy_of(from->host, &has_memory);
+    made.alias = copy_of(from->alias, &has_memory);
+    made.given_host = copy_of(from->given_host, &has_memory);
+    made.path = copy_of(from->path, &has_memory);
+    made.user = copy_of(from->user, &has_memory);
+    made.password = copy_of(from->password, &has_memory);
     made.service = NULL;
     made.sentinel = NULL;
     made.n_sentinels = 0;
-    if (!all) {
+    if (!has_memory) {
         url_fini(&made);
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     }
@@ -313,7 +313,7 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     there.host = strdup(host);
     if (alias != NULL && *alias != '\0' && strcasecmp(alias, host) != 0)
         there.alias = (char *)alias;
-    there.given = like->given != NULL ? like->given : like->host;
+    there.given_host = like->given_host != NULL ? like->given_host : like->host;
     there.user = like->user;
     there.password = like->password;
     if (there.host == NULL)
@@ -378,7 +378,7 @@ void url_fini(struct url *url)
     free(url->user);
     free(url->host);
     free(url->alias);
-    free(url->given);
+    free(url->given_host);
     free(url->path);
     *url = (struct url){.kind = URL_TCP};
 }
@@ -403,8 +403,9 @@ char *url_find_password(char *url, size_t *bytes)
 }
 
 /*
- * Finds what may be a password in a word, whatever program the word is meant for: the text from the
- * first colon (behind "://") to the last '@', or all text before the '@' if it has no colon.
+ * Finds what may be a password in a word, which may be a URL of any program: the text from the
+ * first colon (after "://", if there is one) to the last '@', or all text before the '@' if there
+ * is no colon.
  */
 static char *find_any_password(char *word, size_t n, size_t *bytes)
 {

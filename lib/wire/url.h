@@ -13,17 +13,17 @@ enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 
 struct url {
     enum url_kind kind;
-    char *host;     /* URL_TCP: host name, or IP address without brackets */
-    char *alias;    /* URL_TCP: another host name or IP address of the server; NULL: none known */
-    char *given;    /* URL_TCP: the host that the first of a chain of redirects to here came from;
-                     * NULL: no redirect led here */
-    char port[6];   /* URL_TCP: port number, in decimal */
-    char *path;     /* URL_UNIX: path of the socket */
-    char *user;     /* for AUTH; NULL: none */
-    char *password; /* for AUTH; NULL: none */
-    int db;         /* number of the database; 0: the default, so no SELECT is sent */
-    bool is_tls;    /* connect with TLS; of URL_SENTINEL: to the Sentinels and to the primary */
-    char *service;  /* URL_SENTINEL: the name under which the Sentinels know the primary */
+    char *host;       /* URL_TCP: host name, or IP address without brackets */
+    char *alias;      /* URL_TCP: another host name or IP address of the server; NULL: none known */
+    char *given_host; /* URL_TCP: host in the user's URL, if the replies of that server led to this
+                       * one; else NULL */
+    char port[6];     /* URL_TCP: port number, in decimal */
+    char *path;       /* URL_UNIX: path of the socket */
+    char *user;       /* for AUTH; NULL: none */
+    char *password;   /* for AUTH; NULL: none */
+    int db;           /* number of the database; 0: the default, so no SELECT is sent */
+    bool is_tls;      /* connect with TLS; of URL_SENTINEL: to the Sentinels and to the primary */
+    char *service;    /* URL_SENTINEL: the name under which the Sentinels know the primary */
     struct url *sentinel; /* URL_SENTINEL: array of the Sentinels, each a URL_TCP */
     size_t n_sentinels;
     char shown[128]; /* for messages: "host:port", the path or the service; without the password */

@@ -103,7 +103,7 @@ static void test_primaries(const struct url *seed)
        "the second primary is found with CLUSTER_BY_NUMBER");
     is_str(primary.host, "10.0.0.2", "the host is the IP address with CLUSTER_BY_NUMBER");
     is_str(primary.alias, "two.example", "the alias is the host name with CLUSTER_BY_NUMBER");
-    is_str(primary.given, "seed", "`given` is the host of the URL that the user gave");
+    is_str(primary.given_host, "seed", "`given_host` is the host of the URL that the user gave");
     url_fini(&primary);
     rest = nodes;
     ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary),
