@@ -27,9 +27,9 @@
 #define LIST_MS 3000      /* check_locks() stops listing locks after this time */
 #define TTL_SLACK_MS 1000 /* a lock that outlives its TTL by less is not reported */
 #define SECOND_US INT64_C(1000000)
-#define DRIFT_DIVISOR 100        /* clocks may drift by 1 %, as in lib/lock/timing.c */
-#define OFFSET_WEAK_US SECOND_US /* a larger difference between the clocks is graded WEAK */
-#define OFFSET_UNSAFE_US (60 * SECOND_US) /* a larger difference is graded UNSAFE */
+#define DRIFT_DIVISOR 100                 /* clocks may drift by 1 %, as in lib/lock/timing.c */
+#define OFFSET_WEAK_US SECOND_US          /* clocks that differ by more are graded WEAK */
+#define OFFSET_UNSAFE_US (60 * SECOND_US) /* clocks that differ by more are graded UNSAFE */
 
 /* ---- the clocks and the round trip ---- */
 

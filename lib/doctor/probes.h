@@ -9,7 +9,7 @@
 /* The server under examination. Only probes.c writes these fields. */
 struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
-    const char *key; /* borrowed; the lock whose keys the user needs; NULL: see probe_key() */
+    const char *key; /* borrowed; the lock for which rights are tried; NULL: see probe_key() */
     struct rlock_deadline deadline; /* when the whole examination ends */
     struct quorum one; /* its only member is the server, so that no other member is asked */
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* the memory for poll(2) in `one` */

@@ -52,7 +52,7 @@ struct conn {
 
     /* setting up */
     char *looked_up_password; /* from password_source, until AUTH is answered; else NULL */
-    char *setup; /* AUTH, SELECT and ROLE, encoded, until they are answered; else NULL */
+    char *setup; /* AUTH, SELECT and ROLE, encoded, until their replies have come; else NULL */
     size_t setup_bytes;
     int n_setup_replies; /* replies to `setup` that have not come yet */
 
