@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_BYTES 160               /* of a word's value at most, with escapes and a NUL */
+#define VALUE_BYTES 160               /* room for a word's value, with its escapes and a NUL */
 #define NUMBER_MAX (INT64_C(1) << 53) /* Lua's numbers are exact up to here */
 
 static size_t put_escaped(char *at, size_t room, const char *value)

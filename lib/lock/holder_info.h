@@ -11,7 +11,8 @@
 
 /*
  * holder_info_write: write words such as "host=web1 pid=42 user=backup command=tar label=nightly".
- * Cuts each value to 160 bytes. Writes blanks, '%' and bytes that aren't printable ASCII as %XX.
+ * Cuts each value to fewer than 160 bytes. Writes blanks, '%' and bytes that aren't printable ASCII
+ * as %XX.
  * The scripts add further words: since=, ttl=, mode=, slot=.
  */
 void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *holder);
@@ -42,7 +43,10 @@ void holder_info_parse(const char *info, struct rlock_party *party);
 /* holder_info_has: does the text contain the word NAME=VALUE? */
 bool holder_info_has(const char *info, const char *name, const char *value);
 
-/* holder_info_members_hash: the hash of the members that the writer uses; "": a single server. */
+/*
+ * holder_info_members_hash: copy the hash of the members that the holder or waiter uses; "": it
+ * uses a single server.
+ */
 void holder_info_members_hash(const char *info, char *hash, size_t room);
 
 #endif

@@ -192,7 +192,7 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
         bool is_told = i < answer->n_locks && answer->lock[i].parent <= owner->n_parents;
 
         lock->parent = is_told ? answer->lock[i].parent : 0;
-        /* fence 0, so that a renewal doesn't put the lock back: only the parent may do that */
+        /* fence 0: a renewal by this owner must not put a parent's lock back if it has vanished */
         lock->fence = lock->parent > 0 ? 0 : fence;
         lock->ttl_ms = lock->parent > 0 ? answer->lock[i].ttl_ms : owner->ttl_ms;
     }

@@ -21,16 +21,16 @@ struct owner {
     size_t n_locks;
     char token[RLOCK_TOKEN_BYTES + 1];
     bool is_adopted;        /* config gave the token: another process was granted the lease */
-    bool has_renewer;       /* a renewer needs to know if another process releases the token */
+    bool has_renewer;       /* a renewer renews the locks: a release by another process tells it */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* have the locks under a parent lock, or not at all */
-    bool unless_done;       /* a done mark ends the wait, else the owner waits until it expires */
+    bool unless_done;       /* true: a done mark ends the wait; false: wait until it expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
     char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks under which this process runs */
     size_t n_parents;
-    char holder_info[HOLDER_INFO_BYTES]; /* who we are, for people who look at the lock */
+    char holder_info[HOLDER_INFO_BYTES]; /* who the owner is, for people who look at the lock */
     char mode[8];                        /* MODE or UNIT of acquire.lua: "x", "s", "ms", a number */
     int64_t ttl_ms;                      /* the TTL to ask for */
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
@@ -43,7 +43,8 @@ struct owner {
 
 /*
  * owner_open: make an owner of the keys of `config`, with the token of `config` or a new one.
- * Copies all of it. owner_close() clears the tokens; the caller calls it also after a failure.
+ * Borrows nothing from `config`. owner_close() clears the tokens; the caller calls owner_close()
+ * also after a failure.
  *
  * Returns  RLOCK_OK, RLOCK_E_USAGE (RLOCK_REASON_TOKEN: no token has this form), RLOCK_E_MEMORY or
  *          RLOCK_E_SYSTEM (no random numbers).
@@ -96,7 +97,8 @@ bool owner_has_parent_lock(const struct owner *owner);
 uint32_t owner_parent_keys(const struct owner *owner);
 
 /*
- * owner_held_token: the owner's token; the parent's that holds the first lock if parents hold all.
+ * owner_held_token: the owner's token, or, if parents hold all locks, the token of the parent that
+ * holds the first lock.
  */
 const char *owner_held_token(const struct owner *owner);
 

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_MAX_MS \
-    (INT64_C(1) << 53) /* a longer time is cut: its sum with a clock can't overflow */
+/* A longer time in a reply is cut to this, so that its sum with a clock can't overflow. */
+#define LEFT_MAX_MS (INT64_C(1) << 53)
 #define BLOCK_MAX_MS 60000
 #define NEXT_PLACES 2 /* waiters up to this place in the queue may get their turn at any moment */
 
@@ -52,7 +52,7 @@ static enum rlock_status read_head(const struct resp_value *value, struct reply 
     return RLOCK_OK;
 }
 
-/* Parses {.., .., ms left, value of the lock, ...}. */
+/* Parses ms left and the lock's value in {code, time, ms left, value, ...}. */
 static enum rlock_status read_obstacle(const struct resp_value *value, struct reply *reply,
                                        struct rlock_error *err)
 {
@@ -91,7 +91,7 @@ static enum rlock_status read_key(const struct resp_value *value, struct reply *
     return RLOCK_OK;
 }
 
-/* Parses {.., .., .., .., ms to block, ticket, place, which lock}. */
+/* Parses the last four of {code, time, ms left, value, ms to block, ticket, place, which lock}. */
 static enum rlock_status read_wait(const struct resp_value *value, struct reply *reply,
                                    struct rlock_error *err)
 {
@@ -154,7 +154,7 @@ static enum rlock_status read_locks(const struct resp_value *value, struct reply
     return unexpected(err);
 }
 
-/* Parses {.., .., fence} or, with a slot or a parent's lock, {.., .., fence, slot, locks}. */
+/* Parses {code, time, fence} or, with a slot or parent's lock, {code, time, fence, slot, locks}. */
 static enum rlock_status read_grant(const struct resp_value *value, struct reply *reply,
                                     struct rlock_error *err)
 {
@@ -208,7 +208,7 @@ enum rlock_status reply_parse_confirm(const struct resp_value *value, struct rep
     return read_fence(resp_array_at(value, 2), &reply->fence, err);
 }
 
-/* Parses {.., .., ms left}; timestamp_lock_renew.lua leaves out the third element. */
+/* Parses {code, time, ms left}; timestamp_lock_renew.lua leaves out the third element. */
 static enum rlock_status read_left(const struct resp_value *value, struct reply *reply,
                                    struct rlock_error *err)
 {

@@ -21,22 +21,22 @@ struct reply {
     enum reply_code code; /* of a release: REPLY_OK instead of REPLY_PASSED_ON */
     int64_t server_ms;    /* the server's clock, ms since 1970; 0: not in the reply to a release */
 
-    /* REPLY_OK, RESTORED, LATE */
-    uint64_t fence; /* of a grant; LATE: the greatest fence that the server has stored */
+    /* set with the codes REPLY_OK, REPLY_RESTORED and REPLY_LATE: */
+    uint64_t fence; /* of a grant; with REPLY_LATE: the greatest fence that the server has stored */
     int64_t slot;   /* of a grant with RLOCK_SLOTS */
     size_t n_locks; /* number of entries in `lock`; 0: the owner's own token holds all locks */
     struct granted_lock lock[RLOCK_KEYS_MAX];
     int64_t left_ms;   /* of a renewal: ms until the first lease ends; 0: not in the reply */
     bool is_passed_on; /* of a release: a waiter was told that it is its turn */
 
-    /* REPLY_HELD, DONE, OTHER_MODE */
+    /* set with the codes REPLY_HELD, REPLY_DONE and REPLY_OTHER_MODE: */
     struct rlock_obstacle obstacle;
     char holder_id[RLOCK_TOKEN_BYTES + 1]; /* the same on all servers that have the same holder */
     bool is_rlock;                         /* rlock wrote the lock's value or the done mark */
     char members_hash[12]; /* hash of the members that the holder uses; "": one server */
     int64_t holder_ttl_ms; /* the TTL of the holder's lease; 0: not known */
 
-    /* REPLY_HELD in reply to an acquire */
+    /* set with REPLY_HELD in the reply to an acquire: */
     int64_t block_ms; /* the next attempt is due after this time, or when the owner is woken */
     int64_t ticket;   /* the owner's ticket in the queue; 0: none */
 };

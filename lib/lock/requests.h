@@ -7,10 +7,12 @@
 
 /* The parts of a request that aren't in struct owner, as they differ by member or by broadcast. */
 struct requests_params {
-    int64_t not_after_ms; /* on the server's clock: the server refuses it later; 0: no limit */
-    int64_t block_ms;     /* of requests_wait(): from owner_block_ms() */
-    uint64_t fence;       /* of requests_confirm() */
-    uint64_t drawn;       /* of requests_confirm(): the member's own fence; 0: not known */
+    int64_t not_after_ms; /* the server refuses the request later than this time on its own clock;
+                             0: it never refuses */
+    int64_t block_ms;     /* for requests_wait(): how long to block, from owner_block_ms() */
+    uint64_t fence;       /* for requests_confirm(): the fence to store */
+    uint64_t drawn;       /* for requests_confirm(): the fence that this member returned to the
+                             acquire; 0: not known */
 };
 
 /* Builds a request, which borrows strings of the owner until it is encoded. */

@@ -209,8 +209,9 @@ if is_queueing and ticket and not is_claim and not join_queue() then
   return {REPLY_SUPERSEDED, now_ms}
 end
 
--- A lock that the owner can't have now. Of several it is one with a holder rather than one that the
--- server keeps for a waiter, because a turn lasts only CLAIM_MS.
+-- `busy` is a lock that the owner can't have now, to be reported to the owner. If there are several
+-- such locks, the script prefers one that has a holder to one that the server keeps for a waiter,
+-- because a turn lasts only CLAIM_MS.
 local busy
 for _, lock in ipairs(ours) do
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
@@ -259,7 +260,8 @@ local function block_ms(lock, place, left)
   end
   local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
-    -- A wake-up is still in the waiter's list: the waiter is dead, or will read it in a moment.
+    -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
+    -- wake-up in a moment.
     local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
     if absent and ahead == 1 then
       set_life_left(lock, waiter, math.min(ABSENT_MS, life_left(lock, waiter)))
@@ -319,7 +321,8 @@ if busy then
     busy.index}
 end
 
--- If parents hold all of the locks, nothing new is granted: the owner gets the fence of theirs.
+-- If parents hold all of the locks, the script draws no new fence: the owner gets the greatest
+-- fence of the parents' locks.
 local fence = #ours > 0 and fence_behind(greatest) or digits(math.max(greatest, 1))
 
 local function free_slot(lock)
@@ -339,8 +342,8 @@ for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'
   if mode == 'x' then
     take_alone(lock, exists, fence)
-    -- After the SET: a server that is out of memory has to refuse the grant, and refuses a SET only
-    -- before a script's first write.
+    -- The DEL comes after the SET in take_alone(): a server that is out of memory must refuse the
+    -- grant, but it refuses a SET only before a script's first write.
     if not lock.held then
       redis.call('DEL', lock.holders, lock.holder_info)
     end
@@ -359,7 +362,8 @@ for _, lock in ipairs(ours) do
     set_expiry(lock)
     note_fence(lock, fence)
   end
-  -- Also without a ticket: an earlier attempt, whose reply was lost, may have joined the queue.
+  -- The owner may be in the queue though it sent no ticket: an earlier attempt, whose reply was
+  -- lost, may have joined the queue.
   if ticket or attempt > 1 then
     leave_queue(lock, token)
     local newest = policy == 'newest' and redis.call('HGET', lock.waiters, 'newest')
@@ -367,7 +371,7 @@ for _, lock in ipairs(ours) do
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end
-  -- The next waiter may be able to hold the lock together with this owner.
+  -- The first waiter may be able to share the lock, or to take another slot: gives it its turn.
   if mode ~= 'x' and policy ~= 'none' then
     read_lock(lock)
     pass_on(lock)

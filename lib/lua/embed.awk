@@ -19,7 +19,7 @@ function fail(where, why) {
     exit 1
 }
 
-# ---- the table of reply codes ----
+# ---- reading the table of reply codes ----
 
 function read_code(    scripts, n, i) {
     if ($1 !~ /^[A-Z][A-Z_]*$/ || $2 !~ /^-?[0-9]+$/ || NF != 4)
@@ -49,7 +49,7 @@ function print_enum(    i, name, comma) {
     print "};\n\n#endif"
 }
 
-# ---- the scripts ----
+# ---- embedding the scripts ----
 
 # A script of the timestamp protocol may return the codes that the table gives to the script of the
 # same verb.
@@ -81,7 +81,7 @@ function emit(line, where) {
     literal = literal "    \"" line "\\n\"\n"
 }
 
-# The literal, and the SHA1 digest by which EVALSHA names the script.
+# Prints the script as a C literal, and the SHA1 digest by which EVALSHA names the script.
 function print_c(    digest) {
     printf "\nstatic const char script_%s[] =\n%s    ;\n", script, literal
     printf "static const char sha1_%s[] = \"", script

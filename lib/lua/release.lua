@@ -53,7 +53,7 @@ end
 
 if lock then
   if check_queue(lock) then
-    return REPLY_OK -- the next owner that acquires the lock gets the error about the queue's keys
+    return REPLY_OK -- the next acquire of this lock returns the error about the queue's keys
   end
   if ARGV[3] ~= '' then
     leave_queue(lock, ARGV[3])
@@ -128,7 +128,8 @@ for _, lock in ipairs(locks) do
   end
   lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
-  -- An undo in a quorum: another owner has the majority, so no waiter could get the lock.
+  -- Is this an undo in a quorum? Then it wakes no waiter: another owner most likely has the
+  -- majority, so the waiter could not get the lock.
   local is_lost_vote = was_ours and not is_whole_token and is_in_quorum(info_of(lock, token))
   if was_ours then
     local left = has_renewer(info_of(lock, token)) and left_ms(lock, token)

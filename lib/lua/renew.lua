@@ -86,8 +86,8 @@ for _, lock in ipairs(locks) do
   if released == #locks then
     code = REPLY_RELEASED
   end
-  -- Keeps the word "released" until the renewer asks again, as it still renews the other locks;
-  -- once all are released the word goes.
+  -- The renewer goes on to renew the locks that were not released. So the word "released" must last
+  -- until the next renewal. Once all locks are released, the script deletes the word.
   if lock.is_released then
     redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or digits(lock.ttl))
   else

@@ -46,7 +46,7 @@ local function sum_up()
   refused, why = {}, ''
 end
 
--- If the user may not use such a key at all, every command would fail for the key. Then the script
+-- If the user may not use the key `scratch` at all, every command on it fails. Then the script
 -- returns only the key as denied.
 local probe = redis.pcall('DEL', scratch)
 if type(probe) == 'table' and string.find(probe.err, 'key', 1, true) and

@@ -16,7 +16,7 @@ local code = held and REPLY_HELD or REPLY_GONE
 
 if info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1] then
   local unit = string.match(info, ' unit=(%a+) ')
-  code = REPLY_GONE -- unless time is left: once it has passed, any client may take the lock
+  code = REPLY_GONE -- if the time in the lock has passed: then any client may take the lock
   if left_ms_of(held, unit) > 0 then
     code = REPLY_OK
     if ARGV[4] ~= '' then

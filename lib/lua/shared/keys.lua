@@ -2,10 +2,10 @@
 -- KEYS: six for each lock, in the order of enum lock_key (lib/lock/keys.h):
 --       key          the lock: a string
 --       fence        the last fencing token: a string
---       queue        the queue: a sorted set, whose members are tokens, and whose scores are
---       tickets waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET
---       TOKEN" holders      of a shared lock or slots: a sorted set, whose members are tokens, and
---                    whose scores are the ends of their leases in ms
+--       queue        the queue: a sorted set; member: token, score: ticket
+--       waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET TOKEN"
+--       holders      of a shared lock or slots: a sorted set; member: token, score: end of its
+--                    lease in ms
 --       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"
 
 -- While the server keeps a free lock for the waiter whose turn it is, the lock's value is the

@@ -65,7 +65,7 @@ local function missing_right(lock, mode, token)
     local reply = not may and redis.pcall(unpack(each))
     local why = type(reply) == 'table' and reply.err or ''
     if may and not may(unpack(each)) or string.find(why, 'NOPERM', 1, true) or
-      string.find(why, "executing the script can't ", 1, true) then -- before Redis 7
+      string.find(why, "executing the script can't ", 1, true) then -- as Redis 6 words it
       return {err = 'NOPERM no right to ' .. each[1] .. ' for ' .. string.sub(each[2], 1, 100) ..
         ', which this lock will need'}
     end

@@ -15,7 +15,8 @@ local function time_text(at, unit)
   return unit == 's' and digits(math.floor(at / 1000) + 1) or digits(at + 1)
 end
 
--- Returns for how many ms a lock with this value is still held; -1: for ever, as it is no time.
+-- Returns for how many ms a lock with this value is still held; -1: for ever, because the value is
+-- not a time.
 local function left_ms_of(value, unit)
   local at = string.match(value, '^%s*(%d+%.?%d*)%s*$')
   if not at then
