@@ -5,14 +5,14 @@
  * One thread polls all members, so that a member that hangs doesn't delay the others, and so that
  * one place checks the deadline and the stop descriptor.
  *
- * What happens to a member that is slow: 1. A majority has answered yes, or so many have answered
- * no that no majority can. The broadcast is
- *    decided.
+ * What happens to a member that is slow:
+ * 1. A majority has answered yes, or so many members have answered no that no majority can answer
+ *    yes any more: the broadcast is decided.
  * 2. The other members get a short time (LINGER) to answer, too.
- * 3. A member that doesn't answer in that time stays pending. 4. The next broadcast waits for that
- *    answer before it asks the member. A release doesn't wait: the
- *    member sends it after the pending request, and the server executes both in this order.
- * So a member that hangs costs LINGER if a majority answers, and one time-out if none does.
+ * 3. A member that doesn't answer in that time stays pending.
+ * 4. The next broadcast waits for that answer before it asks the member. A release doesn't wait:
+ *    the member sends it after the pending request, and the server executes both in this order.
+ * So a member that hangs costs LINGER if a majority answers, and one time-out if no majority does.
  */
 #include "quorum/broadcast.h"
 
@@ -32,13 +32,13 @@
 /* How many members must say yes to decide a broadcast. */
 enum enough { MAJORITY, ONE, ALL };
 
-/* What else depends on the purpose: one bit for each rule. */
+/* Further rules that depend on the purpose: one bit each. */
 enum rule {
     UNDO_ABANDONED = 1,     /* abandoning a member sends it an undo of the request */
-    SUPERSEDES_PENDING = 2, /* the token's last request: is sent also to a member that is pending */
-    NEEDS_MEMORY = 4,       /* a member that was restarted too recently to count can't say yes */
+    SUPERSEDES_PENDING = 2, /* is sent even to a member that hasn't answered an earlier request */
+    NEEDS_MEMORY = 4,       /* a yes counts only if the member can't have forgotten a lease */
     NO_LINGER = 8,          /* the broadcast ends as soon as it is decided */
-    CALLS_ON_SENT = 16,     /* calls the hook on_sent when a majority was sent the request */
+    CALLS_ON_SENT = 16,     /* calls the hook on_sent once the request was sent to a majority */
     GOES_ON_STOPPED = 32    /* leaves members pending, not abandoned, when the caller is stopped */
 };
 
@@ -64,22 +64,22 @@ static const struct {
     [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, GOES_ON_STOPPED},
 };
 
-/* What a member was asked in this broadcast. */
+/* Whether this broadcast has sent its request to a member. */
 enum asked {
-    SKIPPED,           /* nothing: the caller doesn't want it asked */
-    WAITS_FOR_EARLIER, /* nothing yet: a request of an earlier broadcast is still pending */
-    ASKED,             /* the request */
-    ASKED_TWICE /* the request, twice: once after a pending one, on a connection that is closed
-                          then, and once on a new connection */
+    SKIPPED,           /* not sent: the caller's `skipped` leaves the member out */
+    WAITS_FOR_EARLIER, /* not sent yet: a request of an earlier broadcast is still pending */
+    ASKED,             /* sent */
+    ASKED_TWICE        /* sent after the pending request on the old connection, which was then
+                          closed, and once more on a new connection */
 };
 
 /* The state of one call of broadcast_run(). */
-struct run {
+struct broadcast_call {
     struct members *members;
     const struct broadcast *broadcast;
     struct rlock_deadline deadline;
     enum asked asked[RLOCK_MEMBERS_MAX];
-    bool calls_on_sent; /* on_sent is still to be called */
+    bool calls_on_sent; /* the hook on_sent is still to be called */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -97,41 +97,44 @@ static bool is_skipped(const struct broadcast *broadcast, size_t i)
     return (broadcast->skipped >> i & 1) != 0;
 }
 
-static bool is_pending(const struct run *run, size_t i)
+static bool is_pending(const struct broadcast_call *call, size_t i)
 {
-    return run->asked[i] != SKIPPED && run->members->member[i].state == RLOCK_PENDING;
+    return call->asked[i] != SKIPPED && call->members->member[i].state == RLOCK_PENDING;
 }
 
 /* ---- counting votes ---- */
 
-/* The member's parsed answer to this broadcast; NULL: none yet, a fault, or none is parsed. */
-static const struct reply *answer_of(const struct run *run, size_t i)
+/*
+ * Returns the member's parsed answer to this broadcast. NULL: the member has not answered, its
+ * request ended in a fault, or answers of this purpose aren't parsed.
+ */
+static const struct reply *answer_of(const struct broadcast_call *call, size_t i)
 {
-    const struct member *member = &run->members->member[i];
-    bool is_asked = run->asked[i] == ASKED || run->asked[i] == ASKED_TWICE;
+    const struct member *member = &call->members->member[i];
+    bool is_asked = call->asked[i] == ASKED || call->asked[i] == ASKED_TWICE;
 
-    if (!is_asked || purposes[run->broadcast->purpose].read == NULL)
+    if (!is_asked || purposes[call->broadcast->purpose].read == NULL)
         return NULL;
     return member->state == RLOCK_OK ? &member->answer : NULL;
 }
 
 /*
- * The member's reply code. If a release was sent twice, and the second found nothing to release,
- * the first has most likely released the lock: that counts as REPLY_OK.
+ * Returns the member's reply code. If a release was sent twice, any answer counts as REPLY_OK: if
+ * the second release found nothing to release, the first one has most likely released the lock.
  */
-static enum reply_code code_of(const struct run *run, size_t i)
+static enum reply_code code_of(const struct broadcast_call *call, size_t i)
 {
-    return run->asked[i] == ASKED_TWICE ? REPLY_OK : run->members->member[i].answer.code;
+    return call->asked[i] == ASKED_TWICE ? REPLY_OK : call->members->member[i].answer.code;
 }
 
-/* The answer of a member if it granted, renewed or released; else NULL. */
-static const struct reply *grant_of(const struct run *run, size_t i)
+/* Returns the answer of a member that granted, renewed or released; NULL: it did not. */
+static const struct reply *grant_of(const struct broadcast_call *call, size_t i)
 {
-    const struct reply *answer = answer_of(run, i);
+    const struct reply *answer = answer_of(call, i);
 
     if (answer == NULL)
         return NULL;
-    switch (code_of(run, i)) {
+    switch (code_of(call, i)) {
     case REPLY_OK:
     case REPLY_RESTORED:
         return answer;
@@ -165,13 +168,13 @@ static bool is_alike(const struct reply *one, const struct reply *other)
  * Weighs an answer by how many members granted the same. Of two answers that equally many members
  * gave, the one whose fence more members gave weighs more.
  */
-static size_t weigh_grant(const struct run *run, const struct reply *answer)
+static size_t weigh_grant(const struct broadcast_call *call, const struct reply *answer)
 {
     size_t weight = 0;
     size_t i;
 
-    for (i = 0; i < run->members->n; i++) {
-        const struct reply *other = grant_of(run, i);
+    for (i = 0; i < call->members->n; i++) {
+        const struct reply *other = grant_of(call, i);
 
         if (other != NULL && is_alike(other, answer))
             weight += RLOCK_MEMBERS_MAX + 1U + (other->fence == answer->fence ? 1U : 0U);
@@ -180,14 +183,14 @@ static size_t weigh_grant(const struct run *run, const struct reply *answer)
 }
 
 /* Finds the answer that most members gave, among those that granted. */
-static void find_grant(const struct run *run, struct votes *votes)
+static void find_grant(const struct broadcast_call *call, struct votes *votes)
 {
     size_t most = 0;
     size_t i;
 
-    for (i = 0; i < run->members->n; i++) {
-        const struct reply *answer = grant_of(run, i);
-        size_t weight = answer != NULL ? weigh_grant(run, answer) : 0;
+    for (i = 0; i < call->members->n; i++) {
+        const struct reply *answer = grant_of(call, i);
+        size_t weight = answer != NULL ? weigh_grant(call, answer) : 0;
 
         if (weight <= most)
             continue;
@@ -196,25 +199,25 @@ static void find_grant(const struct run *run, struct votes *votes)
     }
 }
 
-static const struct reply *held_answer_of(const struct run *run, size_t i)
+static const struct reply *held_answer_of(const struct broadcast_call *call, size_t i)
 {
-    const struct reply *answer = answer_of(run, i);
+    const struct reply *answer = answer_of(call, i);
 
     return answer != NULL && answer->code == REPLY_HELD ? answer : NULL;
 }
 
 /* Finds the holder that most members name. */
-static void find_holder(const struct run *run, struct votes *votes)
+static void find_holder(const struct broadcast_call *call, struct votes *votes)
 {
     size_t i;
     size_t j;
 
-    for (i = 0; i < run->members->n; i++) {
-        const struct reply *answer = held_answer_of(run, i);
+    for (i = 0; i < call->members->n; i++) {
+        const struct reply *answer = held_answer_of(call, i);
         size_t same = 0;
 
-        for (j = 0; answer != NULL && j < run->members->n; j++) {
-            const struct reply *other = held_answer_of(run, j);
+        for (j = 0; answer != NULL && j < call->members->n; j++) {
+            const struct reply *other = held_answer_of(call, j);
 
             same += other != NULL && strcmp(other->holder_id, answer->holder_id) == 0;
         }
@@ -226,10 +229,10 @@ static void find_holder(const struct run *run, struct votes *votes)
 }
 
 /* Does the holder use other members than this quorum? Then both may hold the lock at once. */
-static bool is_of_other_quorum(const struct run *run, const struct reply *answer)
+static bool is_of_other_quorum(const struct broadcast_call *call, const struct reply *answer)
 {
     return (answer->code == REPLY_HELD || answer->code == REPLY_DONE) && answer->is_rlock &&
-           strcmp(answer->members_hash, run->members->hash) != 0;
+           strcmp(answer->members_hash, call->members->hash) != 0;
 }
 
 static void add_grant(struct votes *votes, const struct member *member, const struct reply *answer)
@@ -284,21 +287,21 @@ static void add_answer(struct votes *votes, const struct member *member, const s
 }
 
 /* Adds the answer of member i to the votes. */
-static void add_vote(const struct run *run, size_t i, struct votes *votes)
+static void add_vote(const struct broadcast_call *call, size_t i, struct votes *votes)
 {
-    const struct member *member = &run->members->member[i];
-    const struct reply *answer = answer_of(run, i);
+    const struct member *member = &call->members->member[i];
+    const struct reply *answer = answer_of(call, i);
     int64_t uncounted_ms =
-        has_rule(run->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(run->members, member) : 0;
+        has_rule(call->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(call->members, member) : 0;
 
     if (answer == NULL)
         return;
-    if (is_of_other_quorum(run, answer))
+    if (is_of_other_quorum(call, answer))
         votes->other_quorum = answer;
-    if (code_of(run, i) == REPLY_GONE)
+    if (code_of(call, i) == REPLY_GONE)
         votes->gone_from |= 1U << i;
-    if (grant_of(run, i) == NULL) {
-        add_answer(votes, member, answer, code_of(run, i));
+    if (grant_of(call, i) == NULL) {
+        add_answer(votes, member, answer, code_of(call, i));
         return;
     }
     votes->granted_by |= 1U << i;
@@ -309,59 +312,63 @@ static void add_vote(const struct run *run, size_t i, struct votes *votes)
         if (uncounted_ms > votes->uncounted_ms)
             votes->uncounted_ms = uncounted_ms;
     } else {
-        add_answer(votes, member, answer, code_of(run, i));
+        add_answer(votes, member, answer, code_of(call, i));
     }
 }
 
 /* Notes the TTLs of all holders, because members_uncounted_ms() needs the longest one. */
-static void note_leases(const struct run *run)
+static void note_leases(const struct broadcast_call *call)
 {
     size_t i;
 
-    for (i = 0; i < run->members->n; i++)
-        if (answer_of(run, i) != NULL)
-            members_note_lease(run->members, answer_of(run, i)->holder_ttl_ms);
+    for (i = 0; i < call->members->n; i++)
+        if (answer_of(call, i) != NULL)
+            members_note_lease(call->members, answer_of(call, i)->holder_ttl_ms);
 }
 
-/* Has a member replied to a request whose reply isn't parsed? A nil says that BLPOP timed out. */
-static bool is_replied(const struct run *run, const struct member *member)
+/*
+ * Has a member replied to a request whose reply isn't parsed? A nil doesn't count: it says that
+ * BLPOP timed out.
+ */
+static bool is_replied(const struct broadcast_call *call, const struct member *member)
 {
-    if (member->state != RLOCK_OK || purposes[run->broadcast->purpose].read != NULL)
+    if (member->state != RLOCK_OK || purposes[call->broadcast->purpose].read != NULL)
         return false;
-    return run->broadcast->block_ms == 0 || !resp_is_nil(member->reply);
+    return call->broadcast->block_ms == 0 || !resp_is_nil(member->reply);
 }
 
-static void count(const struct run *run, struct votes *votes)
+static void count(const struct broadcast_call *call, struct votes *votes)
 {
     size_t n_settled = 0;
     size_t i;
 
     *votes = (struct votes){.n_granted = 0};
-    note_leases(run);
-    find_grant(run, votes);
-    find_holder(run, votes);
-    for (i = 0; i < run->members->n; i++) {
-        add_vote(run, i, votes);
-        if (run->asked[i] == SKIPPED || is_pending(run, i))
+    note_leases(call);
+    find_grant(call, votes);
+    find_holder(call, votes);
+    for (i = 0; i < call->members->n; i++) {
+        add_vote(call, i, votes);
+        if (call->asked[i] == SKIPPED || is_pending(call, i))
             continue;
         n_settled++;
-        votes->n_yes += is_replied(run, &run->members->member[i]);
+        votes->n_yes += is_replied(call, &call->members->member[i]);
     }
-    for (i = 0; i < run->members->n; i++)
-        votes->n_same_fence += grant_of(run, i) != NULL && grant_of(run, i)->fence == votes->fence;
+    for (i = 0; i < call->members->n; i++)
+        votes->n_same_fence +=
+            grant_of(call, i) != NULL && grant_of(call, i)->fence == votes->fence;
     votes->n_yes += votes->n_granted;
     votes->n_no = n_settled - votes->n_yes;
 }
 
 /* Is the outcome certain, whatever the members say that haven't answered yet? */
-static bool is_decided(const struct run *run)
+static bool is_decided(const struct broadcast_call *call)
 {
-    const struct members *members = run->members;
+    const struct members *members = call->members;
     struct votes votes;
     size_t enough = members->need;
 
-    count(run, &votes);
-    switch (purposes[run->broadcast->purpose].enough) {
+    count(call, &votes);
+    switch (purposes[call->broadcast->purpose].enough) {
     case MAJORITY:
         break;
     case ONE:
@@ -376,14 +383,14 @@ static bool is_decided(const struct run *run)
 
 /* ---- asking members ---- */
 
-static void ask(struct run *run, size_t i)
+static void ask(struct broadcast_call *call, size_t i)
 {
-    const struct broadcast *broadcast = run->broadcast;
-    struct members *members = run->members;
+    const struct broadcast *broadcast = call->broadcast;
+    struct members *members = call->members;
     struct member *member = &members->member[i];
     int64_t connect_ms = members->connect_ms;
     struct member_limits limits = {.connect_deadline_ms =
-                                       deadline_in(run->deadline, connect_ms).at_ms,
+                                       deadline_in(call->deadline, connect_ms).at_ms,
                                    .block_ms = broadcast->block_ms,
                                    .reply_ms = broadcast->reply_ms,
                                    .may_learn_topology = !has_rule(broadcast, SUPERSEDES_PENDING)};
@@ -393,7 +400,7 @@ static void ask(struct run *run, size_t i)
     struct request request;
 
     params.not_after_ms = member_server_ms(
-        member, deadline_in(run->deadline, connect_ms + broadcast->reply_ms).at_ms);
+        member, deadline_in(call->deadline, connect_ms + broadcast->reply_ms).at_ms);
     if (build != NULL)
         build(broadcast->owner, &request, &params);
     if (broadcast->purpose == BROADCAST_TOPOLOGY)
@@ -414,17 +421,17 @@ static void ask(struct run *run, size_t i)
  * 2. by the caller, on a new connection. A server that was stopped for a while (SIGSTOP, suspended
  *    host) drops the old connection without reading the rest of it.
  */
-static enum asked ask_after_earlier(struct run *run, struct member *member)
+static enum asked ask_after_earlier(struct broadcast_call *call, struct member *member)
 {
     struct request request;
 
     member_step(member);
     if (member_may_be_asked(member))
         return ASKED;
-    if (has_rule(run->broadcast, SUPERSEDES_PENDING)) {
-        purposes[run->broadcast->purpose].build(run->broadcast->owner, &request,
-                                                &(struct requests_params){.block_ms = 0});
-        request_use_eval(&request); /* the connection is closed before a NOSCRIPT could be read */
+    if (has_rule(call->broadcast, SUPERSEDES_PENDING)) {
+        purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
+                                                 &(struct requests_params){.block_ms = 0});
+        request_use_eval(&request); /* the connection is closed before a NOSCRIPT arrives */
         member_abandon(member, &request);
         return ASKED_TWICE;
     }
@@ -434,18 +441,18 @@ static enum asked ask_after_earlier(struct run *run, struct member *member)
     return ASKED;
 }
 
-static void ask_all(struct run *run)
+static void ask_all(struct broadcast_call *call)
 {
     size_t i;
 
-    for (i = 0; i < run->members->n; i++) {
-        struct member *member = &run->members->member[i];
+    for (i = 0; i < call->members->n; i++) {
+        struct member *member = &call->members->member[i];
 
-        run->asked[i] = is_skipped(run->broadcast, i) ? SKIPPED : ASKED;
-        if (is_pending(run, i))
-            run->asked[i] = ask_after_earlier(run, member);
-        if (run->asked[i] == ASKED || run->asked[i] == ASKED_TWICE)
-            ask(run, i);
+        call->asked[i] = is_skipped(call->broadcast, i) ? SKIPPED : ASKED;
+        if (is_pending(call, i))
+            call->asked[i] = ask_after_earlier(call, member);
+        if (call->asked[i] == ASKED || call->asked[i] == ASKED_TWICE)
+            ask(call, i);
     }
 }
 
@@ -472,56 +479,57 @@ static void ignore_reply(struct member *member)
     member_set_outcome(member, err.status, &err);
 }
 
-static void step_earlier(struct run *run, size_t i, bool is_over)
+static void step_earlier(struct broadcast_call *call, size_t i, bool is_over)
 {
-    struct member *member = &run->members->member[i];
+    struct member *member = &call->members->member[i];
 
     if (member->state == RLOCK_PENDING && rlock_clock_ms() >= member_deadline_ms(member)) {
         member_abandon(member, NULL);
     } else if (member->state != RLOCK_PENDING && is_over) {
         ignore_reply(member);
     } else if (member->state != RLOCK_PENDING) {
-        run->asked[i] = ASKED;
-        ask(run, i);
+        call->asked[i] = ASKED;
+        ask(call, i);
     }
 }
 
-static void step_all(struct run *run, bool is_over)
+static void step_all(struct broadcast_call *call, bool is_over)
 {
     int64_t now = rlock_clock_ms();
     size_t i;
 
-    for (i = 0; i < run->members->n; i++) {
-        struct member *member = &run->members->member[i];
+    for (i = 0; i < call->members->n; i++) {
+        struct member *member = &call->members->member[i];
 
-        if (!is_pending(run, i))
+        if (!is_pending(call, i))
             continue;
         member_step(member);
-        if (run->asked[i] == WAITS_FOR_EARLIER)
-            step_earlier(run, i, is_over);
+        if (call->asked[i] == WAITS_FOR_EARLIER)
+            step_earlier(call, i, is_over);
         else if (member->state == RLOCK_PENDING && (is_over || now >= member_deadline_ms(member)))
-            abandon(run->broadcast, member);
+            abandon(call->broadcast, member);
     }
 }
 
 /* ---- waiting for replies ---- */
 
 /*
- * Fills in all descriptors. Returns when poll(2) must end at the latest; 0: no member is pending.
+ * Fills in the descriptors for poll(2). Returns when poll(2) must end at the latest; 0: no member
+ * is pending.
  */
-static int64_t fill_pollfds(const struct run *run, size_t *n_fds)
+static int64_t fill_pollfds(const struct broadcast_call *call, size_t *n_fds)
 {
-    const struct members *members = run->members;
+    const struct members *members = call->members;
     struct pollfd *fds = members->pollfds;
     int64_t wake_ms = 0;
     size_t i;
 
-    fds[0] = (struct pollfd){.fd = run->deadline.stop_fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = call->deadline.stop_fd, .events = POLLIN};
     *n_fds = 1;
     for (i = 0; i < members->n; i++) {
         const struct member *member = &members->member[i];
 
-        if (!is_pending(run, i))
+        if (!is_pending(call, i))
             continue;
         *n_fds += member_fill_pollfds(member, &fds[*n_fds]);
         if (wake_ms == 0 || member_wake_ms(member) < wake_ms)
@@ -543,7 +551,7 @@ static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
     return earlier(linger, LINGER_MAX_MS);
 }
 
-/* Was the request sent to a majority? */
+/* Was a request sent to a majority? */
 static bool is_sent(const struct members *members)
 {
     size_t sent = 0;
@@ -555,12 +563,12 @@ static bool is_sent(const struct members *members)
 }
 
 /* Calls the hooks that are due. Returns when on_wait must be called again, or RLOCK_NEVER. */
-static int64_t call_hooks(struct run *run)
+static int64_t call_hooks(struct broadcast_call *call)
 {
-    const struct wait_hooks *hooks = &run->members->hooks;
+    const struct wait_hooks *hooks = &call->members->hooks;
 
-    if (run->calls_on_sent && is_sent(run->members)) {
-        run->calls_on_sent = false;
+    if (call->calls_on_sent && is_sent(call->members)) {
+        call->calls_on_sent = false;
         if (hooks->on_sent != NULL)
             hooks->on_sent(hooks->context);
     }
@@ -568,28 +576,28 @@ static int64_t call_hooks(struct run *run)
 }
 
 /* Returns whether the stop descriptor became readable. */
-static bool wait_for_replies(struct run *run)
+static bool wait_for_replies(struct broadcast_call *call)
 {
-    struct pollfd *fds = run->members->pollfds;
+    struct pollfd *fds = call->members->pollfds;
     int64_t began_ms = rlock_clock_ms();
     int64_t linger_until_ms = RLOCK_NEVER;
     int64_t wake_ms;
     size_t n_fds;
 
-    while ((wake_ms = fill_pollfds(run, &n_fds)) != 0) {
+    while ((wake_ms = fill_pollfds(call, &n_fds)) != 0) {
         bool is_stopped;
         bool is_over;
 
-        if (linger_until_ms == RLOCK_NEVER && is_decided(run))
+        if (linger_until_ms == RLOCK_NEVER && is_decided(call))
             linger_until_ms =
-                rlock_clock_ms() + linger_ms(run->broadcast, rlock_clock_ms() - began_ms);
+                rlock_clock_ms() + linger_ms(call->broadcast, rlock_clock_ms() - began_ms);
         if (rlock_clock_ms() >= linger_until_ms)
             break;
-        wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(run));
-        poll(fds, n_fds, deadline_poll_ms(deadline_at(run->deadline, wake_ms)));
+        wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(call));
+        poll(fds, n_fds, deadline_poll_ms(deadline_at(call->deadline, wake_ms)));
         is_stopped = fds[0].revents != 0;
-        is_over = is_stopped || deadline_has_passed(run->deadline);
-        step_all(run, is_over && !(is_stopped && has_rule(run->broadcast, GOES_ON_STOPPED)));
+        is_over = is_stopped || deadline_has_passed(call->deadline);
+        step_all(call, is_over && !(is_stopped && has_rule(call->broadcast, GOES_ON_STOPPED)));
         if (is_over)
             return is_stopped;
     }
@@ -600,19 +608,19 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err)
 {
-    struct run run = {.members = members,
-                      .broadcast = broadcast,
-                      .deadline = deadline,
-                      .calls_on_sent = has_rule(broadcast, CALLS_ON_SENT)};
+    struct broadcast_call call = {.members = members,
+                                  .broadcast = broadcast,
+                                  .deadline = deadline,
+                                  .calls_on_sent = has_rule(broadcast, CALLS_ON_SENT)};
     enum rlock_status st = RLOCK_OK;
     bool is_stopped;
 
-    ask_all(&run);
-    is_stopped = wait_for_replies(&run);
+    ask_all(&call);
+    is_stopped = wait_for_replies(&call);
     if (votes != NULL)
         st = members_check(members, err);
     if (votes != NULL && st == RLOCK_OK)
-        count(&run, votes);
+        count(&call, votes);
     else if (votes != NULL)
         *votes = (struct votes){.n_granted = 0};
     return is_stopped ? RLOCK_STOPPED : st;

@@ -28,19 +28,19 @@ enum broadcast_purpose {
 
 struct broadcast {
     enum broadcast_purpose purpose;
-    const struct owner *owner;     /* borrowed; NULL for the last three purposes */
+    const struct owner *owner;     /* borrowed; NULL: `request` or CLUSTER NODES is sent */
     const struct request *request; /* borrowed; for BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
     unsigned skipped;              /* bit i is set: member i isn't asked */
     uint64_t fence;                /* for BROADCAST_CONFIRM */
     /* for BROADCAST_CONFIRM: the fence that each member granted with; 0: not known */
     uint64_t drawn[RLOCK_MEMBERS_MAX];
     int64_t block_ms; /* how long the command may block on the server; 0: it doesn't */
-    int64_t reply_ms; /* how long a reply may take, beside block_ms */
+    int64_t reply_ms; /* how long a reply may take, in addition to block_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */
 struct votes {
-    size_t n_granted;  /* members that granted, renewed or released, and count */
+    size_t n_granted;  /* members whose grant, renewal or release counts */
     size_t n_restored; /* those of n_granted that had lost the lock, and have put it back */
     /* how many members gave each of the other replies, see enum reply_code */
     size_t n_held;
@@ -94,7 +94,7 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
  */
 void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
-/* broadcast_is_unanswered: has a member that was sent the last request not answered it? */
+/* broadcast_is_unanswered: was the last request sent to a member that has not answered it? */
 bool broadcast_is_unanswered(const struct members *members);
 
 #endif

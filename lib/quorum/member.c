@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_MAX_MS (INT64_C(1) << 53) /* a server's time above this is not believed */
+#define CLOCK_MAX_MS (INT64_C(1) << 53) /* a server's time above this counts as not known */
 #define CLOCK_SLACK_MS 100  /* a server's clock may jump ahead by so much before we notice */
 #define REDIRECT_LIMIT 8    /* redirects that are followed in a row, before a back-off */
-#define BACK_OFF_LOW_MS 10  /* the back-off is random, from this */
-#define BACK_OFF_HIGH_MS 50 /* to this */
+#define BACK_OFF_LOW_MS 10  /* the shortest back-off; each back-off is a random time */
+#define BACK_OFF_HIGH_MS 50 /* the longest back-off */
 /* A server that Sentinels named must be connected within TRY_MS, twice that after each failure. */
 #define TRY_MS 500
 #define FAILURES_MAX 6      /* after so many failures TRY_MS is not doubled again */
@@ -31,7 +31,9 @@
 /* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
 #define SENTINELS_MAX_MS 200
 #define SENTINELS_PART 4 /* reply_ms / SENTINELS_PART */
-#define LATE_PART 4      /* less than reply_ms / LATE_PART is left: the server was too slow */
+/* A request that is abandoned less than reply_ms / LATE_PART before its deadline: the server was
+ * too slow, and the next request goes to another server, if one is known. */
+#define LATE_PART 4
 
 /* How requests find a server, by the kind of server that the URL names. */
 struct server_kind {
@@ -311,7 +313,8 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
 
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology &&
         ++request->n_redirects <= REDIRECT_LIMIT) {
-        /* The node's certificate may be for its host name, which CLUSTER NODES tells. */
+        /* `to` has only the node's IP address. Its certificate may be for its host name, which
+         * CLUSTER NODES tells. */
         url_fini(to);
         return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
@@ -346,7 +349,7 @@ static enum rlock_status use_eval(struct member *member)
                           : ask_at(member, current, is_asking ? CONN_ASKING : CONN_NO_PREAMBLE);
 }
 
-/* Did a server refuse a password that was looked up? Then another lookup may find a new one. */
+/* Did a server refuse a password that was looked up? Then a new lookup may find another one. */
 static bool is_password_replaceable(const struct member *member)
 {
     const struct member_route *route = &member->route;
@@ -499,7 +502,8 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
 static void settle(struct member *member, enum rlock_status st)
 {
     struct conn *conn = &member->route.current->conn;
-    /* an error reply to CLUSTER NODES is an answer, too: no Cluster, or no right to ask */
+    /* An error reply to CLUSTER NODES ends the request well: the server is no Cluster node, or the
+     * user lacks the right. */
     bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
@@ -537,7 +541,7 @@ static bool cluster_knows_another(const struct member *member, enum rlock_status
     return is_gone(st) && cluster_is_known(&member->route.cluster);
 }
 
-/* A target of ASK that fails says nothing about the primary. */
+/* If the target of an ASK fails, the primary stays: it may still work. */
 static void turn_to_another_node(struct member *member)
 {
     struct member_route *route = &member->route;
@@ -716,7 +720,8 @@ void member_step(struct member *member)
 void member_abandon(struct member *member, const struct request *undo)
 {
     struct conn *conn = &member->route.current->conn;
-    /* else the caller has no more time, or has been stopped, and the server isn't at fault */
+    /* If the caller gives up earlier than that, it was stopped or has no more time, and the server
+     * isn't at fault. */
     bool is_late = rlock_clock_ms() >=
                    member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
 

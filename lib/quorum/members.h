@@ -20,7 +20,7 @@ struct wait_hooks {
     void *context;
 };
 
-/* The servers that the caller has listed, which decide by majority; it may be one server. */
+/* The servers that the caller has listed, at least one. A majority of them decides. */
 struct members {
     struct tls_context *tls;                         /* NULL: no member is rediss:// */
     struct password_source password_source;          /* for all members whose URL has no password */

@@ -7,8 +7,7 @@
  *    than all numbers before it on that member. If a majority does so, the greatest of these
  *    numbers is the fence.
  * 2. Confirm: each member that still has our token, and has drawn no greater number since, stores
- *    the
- *    fence. If a majority does so, the lock is granted.
+ *    the fence. If a majority does so, the lock is granted.
  * Round 2 is not needed if all members draw the same number, as a single server does. If round 1 or
  * 2 finds no majority, all members that stored our token remove it again (undo).
  *
@@ -121,9 +120,9 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
  *    returns its fence.
  * 3. Without a majority we set `*fence` to one more than the greatest fence that was returned,
  *    which may be another owner's, and go to 1.
- *    Both rounds together may take as long as one reply, counted from the first request of the
- *    grant. No second round is needed if all members granted with the same fence, or if parents
- *    hold all locks.
+ * Both rounds together may take as long as one reply, counted from the first request of the grant.
+ * No second round is needed if all members granted with the same fence, or if parents hold all
+ * locks.
  *
  * Returns RLOCK_OK (a majority has stored `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no
  * majority has stored a fence in that time.

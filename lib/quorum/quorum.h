@@ -69,9 +69,9 @@ void quorum_doubt(struct quorum *quorum);
 /*
  * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
- * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED. RLOCK_PENDING:
- * the
- *          owner's turn is near, and the caller should call again, with the new `*block_ms`.
+ * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED: it was stopped.
+ *          RLOCK_PENDING: the owner's turn is near, and the caller should call again, with the new
+ *          `*block_ms`.
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
@@ -117,8 +117,8 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_is_unanswered: has a member that was sent a request by the last call not answered it? The
- * member may have executed it.
+ * quorum_is_unanswered: did the last call send a request to a member that has not answered it? The
+ * member may have executed the request.
  */
 bool quorum_is_unanswered(const struct quorum *quorum);
 
