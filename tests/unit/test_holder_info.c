@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_card: who holds a lock, told by strangers and shown on terminals. */
+/*
+ * test_holder_info: writing and parsing holder info, also when another program wrote the value and
+ * when the text contains bytes that would control a terminal.
+ */
 #include "lock/holder_info.h"
 #include "tap.h"
 
@@ -7,22 +10,25 @@
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 
-/* Is it words of printable ASCII, each NAME=VALUE with whole %XX only and up to 160 bytes? */
-static bool is_card(const char *card)
+/*
+ * Does the text consist of words NAME=VALUE of printable ASCII, in which each VALUE has at most 160
+ * bytes, and no %XX is cut?
+ */
+static bool is_holder_info(const char *info)
 {
     size_t n;
     size_t i;
 
-    for (; *card != '\0'; card += n + (card[n] == ' ')) {
-        const char *value = strchr(card, '=');
+    for (; *info != '\0'; info += n + (info[n] == ' ')) {
+        const char *value = strchr(info, '=');
 
-        n = strcspn(card, " ");
-        if (value == NULL || value > card + n || n - (size_t)(value - card) > 161)
+        n = strcspn(info, " ");
+        if (value == NULL || value > info + n || n - (size_t)(value - info) > 161)
             return false;
         for (i = 0; i < n; i++) {
-            if (card[i] < '!' || card[i] > '~')
+            if (info[i] < '!' || info[i] > '~')
                 return false;
-            if (card[i] == '%' && strspn(card + i + 1, "0123456789ABCDEF") < 2)
+            if (info[i] == '%' && strspn(info + i + 1, "0123456789ABCDEF") < 2)
                 return false;
         }
     }
@@ -33,39 +39,41 @@ static void test_write(void)
 {
     struct rlock_holder holder = {
         .host = "web1", .user = "backup", .command = "tar", .label = "nightly", .pid = 42};
-    char card[HOLDER_INFO_BYTES];
+    char info[HOLDER_INFO_BYTES];
     char all[256];
     char *long_text;
     size_t i;
 
-    holder_info_write(card, &holder);
-    is_str(card, "host=web1 pid=42 user=backup command=tar label=nightly", "all is written");
+    holder_info_write(info, &holder);
+    is_str(info, "host=web1 pid=42 user=backup command=tar label=nightly",
+           "holder_info_write() writes every field that is set");
     holder = (struct rlock_holder){.user = "", .label = "a b=c%d\x1b\xff\n"};
-    holder_info_write(card, &holder);
-    is_str(card, "label=a%20b=c%25d%1B%FF%0A",
-           "what is not known is left out; what could end a word or reach a terminal is escaped");
-    holder_info_write(card, &(struct rlock_holder){.label = "x kept=1", .has_renewer = true});
-    is_str(card, "label=x%20kept=1 kept=1", "that somebody renews it is a word of its own");
-    holder_info_write(card, &(struct rlock_holder){.host = NULL});
-    is_str(card, "", "nothing known, nothing written");
+    holder_info_write(info, &holder);
+    is_str(info, "label=a%20b=c%25d%1B%FF%0A",
+           "fields that aren't set are left out; blanks, '%' and unprintable bytes become %XX");
+    holder_info_write(info, &(struct rlock_holder){.label = "x kept=1", .has_renewer = true});
+    is_str(info, "label=x%20kept=1 kept=1",
+           "has_renewer becomes the word kept=1, which a label can't forge");
+    holder_info_write(info, &(struct rlock_holder){.host = NULL});
+    is_str(info, "", "a holder without any field becomes an empty text");
 
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
     all[255] = '\0';
     holder = (struct rlock_holder){all, all, all, all, INT64_MIN, true};
-    holder_info_write(card, &holder);
-    ok(is_card(card), "a card of all bytes is words of printable ASCII");
+    holder_info_write(info, &holder);
+    ok(is_holder_info(info), "values of all 255 bytes become words of printable ASCII");
     long_text = malloc(100001);
     if (long_text == NULL)
         return;
     memset(long_text, '\n', 100000);
     long_text[100000] = '\0';
-    for (i = 0; i < 4; i++) { /* so that the cut is at each place of an escape */
+    for (i = 0; i < 4; i++) { /* each round moves the cut by one byte within a %XX */
         holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1, true};
-        memset(card, 0x7f, sizeof card);
-        holder_info_write(card, &holder);
-        okf(is_card(card) && strlen(card) < HOLDER_INFO_BYTES && strlen(card) > 4 * 150,
-            "a card of long values is cut, and no escape in the middle (%zu)", i);
+        memset(info, 0x7f, sizeof info);
+        holder_info_write(info, &holder);
+        okf(is_holder_info(info) && strlen(info) < HOLDER_INFO_BYTES && strlen(info) > 4 * 150,
+            "values of 100,000 bytes are cut, but no %%XX in them is (%zu)", i);
         long_text[i] = 'a';
     }
     free(long_text);
@@ -94,11 +102,11 @@ static void test_describe(void)
 
     for (i = 0; i < sizeof described / sizeof described[0]; i++) {
         holder_info_parse_lock(described[i].value, &holder);
-        is_str(holder.text, described[i].wanted, "described for people");
+        is_str(holder.text, described[i].wanted, "a lock's value becomes this text for people");
     }
     holder_info_parse_lock("x v1 host=h pid=7 since=1 ttl=2", &holder);
     ok(holder.host[0] == '\0' && holder.since_ms == 0 && holder.ttl_ms == 0,
-       "a foreign value isn't read as one of ours");
+       "no words are parsed from the value of another program");
 }
 
 static void test_read(void)
@@ -108,32 +116,34 @@ static void test_read(void)
     holder_info_parse(
         TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
         &party);
-    is_str(party.host, "h\n", "the host, as it was meant");
-    is_str(party.pid, "42", "the pid");
-    is_str(party.user, "u", "the user");
-    is_str(party.command, "c", "the command");
-    is_str(party.label, "%A%zz", "the label");
-    is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "all of it for people");
-    is_int(party.since_ms, 1700000000000, "since when");
+    is_str(party.host, "h\n", "the host is parsed, and its %0A decoded");
+    is_str(party.pid, "42", "the pid is parsed");
+    is_str(party.user, "u", "the user is parsed");
+    is_str(party.command, "c", "the command is parsed");
+    is_str(party.label, "%A%zz", "the label is parsed; a '%' without two hex digits stays");
+    is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "the text for people has all fields");
+    is_int(party.since_ms, 1700000000000, "the time of the grant is parsed");
     holder_info_parse("1700000000000 host=h pid=7", &party);
-    is_str(party.host, "h", "a waiter is read as well");
-    is_int(party.since_ms, 0, "which doesn't say since when");
+    is_str(party.host, "h", "the host of a waiter is parsed");
+    is_int(party.since_ms, 0, "a text without since= gives the time 0, not known");
     holder_info_parse(TOKEN " v1 since=-5", &party);
-    is_int(party.since_ms, 0, "a time before all times isn't known");
+    is_int(party.since_ms, 0, "a negative since= gives the time 0, not known");
     holder_info_parse(TOKEN " v1 since=99999999999999999999", &party);
-    is_int(party.since_ms, 0, "nor one behind them");
+    is_int(party.since_ms, 0, "a since= above 2^53 gives the time 0, not known");
     ok(holder_info_is_rlock(TOKEN " v1 ") && !holder_info_is_rlock(TOKEN " v2 ") &&
            !holder_info_is_rlock(TOKEN),
-       "what is ours is told apart");
+       "only \"TOKEN v1 ...\" is a value that this rlock wrote");
     ok(holder_info_has(TOKEN " v1 mode=done x=1", "mode", "done") &&
            !holder_info_has("a", "mode", "done"),
-       "a word is found");
-    is_str(holder_info_without_token(TOKEN " v2"), "v2", "what is behind a token");
-    is_str(holder_info_without_token(TOKEN), TOKEN, "a value that is no token of ours");
+       "holder_info_has() finds a word that is there, and no other");
+    is_str(holder_info_without_token(TOKEN " v2"), "v2",
+           "a token with a blank after it is removed from a value");
+    is_str(holder_info_without_token(TOKEN), TOKEN,
+           "a value of 32 hex digits alone is another program's, and stays");
 }
 
-/* What may be behind a token of ours: written by us, by a later rlock, by nobody we know. */
-static const char *const behind[] = {
+/* What may follow the token in a value: text of this rlock, of a later version, or broken text. */
+static const char *const behind_token[] = {
     " v1 try=1 host=h user=u", " v1 try=1 label=" TOKEN " v1", " v1 ", " v1", " v2 host=h", " ",
 };
 
@@ -143,12 +153,14 @@ static void test_token(void)
     struct rlock_party holder;
     size_t i;
 
-    for (i = 0; i < sizeof behind / sizeof behind[0]; i++) {
-        snprintf(value, sizeof value, "%s%s", TOKEN, behind[i]);
+    for (i = 0; i < sizeof behind_token / sizeof behind_token[0]; i++) {
+        bool is_in_label = strncmp(behind_token[i] + 1, "v1 try=1 label", 14) == 0;
+
+        snprintf(value, sizeof value, "%s%s", TOKEN, behind_token[i]);
         holder_info_parse_lock(value, &holder);
-        /* a label may repeat what everybody can read in the key, but not the first word */
-        okf(strncmp(behind[i] + 1, "v1 try=1 label", 14) == 0 || strstr(holder.text, TOKEN) == NULL,
-            "the token isn't told: %s", holder.text);
+        /* Only a label that itself contains the token is shown with it. */
+        okf(is_in_label || strstr(holder.text, TOKEN) == NULL,
+            "the text for people doesn't contain the token: %s", holder.text);
     }
 }
 
@@ -176,7 +188,7 @@ static void test_hostile(void)
         for (i = 0; is_good && holder.text[i] != '\0'; i++)
             is_good = holder.text[i] >= ' ' && holder.text[i] <= '~';
     }
-    ok(is_good, "any bytes are shown as printable ASCII, and within the room there is");
+    ok(is_good, "2,000 random values become printable ASCII that ends within holder.text");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_keys: helper keys stay in the slot of their lock, and are no other lock's. */
+/* test_keys: each helper key is in its lock's hash slot, and belongs to no other lock. */
 #include "lock/keys.h"
 #include "server/slot.h"
 #include "tap.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How the helper keys of each form of name are named. */
+/* One lock's key for each form of name, and its helper key "fence". */
 static const struct {
     const char *key;
     const char *helper;
@@ -26,27 +26,29 @@ static const struct {
 #define LONGEST 5
 #define RANDOM_LETTERS "ab{}:"
 #define RANDOM_LONGEST 14
-#define RANDOM_NAMES 300 /* each takes some ms; RLOCK_TEST_NAMES says another number */
+#define RANDOM_NAMES 300 /* each takes a few ms; the variable RLOCK_TEST_NAMES overrides this */
 
 static const char *const kinds[] = {"fence",   "queue",       "waiters",
                                     "holders", "holder-info", "wake:0123456789abcdef"};
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
-/* A helper key, or a key that can be a lock. */
-struct made {
+struct helper {
     char *name;
-    char *key; /* that it belongs to */
+    char *key; /* the key of the lock that the helper key belongs to */
 };
 
-static struct made *made;
-static size_t n_made;
+static struct helper *helpers; /* all helper keys that this program has made */
+static size_t n_helpers;
 static size_t n_keys;
 static bool all_in_slot = true;
 static bool all_have_prefix = true;
 static bool all_are_refused = true;
 
-/* All that starts with the key but no further '{' can be a tag: said in the manual. */
+/*
+ * Is the first '{' of the key followed by '}'? Redis then hashes every name that begins with the
+ * key as a whole. So the name of a helper key must begin with a hash tag instead of the key.
+ */
 static bool is_hashed_whole(const char *key)
 {
     const char *open = strchr(key, '{');
@@ -56,9 +58,9 @@ static bool is_hashed_whole(const char *key)
 
 static void keep(char *name, const char *key)
 {
-    if (n_made % 4096 == 0)
-        made = realloc(made, (n_made + 4096) * sizeof *made);
-    made[n_made++] = (struct made){name, strdup(key)};
+    if (n_helpers % 4096 == 0)
+        helpers = realloc(helpers, (n_helpers + 4096) * sizeof *helpers);
+    helpers[n_helpers++] = (struct helper){name, strdup(key)};
 }
 
 static void make_helpers(const char *key)
@@ -78,17 +80,20 @@ static void make_helpers(const char *key)
             (helper[0] != '{' || strncmp(helper + 1, key, n) != 0) &&
             (!is_hashed_whole(key) || strncmp(helper, "rlock:{", 7) != 0)) {
             all_have_prefix = false;
-            printf("# %s begins otherwise than %s\n", helper, key);
+            printf("# %s doesn't begin with %s or {%s\n", helper, key, key);
         }
         if (!keys_is_helper_name(helper)) {
             all_are_refused = false;
-            printf("# %s could be a lock\n", helper);
+            printf("# %s is not refused as the key of a lock\n", helper);
         }
         keep(helper, key);
     }
 }
 
-/* All strings over LETTERS up to LONGEST letters that begin with the first `used` of `key`. */
+/*
+ * Makes the helper keys of all strings of LETTERS, of at most LONGEST letters, that begin with the
+ * first `used` letters of `key`.
+ */
 static void try_all(char *key, size_t used)
 {
     const char *letter;
@@ -101,7 +106,7 @@ static void try_all(char *key, size_t used)
     }
 }
 
-/* Names of any length, some of which have what helper keys are made of. */
+/* Makes the helper keys of random names. Some names end in a part that helper keys contain. */
 static void try_some(unsigned seed)
 {
     const char *more = getenv("RLOCK_TEST_NAMES");
@@ -117,7 +122,7 @@ static void try_some(unsigned seed)
             key[used] = RANDOM_LETTERS[rand() % (int)(sizeof RANDOM_LETTERS - 1)];
         key[used] = '\0';
         if (rand() % 4 == 0)
-            strcat(key, rand() % 2 ? ":rlock" : "}:rlock:0"); /* the second can't be a lock */
+            strcat(key, rand() % 2 ? ":rlock" : "}:rlock:0"); /* the second form is skipped below */
         if (!keys_is_helper_name(key))
             make_helpers(key);
     }
@@ -125,11 +130,11 @@ static void try_some(unsigned seed)
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp(((const struct made *)a)->name, ((const struct made *)b)->name);
+    return strcmp(((const struct helper *)a)->name, ((const struct helper *)b)->name);
 }
 
-/* Whether a name belongs to one key alone, as does the kind that it ends with. */
-static bool is_shared(const struct made *a, const struct made *b)
+/* Do two locks have the same helper key? */
+static bool is_shared(const struct helper *a, const struct helper *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->key, b->key) != 0;
 }
@@ -138,7 +143,7 @@ int main(void)
 {
     char key[LONGEST + 1] = "";
     unsigned seed = (unsigned)time(NULL);
-    bool is_single = true;
+    bool is_single = true; /* each helper key belongs to a single lock */
     size_t i;
 
     for (i = 0; i < sizeof named / sizeof named[0]; i++) {
@@ -150,26 +155,28 @@ int main(void)
     ok(keys_is_helper_name("rlock:x") && keys_is_helper_name("a:rlock:b") &&
            !keys_is_helper_name("rlock") && !keys_is_helper_name("a:rlock") &&
            !keys_is_helper_name("rlocks:a") && !keys_is_helper_name("arlock:b"),
-       "what starts with rlock: or contains :rlock: is named as helper keys are");
+       "a name that begins with rlock: or contains :rlock: is a helper key's, and no other is");
 
     try_all(key, 0);
-    is_int((int64_t)n_keys, 4 + 16 + 64 + 256 + 1024, "helper keys for keys of all forms");
+    is_int((int64_t)n_keys, 4 + 16 + 64 + 256 + 1024,
+           "helper keys were made for all keys of up to 5 of the letters " LETTERS);
     try_some(seed);
-    okf(n_keys > RANDOM_NAMES / 2, "and for %zu by chance, seed %u", n_keys, seed);
-    ok(all_in_slot, "each helper key is in the slot of its key, wherever that has braces");
-    ok(all_have_prefix, "each begins with its key, or a brace and its key, where it can");
-    ok(all_are_refused, "none of them could be a lock");
-    qsort(made, n_made, sizeof made[0], compare);
-    for (i = 1; i < n_made; i++)
-        if (is_shared(&made[i - 1], &made[i])) {
+    okf(n_keys > RANDOM_NAMES / 2, "with random keys, helper keys were made for %zu keys, seed %u",
+        n_keys, seed);
+    ok(all_in_slot, "each helper key is in the hash slot of its lock, wherever the key has braces");
+    ok(all_have_prefix, "each helper key begins with KEY or {KEY, unless the key contains {}");
+    ok(all_are_refused, "no helper key is accepted as the key of a lock");
+    qsort(helpers, n_helpers, sizeof helpers[0], compare);
+    for (i = 1; i < n_helpers; i++)
+        if (is_shared(&helpers[i - 1], &helpers[i])) {
             is_single = false;
-            printf("# %s and %s share %s\n", made[i - 1].key, made[i].key, made[i].name);
+            printf("# %s and %s share %s\n", helpers[i - 1].key, helpers[i].key, helpers[i].name);
         }
-    ok(is_single, "no two keys share a helper key");
-    for (i = 0; i < n_made; i++) {
-        free(made[i].name);
-        free(made[i].key);
+    ok(is_single, "no two locks share a helper key");
+    for (i = 0; i < n_helpers; i++) {
+        free(helpers[i].name);
+        free(helpers[i].key);
     }
-    free(made);
+    free(helpers);
     return done_testing();
 }

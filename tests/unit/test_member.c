@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_member: how a request to one server stands, what went wrong, what time it is there. */
+/*
+ * test_member: the requests of one member, the faults and redirects that it meets, and what it
+ * knows of its server's clock.
+ *
+ * The test itself plays the server, see peer.h. Servers in these tests are named by `fd`, the
+ * server's end of the connection.
+ */
 #include "peer.h"
 #include "quorum/member.h"
 #include "tap.h"
@@ -7,7 +13,7 @@
 #define SECRET "s3cret"
 #define REPLY_MS 100
 
-/* What a reader of replies makes of each: the server's time. */
+/* The server's time that read_time() puts into each answer. */
 static int64_t told_ms;
 
 static enum rlock_status read_time(const struct resp_value *reply, struct reply *answer,
@@ -19,7 +25,7 @@ static enum rlock_status read_time(const struct resp_value *reply, struct reply 
     return RLOCK_OK;
 }
 
-static void ask_and(struct member *member, const char *word, bool may_learn_topology)
+static void ask_with(struct member *member, const char *word, bool may_learn_topology)
 {
     struct request request = {.n = 0};
 
@@ -32,10 +38,10 @@ static void ask_and(struct member *member, const char *word, bool may_learn_topo
 
 static void ask(struct member *member, const char *word)
 {
-    ask_and(member, word, false);
+    ask_with(member, word, false);
 }
 
-/* Steps the member for as long as it gets something to do every `patience_ms`. */
+/* Steps the member until its request ends, or until no descriptor was ready for `patience_ms`. */
 static void step(struct member *member, int patience_ms)
 {
     while (member->state == RLOCK_PENDING) {
@@ -98,8 +104,8 @@ static bool is_sent(struct member *member, int fd, const char *text)
     return true;
 }
 
-/* A member that was asked `word`; returns the server's end of its connection. */
-static int asked(struct member *member, const char *url, const char *password)
+/* Opens a member, and asks it PING. Returns the server's end of its connection, -1: an error. */
+static int open_and_ask(struct member *member, const char *url, const char *password)
 {
     int fd;
 
@@ -117,7 +123,8 @@ static void finish(struct member *member, int fd)
     close(fd);
 }
 
-static bool is_told(const struct member *member, enum rlock_status st, const char *why)
+/* Did the request end in this fault, with an error text "ADDRESS: WHY..."? */
+static bool has_failed(const struct member *member, enum rlock_status st, const char *why)
 {
     char text[300];
 
@@ -130,33 +137,39 @@ static void test_answers(void)
 {
     struct member member;
     int64_t before = rlock_clock_ms();
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
 
     ok(member.state == RLOCK_PENDING && member_sent_ms(&member) >= before &&
            member_sent_ms(&member) <= rlock_clock_ms(),
-       "it is known since when a request is on its way");
+       "member_sent_ms() is the time at which the request was sent");
     is_int(member_deadline_ms(&member), member_sent_ms(&member) + REPLY_MS,
-           "and when it has taken too long");
-    ok(member_wake_ms(&member) <= member_deadline_ms(&member), "it is looked at by then");
+           "the deadline is reply_ms after the request was sent");
+    ok(member_wake_ms(&member) <= member_deadline_ms(&member),
+       "the member must be stepped by its deadline at the latest");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "an answer");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "a reply ends the request well");
     ask(&member, "PING");
     step_until_sent(&member);
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
-    ok(is_told(&member, RLOCK_E_SERVER, "the server says: OOM no"), "an error names the server");
-    is_int(member_sent_ms(&member), 0, "it was answered: nothing of it is on its way");
+    ok(has_failed(&member, RLOCK_E_SERVER, "the server says: OOM no"),
+       "an error reply is a fault whose text names the server");
+    is_int(member_sent_ms(&member), 0, "after an error reply the request counts as not executed");
     ask(&member, "PING");
     step_until_sent(&member);
     shutdown(fd, SHUT_RDWR);
     step(&member, PATIENCE_MS);
-    ok(is_told(&member, RLOCK_E_UNREACHABLE, ""), "no answer: unreachable");
-    ok(member_sent_ms(&member) != 0, "and whether it was executed is not known");
+    ok(has_failed(&member, RLOCK_E_UNREACHABLE, ""),
+       "a server that closes the connection without a reply is unreachable");
+    ok(member_sent_ms(&member) != 0, "a request without a reply counts as possibly executed");
     finish(&member, fd);
 }
 
-/* An address may lead to another server by now: only a new connection shows that. */
+/*
+ * After an error reply of a server that is a replica now, the member closes the connection: the
+ * address may be a host name or a proxy, and a new connection may lead to the new primary.
+ */
 static void test_demoted(void)
 {
     static const char *const says[] = {
@@ -167,7 +180,7 @@ static void test_demoted(void)
     };
     struct member member;
     size_t i;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
 
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
@@ -176,48 +189,53 @@ static void test_demoted(void)
     step_until_sent(&member);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member_server_ms(&member, 0) != 0, "a server of which the time is known");
+    ok(member_server_ms(&member, 0) != 0, "a reply with the server's time makes its clock known");
     ask(&member, "PING");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"),
-       "a connection stays");
+       "the member sends three requests on one connection, also after the error reply OOM");
     for (i = 0; i < sizeof says / sizeof says[0]; i++) {
         peer_say(fd, says[i]);
         step(&member, PATIENCE_MS);
-        is_int(member.state, RLOCK_E_SERVER, "of a server that is no primary it doesn't");
-        is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY, "that is why");
+        is_int(member.state, RLOCK_E_SERVER, "the error reply of a replica is a fault");
+        is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY,
+               "the reason of a replica's fault is NOT_PRIMARY");
         ok(peer_hears_the_end(fd) && member_server_ms(&member, 0) == 0,
-           "it is closed, and what time it is at the next server isn't known");
+           "the member closes the connection to a replica, and forgets the replica's clock");
         close(fd);
         ask(&member, "PING");
         fd = peer_accept();
-        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "and the next request goes by another");
+        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"),
+           "the member sends the next request on a new connection");
     }
     finish(&member, fd);
 }
 
-static void test_late(void)
+static void test_abandon(void)
 {
     struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
 
     member_abandon(&member, &undo);
-    ok(is_told(&member, RLOCK_E_UNREACHABLE, "no answer in time"), "a server that is silent");
+    ok(has_failed(&member, RLOCK_E_UNREACHABLE, "no answer in time"),
+       "an abandoned request ends in the fault that the server gave no answer in time");
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
-       "has the undo behind the request, then nothing");
+       "the member sends the undo after the abandoned request, then closes the connection");
     close(fd);
     ask(&member, "AGAIN");
     fd = peer_accept();
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "and is asked anew on a fresh connection");
+    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"),
+       "after an abandoned request the member sends the next one on a new connection");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    is_int(member.state, RLOCK_OK, "where it may answer");
+    is_int(member.state, RLOCK_OK, "the reply on the new connection ends the request well");
     finish(&member, fd);
 
-    fd = asked(&member, peer_address, "pw");
-    is_int(member_sent_ms(&member), 0, "one that doesn't let us in is asked nothing");
+    fd = open_and_ask(&member, peer_address, "pw");
+    is_int(member_sent_ms(&member), 0,
+           "while the server hasn't accepted the password, the request isn't sent");
     is_int(member_deadline_ms(&member), member.request.limits.connect_deadline_ms,
-           "and has as long as a call has");
+           "until the request is sent, its deadline is connect_deadline_ms");
     finish(&member, fd);
 }
 
@@ -228,29 +246,30 @@ static void test_nobody(void)
     int round;
 
     close(server_listen(nobody));
-    is_int(member_open(&member, nobody, NULL, NULL, NULL), RLOCK_OK, "a server that isn't there");
+    is_int(member_open(&member, nobody, NULL, NULL, NULL), RLOCK_OK,
+           "a member is opened with a port on which nobody listens");
     for (round = 0; round < 2; round++) {
         ask(&member, "PING");
         step(&member, PATIENCE_MS);
         ok(member.state == RLOCK_E_UNREACHABLE &&
                strstr(member.err.text, "connect: Connection refused") != NULL,
-           "is unreachable, as often as it is asked");
+           "each request to a port on which nobody listens ends in: unreachable");
     }
     member_close(&member);
     ok(member_open(&member, "redis://u:" SECRET "@h:x", NULL, NULL, &member.err) ==
                RLOCK_E_CONFIG &&
            strstr(member.err.text, SECRET) == NULL,
-       "an address that can't be meant is refused, and its password isn't told");
+       "a malformed URL is refused, and the error doesn't contain its password");
     member_close(&member);
     is_int(member_open(&member, "redis://u@h", NULL, NULL, NULL), RLOCK_OK,
-           "a user may need no password");
+           "a URL with a user and without a password is accepted");
     member_close(&member);
     is_int(member_open(&member, "redis://u@h", "pw", NULL, NULL), RLOCK_OK,
-           "with one it is that user");
+           "a URL with a user is accepted with a password given apart from it");
     member_close(&member);
 }
 
-/* Servers repeat what they don't understand. */
+/* A server may repeat the password in its reply to AUTH: no error text may contain it. */
 static void test_password(void)
 {
     static const char *const says[] = {
@@ -264,21 +283,24 @@ static void test_password(void)
     size_t i;
 
     for (i = 0; i < sizeof says / sizeof says[0]; i++) {
-        int fd = asked(&member, peer_address, SECRET);
+        int fd = open_and_ask(&member, peer_address, SECRET);
 
         peer_say(fd, says[i]);
         step(&member, PATIENCE_MS);
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
                strstr(member.err.text, SECRET) == NULL,
-           "a server can't make us tell the password");
+           "if a server repeats the password, the error text doesn't contain it");
         ok(conn_fd(&member.route.primary->conn) < 0,
-           "and one that didn't take it is not talked to any more");
+           "the member closes the connection to a server that refused the password");
         finish(&member, fd);
     }
 }
 
-/* What a member tells of a server that repeats the password, behind so many other bytes. */
-static const char *echoed(struct member *member, const char *password, int pad)
+/*
+ * Returns the member's error text about a server that repeats the password in its reply to AUTH,
+ * after `pad` other bytes.
+ */
+static const char *echo_error(struct member *member, const char *password, int pad)
 {
     char says[400];
     int fd;
@@ -294,20 +316,23 @@ static const char *echoed(struct member *member, const char *password, int pad)
     return member->err.text;
 }
 
-/* Nor a part of it: where the text is cut, and where bytes of it are shown as others. */
+/*
+ * An error text may not contain a part of the password either: not where the text is cut within the
+ * password, and not where bytes of the password are replaced because they aren't printable.
+ */
 static void test_password_in_part(void)
 {
-    static const char inconsistent[] = "geh\xc3\xa4\x01m" SECRET;
+    static const char unprintable[] = "geh\xc3\xa4\x01m" SECRET;
     struct member member;
-    bool is_told = false;
+    bool is_shown = false;
     int pad;
 
     for (pad = 1; pad < 200; pad++)
-        is_told = is_told || strstr(echoed(&member, SECRET, pad), "s3c") != NULL;
-    ok(!is_told, "a password that is cut isn't told in part");
-    ok(strstr(echoed(&member, inconsistent, 1), "geh") == NULL &&
+        is_shown = is_shown || strstr(echo_error(&member, SECRET, pad), "s3c") != NULL;
+    ok(!is_shown, "wherever the error text is cut, it contains no part of the password");
+    ok(strstr(echo_error(&member, unprintable, 1), "geh") == NULL &&
            strstr(member.err.text, SECRET) == NULL,
-       "nor one of any bytes");
+       "the error text contains no part of a password with unprintable bytes");
 }
 
 static void test_clock(void)
@@ -317,10 +342,11 @@ static void test_clock(void)
     int fd;
 
     told_ms = 0;
-    fd = asked(&member, peer_address, NULL);
+    fd = open_and_ask(&member, peer_address, NULL);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    is_int(member_server_ms(&member, 1), 0, "what time it is there isn't known at first");
+    is_int(member_server_ms(&member, 1), 0,
+           "the server's clock isn't known before a reply with the server's time");
     told_ms = 1700000000000;
     ask(&member, "PING");
     step_until_sent(&member);
@@ -329,30 +355,31 @@ static void test_clock(void)
     step(&member, PATIENCE_MS);
     ok(member_server_ms(&member, sent) >= 1700000000000 &&
            member_server_ms(&member, sent) <= 1700000001000,
-       "then it is, and rather late than early");
+       "after a reply with the server's time a local time is converted, and rounded up");
     is_int(member_server_ms(&member, sent + 500) - member_server_ms(&member, sent), 500,
-           "it runs as ours does");
+           "500 ms on the local clock are 500 ms on the server's clock");
     ask(&member, "PING");
     step_until_sent(&member);
     peer_say(fd, "-LOADING\r\n");
     step(&member, PATIENCE_MS);
-    is_int(member_server_ms(&member, sent), 0, "after a failure it may be another server's");
+    is_int(member_server_ms(&member, sent), 0,
+           "after a fault the server's clock isn't known: another server may answer next");
     finish(&member, fd);
 }
 
-/* A Cluster of one: where it sends us is itself, by the name that the test gives it. */
-static void redirect(int fd, const char *way)
+/* Sends the error reply MOVED or ASK (`kind`) that names the address of this test's own server. */
+static void redirect(int fd, const char *kind)
 {
     char says[128];
 
-    snprintf(says, sizeof says, "-%s 1 %s\r\n", way, peer_address + strlen("redis://"));
+    snprintf(says, sizeof says, "-%s 1 %s\r\n", kind, peer_address + strlen("redis://"));
     peer_say(fd, says);
 }
 
 static void test_moved(void)
 {
     struct member member;
-    int fd = asked(&member, peer_address, "pw");
+    int fd = open_and_ask(&member, peer_address, "pw");
     int redirects;
     int old;
 
@@ -364,78 +391,89 @@ static void test_moved(void)
         fd = accept_from(&member);
         close(old);
         ok(is_sent(&member, fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
-           "moved: there with the password");
-        is_int(member_sent_ms(&member), 0, "nothing was asked yet");
+           "after MOVED the member logs in to the target of the redirect");
+        is_int(member_sent_ms(&member), 0,
+               "while the member logs in there, the request counts as not sent");
         peer_say(fd, "+OK\r\n");
-        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "and then the same request");
+        ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"),
+           "after the login the member sends the same request to the target");
     }
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "which is answered there");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1,
+       "the reply of the target ends the request well");
     ask(&member, "AGAIN");
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "the next one goes there at once");
+    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"),
+       "after MOVED the member sends the next request to the target at once");
     finish(&member, fd);
 }
 
-/* Another request, which isn't the last one: what comes in is this, and is answered so. */
-static void may_learn_topology(struct member *member, int fd, const char *what, const char *answer)
+/*
+ * Asks ON with may_learn_topology. Checks that the member sends `wanted`, with or without CLUSTER
+ * NODES before the request, and no more. Then the server sends `answer`.
+ */
+static void ask_may_learn(struct member *member, int fd, const char *wanted, const char *answer)
 {
-    ask_and(member, "ON", true);
-    okf(is_sent(member, fd, what), "asked is %s", what);
-    ok(peer_hears_nothing(fd), "and no more");
+    ask_with(member, "ON", true);
+    okf(is_sent(member, fd, wanted), "the member sends %s", wanted);
+    ok(peer_hears_nothing(fd), "the member sends no more than that");
     peer_say(fd, answer);
     step(member, PATIENCE_MS);
-    ok(member->state == RLOCK_OK && resp_int(member->reply) == 1, "answered");
+    ok(member->state == RLOCK_OK && resp_int(member->reply) == 1,
+       "the reply to the request ends it well");
 }
 
 #define ON "*1\r\n$2\r\nON\r\n"
 #define NODES "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"
 
-static void test_look(void)
+static void test_learn_topology(void)
 {
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
     int old;
 
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    may_learn_topology(&member, fd, ON, ":1\r\n");
-    member.route.first_ms -= 10000; /* so long ago */
+    ask_may_learn(&member, fd, ON, ":1\r\n");
+    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     ask(&member, "LAST");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"),
-       "who asks for the last time doesn't look around");
+       "without may_learn_topology the member sends no CLUSTER NODES");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    may_learn_topology(&member, fd, NODES ON,
-                       "-ERR This instance has cluster support disabled\r\n:1\r\n");
-    may_learn_topology(&member, fd, ON, ":1\r\n");
+    ask_may_learn(&member, fd, NODES ON,
+                  "-ERR This instance has cluster support disabled\r\n:1\r\n");
+    ask_may_learn(&member, fd, ON, ":1\r\n");
     finish(&member, fd);
 
-    fd = asked(&member, peer_address, NULL);
+    fd = open_and_ask(&member, peer_address, NULL);
     redirect(fd, "MOVED");
     old = fd;
     fd = accept_from(&member);
     close(old);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "a Cluster");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"),
+       "after MOVED the member sends the request to the target");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    may_learn_topology(&member, fd, NODES ON,
-                       "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
-    is_int((int64_t)member.route.cluster.n, 1, "what it shows is known from then on");
-    may_learn_topology(&member, fd, ON, ":1\r\n");
+    ask_may_learn(&member, fd, NODES ON,
+                  "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
+    is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the reply");
+    ask_may_learn(&member, fd, ON, ":1\r\n");
     ask(&member, "LAST");
     step_until_sent(&member);
     redirect(fd, "MOVED");
     old = fd;
     fd = accept_from(&member);
     close(old);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"), "it has moved");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"),
+       "after a second MOVED the member sends the request to the new target");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    may_learn_topology(&member, fd, NODES ON,
-                       "-ERR no\r\n:1\r\n"); /* who is asked anew may know more */
-    is_int((int64_t)member.route.cluster.n, 1 + 1, "what was known stays, as nothing else is told");
+    /* The member asks the new primary for CLUSTER NODES, as that server may know newer nodes. */
+    ask_may_learn(&member, fd, NODES ON, "-ERR no\r\n:1\r\n");
+    is_int((int64_t)member.route.cluster.n, 1 + 1,
+           "after an error reply to CLUSTER NODES the member keeps the nodes that it knew");
     finish(&member, fd);
 }
 
@@ -445,103 +483,113 @@ static void test_look(void)
 #define NO_NODES "-ERR This instance has cluster support disabled\r\n"
 
 /*
- * 1. One of several members is connected. 2. Its connection ends, which nobody notices yet. 3. It
- * is to be asked for its Cluster, but a new connection asks who it is instead: so that is still to
- * be done.
+ * A new connection of one of several members sends INFO first, and no CLUSTER NODES:
+ * 1. One of several members is connected.
+ * 2. Its connection ends, which the member hasn't noticed yet.
+ * 3. CLUSTER NODES is due with the next request. The member connects anew, and so it sends INFO
+ *    instead. CLUSTER NODES must stay due, and be sent with the request after that.
  */
 static void test_topology_behind_info(void)
 {
     struct member member;
     int fd;
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "one of several"))
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened"))
         return;
     member_join(&member, 3, 0);
     ask(&member, "PING");
     fd = peer_accept();
-    ok(is_sent(&member, fd, INFO "*1\r\n$4\r\nPING\r\n"), "is asked first who it is");
+    ok(is_sent(&member, fd, INFO "*1\r\n$4\r\nPING\r\n"),
+       "one of several members sends INFO before its first request");
     peer_say(fd, NO_INFO ":1\r\n");
     step(&member, PATIENCE_MS);
-    member.route.first_ms -= 10000; /* so long ago */
+    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     close(fd);
-    ask_and(&member, "ON", true);
+    ask_with(&member, "ON", true);
     fd = peer_accept();
-    ok(is_sent(&member, fd, INFO ON), "and so on each new connection");
+    ok(is_sent(&member, fd, INFO ON), "on a new connection the member sends INFO again");
     peer_say(fd, NO_INFO ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && member_lacks_topology(&member), "that tells no Cluster");
-    may_learn_topology(&member, fd, NODES ON, NO_NODES ":1\r\n");
-    ok(!member_lacks_topology(&member), "the next request does");
+    ok(member.state == RLOCK_OK && member_lacks_topology(&member),
+       "after INFO alone CLUSTER NODES is still due");
+    ask_may_learn(&member, fd, NODES ON, NO_NODES ":1\r\n");
+    ok(!member_lacks_topology(&member), "with the next request CLUSTER NODES was sent");
     finish(&member, fd);
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "another"))
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK,
+            "another member is opened"))
         return;
     member_join(&member, 3, 0);
     member_ask_topology(
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                         .reply_ms = REPLY_MS});
     fd = peer_accept();
-    ok(is_sent(&member, fd, INFO),
-       "whoever wants to know its Cluster alone asks first who it is, too");
+    ok(is_sent(&member, fd, INFO), "member_ask_topology() on a new connection sends INFO first");
     peer_say(fd, NO_INFO);
-    ok(is_sent(&member, fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"), "and then for its Cluster");
+    ok(is_sent(&member, fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"),
+       "after the reply to INFO the member sends CLUSTER NODES");
     peer_say(fd, NO_NODES);
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && !member_lacks_topology(&member), "and has asked that");
+    ok(member.state == RLOCK_OK && !member_lacks_topology(&member),
+       "the reply to CLUSTER NODES ends the request well");
     finish(&member, fd);
 }
 
-/* A command has ended before the nodes of the Cluster were told: its release needs no new call. */
+/*
+ * If the command ends while CLUSTER NODES has no reply yet, the member sends the release on the
+ * same connection.
+ */
 static void test_request_behind_topology(void)
 {
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
 
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
     member_ask_topology(
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                         .reply_ms = REPLY_MS});
-    ok(is_sent(&member, fd, NODES_ALONE), "its Cluster is asked for");
-    ok(member_may_be_asked(&member), "and while that isn't answered");
+    ok(is_sent(&member, fd, NODES_ALONE), "member_ask_topology() sends CLUSTER NODES");
+    ok(member_may_be_asked(&member), "while CLUSTER NODES is pending, a request may be started");
     ask(&member, "NEXT");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nNEXT\r\n"),
-       "the next request goes by the same connection");
-    ok(member_sent_ms(&member) != 0, "it is known when that was");
+       "the member sends that request on the same connection");
+    ok(member_sent_ms(&member) != 0, "member_sent_ms() is set for that request");
     peer_say(fd, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n");
     step(&member, A_WHILE_MS);
-    is_int(member.state, RLOCK_PENDING, "the nodes are not its reply");
+    is_int(member.state, RLOCK_PENDING, "the reply to CLUSTER NODES doesn't end the request");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
-    is_int((int64_t)member.route.cluster.n, 1, "and both count");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1,
+       "the second reply ends the request well");
+    is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the first reply");
     finish(&member, fd);
 }
 
-/* Round and round, for as long as there is time, and not as fast as it goes. */
+/* Each server redirects: the member follows until its deadline, and backs off in between. */
 static void test_moved_without_end(void)
 {
     struct request request = {.n = 0};
     struct member member;
-    int n_calls = 0;
+    int n_connections = 0;
     int fd = -1;
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a Cluster"))
+    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened"))
         return;
     request_add(&request, "PING");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 300,
                                       .reply_ms = REPLY_MS});
     while (member.state == RLOCK_PENDING && rlock_clock_ms() < member_deadline_ms(&member)) {
-        struct pollfd calls = {.fd = peer_listener, .events = POLLIN};
+        struct pollfd new_connection = {.fd = peer_listener, .events = POLLIN};
 
-        if (poll(&calls, 1, 0) == 1) {
+        if (poll(&new_connection, 1, 0) == 1) {
             if (fd >= 0)
                 close(fd);
             fd = peer_accept();
-            n_calls++;
-            redirect(fd, "MOVED"); /* it is read when there is something to be answered */
+            n_connections++;
+            redirect(fd, "MOVED"); /* the member reads this after it has sent its request */
         }
         step(&member, 1);
         if (member.request.phase == MEMBER_BACKING_OFF)
@@ -551,7 +599,8 @@ static void test_moved_without_end(void)
         member_abandon(&member, NULL);
     ok(member.state == RLOCK_E_SERVER || member.state == RLOCK_E_UNREACHABLE,
        "redirects without end: the request fails at its deadline, backing off or connecting");
-    okf(n_calls > 8 && n_calls < 300, "it was sent %d times, with pauses", n_calls);
+    okf(n_connections > 8 && n_connections < 300,
+        "redirects without end: the member backs off, and connects %d times", n_connections);
     finish(&member, fd);
     while (poll(&(struct pollfd){.fd = peer_listener, .events = POLLIN}, 1, 0) == 1)
         close(peer_accept()); /* a connection that the member made just before the deadline */
@@ -561,40 +610,42 @@ static void test_ask(void)
 {
     struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
     int redirected;
 
     redirect(fd, "ASK");
     redirected = accept_from(&member);
     ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"),
-       "ASK: ASKING goes first");
+       "after ASK the member sends ASKING and the request to the target");
     peer_say(redirected, "+OK\r\n");
     step(&member, A_WHILE_MS);
-    is_int(member.state, RLOCK_PENDING, "its answer is not the request's");
+    is_int(member.state, RLOCK_PENDING, "the reply to ASKING doesn't end the request");
     peer_say(redirected, ":1\r\n");
     step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "that comes next");
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1,
+       "the second reply ends the request well");
     ask(&member, "NEXT");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),
-       "the next request goes to the old place");
+       "after ASK the member sends the next request to the primary again");
     redirect(fd, "ASK");
     ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n"),
-       "ASK again: ASKING and the request go to the target by the same connection");
+       "after a second ASK the member uses the open connection to the target");
     member_abandon(&member, &undo);
     ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nUNDO\r\n"),
-       "one that is given up there is undone there, by ASKING as well");
+       "an abandoned request is undone at the target of ASK, also after ASKING");
     close(redirected);
     finish(&member, fd);
 
-    fd = asked(&member, peer_address, NULL);
+    fd = open_and_ask(&member, peer_address, NULL);
     redirect(fd, "ASK");
     redirected = accept_from(&member);
     step_until_readable(&member, redirected);
     peer_say(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
     step(&member, PATIENCE_MS);
-    ok(is_told(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
-       "who may not ask is told so, and isn't sent back and forth");
-    is_int(member_sent_ms(&member), 0, "nothing of it was executed");
+    ok(has_failed(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
+       "NOPERM for ASKING is a fault: the member doesn't follow the MOVED back to the primary");
+    is_int(member_sent_ms(&member), 0,
+           "after NOPERM for ASKING the request counts as not executed");
     close(redirected);
     finish(&member, fd);
 }
@@ -602,39 +653,40 @@ static void test_ask(void)
 static void test_try_again(void)
 {
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
     int64_t end = rlock_clock_ms() + PATIENCE_MS;
 
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "a request");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its request");
     peer_say(fd, "-TRYAGAIN later\r\n");
     step_until_backing_off(&member);
     ok(member.state == RLOCK_PENDING && member_wake_ms(&member) < rlock_clock_ms() + 1000,
-       "TRYAGAIN: in a moment");
+       "after TRYAGAIN the member backs off for less than a second");
     while (member.request.phase == MEMBER_BACKING_OFF && rlock_clock_ms() < end)
         member_step(&member);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "again on the same connection");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"),
+       "after the back-off the member sends the request again on the same connection");
     peer_say(fd, "-CLUSTERDOWN no\r\n");
     step_until_backing_off(&member);
     member_abandon(&member, NULL);
-    ok(is_told(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
-       "and when there is no more time, it is why");
-    is_int(member_sent_ms(&member), 0, "nothing of it was executed");
+    ok(has_failed(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
+       "a request abandoned in its back-off ends in the fault before the back-off");
+    is_int(member_sent_ms(&member), 0, "after CLUSTERDOWN the request counts as not executed");
     finish(&member, fd);
 }
 
-/* The last of this file: under UBSan an overflow ends the program. */
+/* Under UBSan this test ends the program if a sum with an absurd server time overflows. */
 static void test_absurd_clock(void)
 {
     static const int64_t times[] = {INT64_MIN, INT64_MAX, 0, -1};
     struct member member;
-    int fd = asked(&member, peer_address, NULL);
+    int fd = open_and_ask(&member, peer_address, NULL);
     size_t i;
 
     for (i = 0; i < sizeof times / sizeof times[0]; i++) {
         told_ms = times[i];
         peer_say(fd, ":1\r\n");
         step(&member, PATIENCE_MS);
-        ok(member.state == RLOCK_OK, "a server may say any time");
+        ok(member.state == RLOCK_OK, "a reply with an absurd server time ends the request well");
         (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
         ask(&member, "PING");
         step_until_sent(&member);
@@ -644,17 +696,17 @@ static void test_absurd_clock(void)
 
 int main(void)
 {
-    if (!ok(peer_open(), "a place to listen"))
+    if (!ok(peer_open(), "the test's server listens"))
         return done_testing();
     test_answers();
     test_demoted();
-    test_late();
+    test_abandon();
     test_nobody();
     test_password();
     test_password_in_part();
     test_clock();
     test_moved();
-    test_look();
+    test_learn_topology();
     test_topology_behind_info();
     test_request_behind_topology();
     test_moved_without_end();

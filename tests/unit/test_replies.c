@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_replies: what the replies of the scripts may mean. */
+/* test_replies: parsing the replies of the scripts, well-formed and malformed ones. */
 #include "lock/replies.h"
 #include "tap.h"
 
-/* The beginning of what somebody who waits is told. */
+/* The first four elements of the eight that acquire.lua returns to a waiter (REPLY_HELD). */
 #define HELD(LEFT, BY) "*8\r\n:0\r\n:5\r\n:" LEFT "\r\n$1\r\n" BY "\r\n"
 
 static const struct {
@@ -42,9 +42,8 @@ static const struct {
     {"*3\r\n:-4\r\n:5\r\n:1\r\n", REPLY_OTHER_MODE, 5, 0, "", 0, 0, 0, 0},
 };
 
-/* A grant of which more is to be said: the slot, and how each lock is held. */
-#define GRANT(SLOT, N, HOLDINGS) \
-    "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:" SLOT "\r\n$" N "\r\n" HOLDINGS "\r\n"
+/* A grant with a slot, and with LOCKS, a text of N bytes: "PARENT:FENCE:TTL" of each lock. */
+#define GRANT(SLOT, N, LOCKS) "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:" SLOT "\r\n$" N "\r\n" LOCKS "\r\n"
 
 static const struct {
     const char *reply;
@@ -81,27 +80,27 @@ static const char *const malformed_grants[] = {
     GRANT("0", "19", "0:42:1000\t0:42:1000"),
     GRANT("0", "26", "0:42:18446744073709551617x"),
     "*5\r\n:1\r\n:5\r\n$1\r\n0\r\n:0\r\n$9\r\n0:42:1000\r\n",
-    /* an parent lock in another mode: which one? */
+    /* REPLY_OTHER_MODE without a valid number of the lock that is in another mode */
     "*2\r\n:-4\r\n:5\r\n",
     "*3\r\n:-4\r\n:5\r\n:0\r\n",
     "*3\r\n:-4\r\n:5\r\n:65\r\n",
     "*3\r\n:-4\r\n:5\r\n$1\r\n1\r\n",
-    /* done, by nobody */
+    /* REPLY_DONE without a valid time or value of the done mark */
     "*2\r\n:3\r\n:5\r\n",
     "*4\r\n:3\r\n:5\r\n:900\r\n$-1\r\n",
     "*4\r\n:3\r\n:5\r\n$3\r\n900\r\n$1\r\nx\r\n",
-    /* of a renewal */
+    /* REPLY_RESTORED, which only renew.lua returns */
     "*2\r\n:2\r\n:5\r\n",
 };
 
-/* Which no renewal is answered by. */
+/* REPLY_SUPERSEDED, REPLY_OTHER_MODE and REPLY_DONE: renew.lua never returns these. */
 static const char *const not_for_renewals[] = {
     "*2\r\n:-3\r\n:5\r\n",
     "*3\r\n:-4\r\n:5\r\n:1\r\n",
     "*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n",
 };
 
-/* Nothing that a script of ours returns. */
+/* Replies that no script returns. */
 static const char *const malformed[] = {
     "+OK\r\n",
     ":1\r\n",
@@ -134,7 +133,7 @@ static const char *const malformed[] = {
     "*4\r\n:0\r\n:5\r\n:900\r\n$-1\r\n",
 };
 
-/* An answer about who holds the lock that doesn't say how to wait: to who waits it is none. */
+/* Replies REPLY_HELD to an acquire in which an element is missing or has a wrong type or value. */
 static const char *const malformed_waits[] = {
     "*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n",
     "*6\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n",
@@ -154,7 +153,7 @@ static const char *const malformed_waits[] = {
     "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
 };
 
-/* The reply in a text; the caller gives `*reader of replies` back. */
+/* Parses the RESP in `text`. Returns NULL if it is malformed. The caller frees `*resp`. */
 static const struct resp_value *parse(struct resp_reader **resp, const char *text)
 {
     const struct resp_value *reply = NULL;
@@ -179,22 +178,23 @@ static void test_answers(void)
         const struct resp_value *reply = parse(&resp, good[i].reply);
 
         memset(&answer, 0x55, sizeof answer);
-        /* a renewal has no fence and no place in line; the short answers are common to both */
+        /* Replies of two or four elements come from renew.lua, except REPLY_SUPERSEDED and
+         * REPLY_DONE, which only acquire.lua returns. */
         is_renewal = reply != NULL && resp_array_count(reply) % 2 == 0 &&
                      resp_array_count(reply) < 8 &&
-                     resp_int(resp_array_at(reply, 0)) != -3 && /* nobody supersedes a holder */
-                     resp_int(resp_array_at(reply, 0)) != 3;
+                     resp_int(resp_array_at(reply, 0)) != REPLY_SUPERSEDED &&
+                     resp_int(resp_array_at(reply, 0)) != REPLY_DONE;
         read = is_renewal ? reply_parse_renew : reply_parse_acquire;
-        if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK, "good: %s",
-                good[i].reply)) {
-            is_int(answer.code, good[i].code, "of this kind");
-            is_int(answer.server_ms, good[i].server_ms, "with the server's time");
-            ok(answer.fence == good[i].fence, "and the fence");
-            is_str(answer.obstacle.holder, good[i].holder, "and who holds it");
-            is_int(answer.obstacle.left_ms, good[i].left_ms, "and for how long");
-            is_int(answer.block_ms, good[i].block_ms, "and how long to wait");
-            is_int(answer.ticket, good[i].ticket, "and since when we wait");
-            is_int(answer.obstacle.place, good[i].place, "and which place that is");
+        if (okf(reply != NULL && read(reply, &answer, &err) == RLOCK_OK,
+                "a well-formed reply is parsed: %s", good[i].reply)) {
+            is_int(answer.code, good[i].code, "the reply code is parsed");
+            is_int(answer.server_ms, good[i].server_ms, "the server's time is parsed");
+            ok(answer.fence == good[i].fence, "the fence is parsed");
+            is_str(answer.obstacle.holder, good[i].holder, "the holder is parsed");
+            is_int(answer.obstacle.left_ms, good[i].left_ms, "the time left is parsed");
+            is_int(answer.block_ms, good[i].block_ms, "the time to block is parsed");
+            is_int(answer.ticket, good[i].ticket, "the ticket is parsed");
+            is_int(answer.obstacle.place, good[i].place, "the place in the queue is parsed");
         }
         resp_reader_free(resp);
     }
@@ -207,7 +207,7 @@ static void test_answers(void)
             read = reply_parse_acquire;
         okf(reply != NULL && read(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
-            "malformed: %s", malformed[i]);
+            "a malformed reply is a protocol error: %s", malformed[i]);
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof malformed_waits / sizeof malformed_waits[0]; i++) {
@@ -216,7 +216,7 @@ static void test_answers(void)
         err.text[0] = '\0';
         okf(reply != NULL && reply_parse_acquire(reply, &answer, &err) == RLOCK_E_PROTOCOL &&
                 err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
-            "malformed wait: %s", malformed_waits[i]);
+            "a malformed reply to a waiter is a protocol error: %s", malformed_waits[i]);
         resp_reader_free(resp);
     }
 }
@@ -233,13 +233,16 @@ static void test_grants(void)
 
         memset(&answer, 0x55, sizeof answer);
         if (okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) == RLOCK_OK,
-                "good grant: %s", good_grants[i].reply)) {
-            is_int(answer.slot, good_grants[i].slot, "with the slot");
-            is_int((int64_t)answer.n_locks, (int64_t)good_grants[i].n, "and all locks");
+                "a well-formed grant is parsed: %s", good_grants[i].reply)) {
+            is_int(answer.slot, good_grants[i].slot, "the slot of a grant is parsed");
+            is_int((int64_t)answer.n_locks, (int64_t)good_grants[i].n,
+                   "all locks of a grant are parsed");
             is_int((int64_t)answer.lock[good_grants[i].n - 1].parent, (int64_t)last->parent,
-                   "and by whom the last is held");
-            ok(answer.lock[good_grants[i].n - 1].fence == last->fence, "and its fence");
-            is_int(answer.lock[good_grants[i].n - 1].ttl_ms, last->ttl_ms, "and its ttl");
+                   "the number of the parent that holds the last lock is parsed");
+            ok(answer.lock[good_grants[i].n - 1].fence == last->fence,
+               "the fence of the last lock is parsed");
+            is_int(answer.lock[good_grants[i].n - 1].ttl_ms, last->ttl_ms,
+                   "the TTL of the last lock is parsed");
         }
         resp_reader_free(resp);
     }
@@ -247,23 +250,23 @@ static void test_grants(void)
         const struct resp_value *reply = parse(&resp, malformed_grants[i]);
 
         okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
-            "malformed grant: %s", malformed_grants[i]);
+            "a malformed reply to an acquire is a protocol error: %s", malformed_grants[i]);
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof not_for_renewals / sizeof not_for_renewals[0]; i++) {
         const struct resp_value *reply = parse(&resp, not_for_renewals[i]);
 
         okf(reply != NULL && reply_parse_renew(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
-            "not for a renewal: %s", not_for_renewals[i]);
+            "a code that renew.lua never returns is a protocol error: %s", not_for_renewals[i]);
         resp_reader_free(resp);
     }
 }
 
-/* As many locks as there may be, and one more. */
-static void test_many_holdings(void)
+/* A grant may have RLOCK_KEYS_MAX locks, and not one more. */
+static void test_many_locks(void)
 {
-    char holdings[RLOCK_KEYS_MAX * 10 + 20];
-    char text[sizeof holdings + 60];
+    char locks[RLOCK_KEYS_MAX * 10 + 20];
+    char text[sizeof locks + 60];
     size_t n;
 
     for (n = RLOCK_KEYS_MAX; n <= RLOCK_KEYS_MAX + 1; n++) {
@@ -274,12 +277,12 @@ static void test_many_holdings(void)
         size_t i;
 
         for (i = 0; i < n; i++)
-            used += (size_t)sprintf(holdings + used, "%s0:42:1000", i > 0 ? " " : "");
-        sprintf(text, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$%zu\r\n%s\r\n", used, holdings);
+            used += (size_t)sprintf(locks + used, "%s0:42:1000", i > 0 ? " " : "");
+        sprintf(text, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n$%zu\r\n%s\r\n", used, locks);
         reply = parse(&resp, text);
         okf(reply != NULL && reply_parse_acquire(reply, &answer, NULL) ==
                                  (n > RLOCK_KEYS_MAX ? RLOCK_E_PROTOCOL : RLOCK_OK),
-            "%zu locks", n);
+            "a grant of %zu locks is %s", n, n > RLOCK_KEYS_MAX ? "a protocol error" : "parsed");
         resp_reader_free(resp);
     }
 }
@@ -306,24 +309,24 @@ static void test_release_answers(void)
 
         okf(reply != NULL && reply_parse_release(reply, &answer, NULL) == RLOCK_OK &&
                 answer.code == released[i].code && answer.is_passed_on == released[i].is_passed_on,
-            "release: %s", released[i].reply);
+            "a reply to a release is parsed: %s", released[i].reply);
         resp_reader_free(resp);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct resp_value *reply = parse(&resp, bad[i]);
 
         okf(reply != NULL && reply_parse_release(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
-            "malformed release: %s", bad[i]);
+            "a malformed reply to a release is a protocol error: %s", bad[i]);
         resp_reader_free(resp);
     }
 }
 
-/* How long a lease lasts that was renewed by its token alone. */
+/* The third element of the reply to a renewal: ms until the first lease ends. */
 static void test_renewals(void)
 {
     static const struct {
         const char *reply;
-        int64_t left_ms; /* -1: malformed */
+        int64_t left_ms; /* the wanted result; 0: not in the reply; -1: a protocol error */
     } rows[] = {
         {"*2\r\n:1\r\n:5\r\n", 0},         {"*3\r\n:1\r\n:5\r\n:42\r\n", 42},
         {"*3\r\n:2\r\n:5\r\n:42\r\n", 42}, {"*3\r\n:1\r\n:5\r\n:0\r\n", -1},
@@ -340,7 +343,7 @@ static void test_renewals(void)
         okf(reply != NULL &&
                 (rows[i].left_ms < 0 ? st == RLOCK_E_PROTOCOL
                                      : st == RLOCK_OK && answer.left_ms == rows[i].left_ms),
-            "renewed: %s", rows[i].reply);
+            "a renewal's time left is parsed, or is a protocol error: %s", rows[i].reply);
         resp_reader_free(resp);
     }
 }
@@ -349,7 +352,7 @@ int main(void)
 {
     test_answers();
     test_grants();
-    test_many_holdings();
+    test_many_locks();
     test_renewals();
     test_release_answers();
     return done_testing();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_requests: the words of each request. */
+/* test_requests: the words of each request that an owner sends. */
 #include "lock/requests.h"
 #include "tap.h"
 
@@ -20,23 +20,25 @@ static void test_open(void)
     struct owner owner;
 
     memset(key, 'k', RLOCK_KEY_MAX);
-    if (is_int(open_for(&owner, key, &err), RLOCK_OK, "a key of 64 KiB"))
-        is_str(owner.lock[0].keys.name[KEY_LOCK], key, "is kept as it is");
+    if (is_int(open_for(&owner, key, &err), RLOCK_OK, "a key of 64 KiB is accepted"))
+        is_str(owner.lock[0].keys.name[KEY_LOCK], key, "a key of 64 KiB isn't changed");
     owner_close(&owner);
     key[RLOCK_KEY_MAX] = 'k';
     ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL,
-       "a longer one is refused, and the bound is named");
+       "a longer key is refused, and the error names the limit");
     owner_close(&owner);
-    is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "no key is refused");
+    is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "an empty key is refused");
     owner_close(&owner);
-    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK, "a key of any bytes"))
-        is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01", "is kept as it is");
+    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK,
+               "a key of unprintable bytes is accepted"))
+        is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01",
+               "a key of unprintable bytes isn't changed");
     owner_close(&owner);
     ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL,
-       "nothing of it stays behind");
+       "owner_close() clears the token, the locks and the parents");
 }
 
-/* The words of a request after the script: compared with a list that ends in NULL. */
+/* Compares the words of a request after the script with `wanted`, which ends in NULL. */
 static void has_words(const struct request *request, const char *const *wanted, const char *name)
 {
     int n = 0;
@@ -44,10 +46,11 @@ static void has_words(const struct request *request, const char *const *wanted, 
     while (wanted[n] != NULL)
         n++;
     is_int(request->n, n + 2, name);
-    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA", "is a script");
+    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA",
+           "the request runs a script");
     for (n = 0; wanted[n] != NULL && n + 2 < request->n; n++) {
-        is_str(request->word[n + 2], wanted[n], "of these words");
-        okf(request->bytes[n + 2] == strlen(wanted[n]), "each whole");
+        is_str(request->word[n + 2], wanted[n], "the request has this word");
+        okf(request->bytes[n + 2] == strlen(wanted[n]), "the word has its whole length");
     }
 }
 
@@ -56,7 +59,7 @@ static void has_words(const struct request *request, const char *const *wanted, 
         "{" K "}:rlock:holders", "{" K "}:rlock:holder-info"
 #define KEYS "6", KEYS_OF("k")
 #define WAKE "{k}:rlock:wake:"
-#define CARD "host=h label=a%20b"
+#define INFO "host=h label=a%20b"
 
 static void test_requests(void)
 {
@@ -65,41 +68,41 @@ static void test_requests(void)
     char prefix[80];
     struct owner owner;
 
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "a lock to ask for"))
+    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
         return;
-    is_int((int64_t)strlen(owner.token), 32, "its token is 32 digits");
+    is_int((int64_t)strlen(owner.token), 32, "the owner's token has 32 digits");
     owner.attempt = 7;
     owner.lock[0].fence = UINT64_MAX;
 
     requests_acquire(&owner, &request[0], &when);
     has_words(
         &request[0],
-        (const char *[]){KEYS, owner.token, "7", CARD, "30000", "5", "fifo", "", "x", "", NULL},
-        "acquire");
+        (const char *[]){KEYS, owner.token, "7", INFO, "30000", "5", "fifo", "", "x", "", NULL},
+        "requests_acquire() sends token, attempt, info, TTL, not-after, policy, ticket, mode");
     requests_renew(&owner, &request[1], &when);
     has_words(&request[1],
-              (const char *[]){KEYS, "5", CARD, "x", "0", owner.token, "30000",
+              (const char *[]){KEYS, "5", INFO, "x", "0", owner.token, "30000",
                                "18446744073709551615", NULL},
-              "renew");
+              "requests_renew() sends not-after, info, mode, slot, and the lease of each lock");
     requests_release(&owner, &request[2], &when);
     snprintf(prefix, sizeof prefix, "%s ", owner.token);
     has_words(&request[2],
-              (const char *[]){KEYS, prefix, "18446744073709551615", "", "", "0", CARD, NULL},
-              "release: of whatever this token wrote");
+              (const char *[]){KEYS, prefix, "18446744073709551615", "", "", "0", INFO, NULL},
+              "requests_release() releases all that the token wrote");
     requests_leave(&owner, &request[4], &when);
     has_words(&request[4], (const char *[]){KEYS, prefix, "", owner.token, "", NULL},
-              "leave: the same, without a grant, and its place in line");
+              "requests_leave() releases all that the token wrote, and removes it from the queue");
     requests_undo(&owner, &request[3], &when);
     snprintf(prefix, sizeof prefix, "%s v1 try=7 ", owner.token);
     has_words(&request[3], (const char *[]){KEYS, prefix, "", "", "", NULL},
-              "undo: of what this attempt wrote, and no other");
+              "requests_undo() releases only what the last attempt wrote");
 
-    is_str(request[3].word[0], "EVAL", "an undo is spelled out");
-    is_str(request[2].script, request[3].word[1], "and is a release");
-    is_str(request[2].word[1], request[4].word[1], "as is leaving");
+    is_str(request[3].word[0], "EVAL", "an undo is sent by EVAL");
+    is_str(request[2].script, request[3].word[1], "an undo runs the same script as a release");
+    is_str(request[2].word[1], request[4].word[1], "a leave runs the same script as a release");
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
            strcmp(request[1].word[1], request[2].word[1]) != 0,
-       "all others are scripts of their own");
+       "acquire, renew and release run three different scripts");
     owner_close(&owner);
 }
 
@@ -107,9 +110,9 @@ static const struct {
     enum rlock_queue queue;
     bool is_single_attempt;
     int64_t ticket;
-    const char *way;
-    const char *text;
-} ways[] = {
+    const char *policy;      /* the wanted POLICY of acquire.lua */
+    const char *ticket_text; /* the wanted TICKET */
+} queueing[] = {
     {RLOCK_QUEUE_FIFO, false, 0, "fifo", ""},
     {RLOCK_QUEUE_FIFO, true, 0, "try", ""},
     {RLOCK_QUEUE_NEWEST, false, 9, "newest", "9"},
@@ -137,33 +140,34 @@ static void test_waiting(void)
     char wake[80];
     size_t i;
 
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "a lock to wait for"))
+    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner that will wait is opened"))
         return;
     owner.attempt = 7;
-    for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        owner.queue = ways[i].queue;
-        owner.is_single_attempt = ways[i].is_single_attempt;
-        owner.ticket = ways[i].ticket;
+    for (i = 0; i < sizeof queueing / sizeof queueing[0]; i++) {
+        owner.queue = queueing[i].queue;
+        owner.is_single_attempt = queueing[i].is_single_attempt;
+        owner.ticket = queueing[i].ticket;
         requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, owner.token, "7", CARD, "30000", "5", ways[i].way,
-                                   ways[i].text, "x", "", NULL},
-                  ways[i].way);
+                  (const char *[]){KEYS, owner.token, "7", INFO, "30000", "5", queueing[i].policy,
+                                   queueing[i].ticket_text, "x", "", NULL},
+                  queueing[i].policy);
     }
     snprintf(wake, sizeof wake, WAKE "%s", owner.token);
     for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         owner.whole_seconds = blocks[i].whole_seconds;
         when.block_ms = owner_block_ms(&owner, blocks[i].block_ms);
         requests_wait(&owner, &request, &when);
-        is_int(request.n, 3, "a wait for being woken");
-        is_str(request.word[0], "BLPOP", "is BLPOP");
-        is_str(request.word[1], wake, "of our own list");
-        is_str(request.word[2], blocks[i].seconds, "for so many seconds, and never for ever");
+        is_int(request.n, 3, "requests_wait() sends three words");
+        is_str(request.word[0], "BLPOP", "a waiter blocks by BLPOP");
+        is_str(request.word[1], wake, "the BLPOP is on the owner's own list");
+        is_str(request.word[2], blocks[i].seconds,
+               "the timeout of BLPOP is rounded up, and never 0, which would block for ever");
     }
     owner_close(&owner);
 }
 
-/* Several keys, in each mode, with what an parent rlock holds among them. */
+/* Several keys, one of which a parent's token holds; and keys and modes that are refused. */
 static void test_several(void)
 {
     static const char parent[] = "0123456789abcdef0123456789abcdef";
@@ -181,47 +185,47 @@ static void test_several(void)
     struct owner owner;
     char prefix[80];
 
-    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "two keys"))
+    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner of two keys is opened"))
         return;
     requests_acquire(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), owner.token, "0", CARD, "30000",
+              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), owner.token, "0", INFO, "30000",
                                "5", "fifo", "", "s", "1", parent, NULL},
-              "acquire: both, shared, unless done, below an outer one");
+              "an acquire names both keys, the mode, unless-done and the parent's token");
     owner_take_grant(&owner, &answer, 10);
     ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000,
-       "one is ours, one the outer one's");
+       "if a parent holds one of two locks, the shorter of the two TTLs counts");
     requests_renew(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", CARD, "s", "0", owner.token,
+              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "0", owner.token,
                                "30000", "10", parent, "5000", "0", NULL},
-              "renew: each by its owner's token, for its own time");
+              "a renewal has for each lock the token that holds it, and the TTL of its lease");
     owner.ending = RLOCK_ENDS_REST;
     owner.stay_ms = 77;
     requests_release(&owner, &request, &when);
     snprintf(prefix, sizeof prefix, "%s ", owner.token);
     has_words(&request,
-              (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", CARD, NULL},
-              "release: ours alone");
+              (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", INFO, NULL},
+              "a release names only the lock that the owner's own token holds");
     answer.lock[0].parent = 1;
     owner_take_grant(&owner, &answer, 10);
-    ok(!owner_has_own_lock(&owner), "all may be the outer one's");
+    ok(!owner_has_own_lock(&owner), "if parents hold all locks, the owner has no lock of its own");
     owner_close(&owner);
 
     config.n_keys = 3;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a key twice is refused");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "one key given twice is refused");
     owner_close(&owner);
     config.n_keys = 0;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "as is none");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "an empty list of keys is refused");
     owner_close(&owner);
     config.n_keys = 2;
     config.mode = RLOCK_SLOTS;
     config.n_slots = 3;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "slots of two keys");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "slots with two keys are refused");
     owner_close(&owner);
     config.n_keys = 1;
     config.n_slots = RLOCK_SLOTS_MAX + 1;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "and too many slots");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "too many slots are refused");
     owner_close(&owner);
 }
 
@@ -236,17 +240,19 @@ static void test_timestamp(void)
     struct owner owner;
 
     config.protocol = RLOCK_PROTOCOL_TIME_MS;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a timestamp is of one key");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE,
+           "a timestamp lock with two keys is refused");
     owner_close(&owner);
     config.n_keys = 1;
     config.mode = RLOCK_EXCLUSIVE;
     config.unless_done = false;
-    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "of one owner")) {
+    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK,
+               "an exclusive timestamp lock with one key is accepted")) {
         requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, owner.token, "0", CARD, "30000", "5", "none", "", "ms", "",
+                  (const char *[]){KEYS, owner.token, "0", INFO, "30000", "5", "none", "", "ms", "",
                                    NULL},
-                  "and in a unit");
+                  "an acquire of a timestamp lock has the unit in the place of the mode");
     }
     owner_close(&owner);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_timing: all that must happen within a TTL fits into it. */
+/* test_timing: the times of a lease (renewal, two replies, grace, kill margin) fit into its TTL. */
 #include "lock/timing.h"
 #include "tap.h"
 
@@ -19,7 +19,7 @@ static bool is_sane(const struct rlock_timing *t)
            t->grace_ms <= 5000 && t->kill_margin_ms > 0;
 }
 
-/* Every TTL to 100 s, then in steps of about 1 %, each with its own odd rest. */
+/* Tries every TTL up to 100 s, and longer TTLs in steps of about 1 %. */
 static void test_range(void)
 {
     bool all_fit = true;
@@ -33,26 +33,27 @@ static void test_range(void)
         tried += rlock_timing_fit(ttl, DEFAULT, &t, NULL) == RLOCK_OK && t.ttl_ms == ttl;
         all_fit = all_fit && fits(&t);
         all_sane = all_sane && is_sane(&t);
-        /* 1 % and 2 ms, one of which is for rounding */
         all_drift = all_drift && ttl - timing_expires_ms(t.ttl_ms, 0) >= ttl / 100 + 2;
     }
-    ok(tried > 99000, "each TTL from 1 s to 30 d is taken");
-    ok(all_fit, "its parts fit into it by default");
-    ok(all_sane, "they are of use: renewed at a third or sooner, TERM at most 5 s before KILL");
-    ok(all_drift, "its end leaves 1 % and 2 ms to clocks that drift apart");
+    ok(tried > 99000, "rlock_timing_fit() accepts each TTL from 1 s to 30 d");
+    ok(all_fit, "the default times fit into each TTL");
+    ok(all_sane, "each lease is renewed after a third of its TTL or sooner, and TERM comes at most "
+                 "5 s before KILL");
+    ok(all_drift, "each lease ends 1 % and 2 ms before its TTL, as clocks drift");
 }
 
 static void test_known(void)
 {
     struct rlock_timing t;
 
-    if (!is_int(rlock_timing_fit(30000, DEFAULT, &t, NULL), RLOCK_OK, "the default TTL"))
+    if (!is_int(rlock_timing_fit(30000, DEFAULT, &t, NULL), RLOCK_OK, "a TTL of 30 s is accepted"))
         return;
-    is_int(t.renew_ms, 10000, "is renewed at a third");
-    is_int(t.grace_ms, 5000, "gives 5 s between TERM and KILL");
-    is_int(timing_expires_ms(t.ttl_ms, 1000), 1000 + 30000 - 300 - 2, "ends 1 % and 2 ms early");
-    if (is_int(rlock_timing_fit(30000, 0, &t, NULL), RLOCK_OK, "no time at all after TERM"))
-        is_int(t.grace_ms, 0, "is none");
+    is_int(t.renew_ms, 10000, "a lease of 30 s is renewed after 10 s");
+    is_int(t.grace_ms, 5000, "a lease of 30 s leaves 5 s between TERM and KILL");
+    is_int(timing_expires_ms(t.ttl_ms, 1000), 1000 + 30000 - 300 - 2,
+           "a lease of 30 s ends 302 ms before its TTL");
+    if (is_int(rlock_timing_fit(30000, 0, &t, NULL), RLOCK_OK, "a kill-after of 0 is accepted"))
+        is_int(t.grace_ms, 0, "with a kill-after of 0 KILL follows TERM at once");
 }
 
 static void test_limits(void)
@@ -63,18 +64,20 @@ static void test_limits(void)
     struct rlock_error err;
     size_t i;
 
-    is_int(rlock_timing_fit(RLOCK_TTL_MIN_MS, DEFAULT, &t, NULL), RLOCK_OK, "the least TTL");
-    is_int(rlock_timing_fit(RLOCK_TTL_MAX_MS, DEFAULT, &t, NULL), RLOCK_OK, "the greatest TTL");
+    is_int(rlock_timing_fit(RLOCK_TTL_MIN_MS, DEFAULT, &t, NULL), RLOCK_OK,
+           "the least TTL is accepted");
+    is_int(rlock_timing_fit(RLOCK_TTL_MAX_MS, DEFAULT, &t, NULL), RLOCK_OK,
+           "the greatest TTL is accepted");
     for (i = 0; i < sizeof out / sizeof out[0]; i++) {
         t.ttl_ms = 77;
         err.text[0] = '\0';
         okf(rlock_timing_fit(out[i], DEFAULT, &t, &err) == RLOCK_E_USAGE &&
                 err.status == RLOCK_E_USAGE && strstr(err.text, "ttl") != NULL && t.ttl_ms == 77,
-            "refused: a TTL of %lld ms", (long long)out[i]);
+            "a TTL of %lld ms is refused, and the timing isn't changed", (long long)out[i]);
     }
 }
 
-/* The refusal names the longest kill-after: that fits, and one millisecond more does not. */
+/* The error names the longest kill-after. That one fits, and one millisecond more does not. */
 static void test_kill_after(void)
 {
     static const int64_t ttls[] = {1000, 1001, 5000, 30000, 3600000, RLOCK_TTL_MAX_MS};
@@ -88,18 +91,18 @@ static void test_kill_after(void)
 
         err.text[0] = '\0';
         okf(rlock_timing_fit(ttl, INT64_MAX, &t, &err) == RLOCK_E_USAGE,
-            "refused: a kill-after without end, TTL %lld", (long long)ttl);
+            "TTL %lld: a kill-after of INT64_MAX ms is refused", (long long)ttl);
         okf(rlock_timing_fit(ttl, ttl, &t, &err) == RLOCK_E_USAGE,
-            "refused: a kill-after as long as the TTL, %lld", (long long)ttl);
+            "TTL %lld: a kill-after as long as the TTL is refused", (long long)ttl);
         most = strstr(err.text, "at most ");
-        if (!okf(most != NULL, "the longest is named: %s", err.text))
+        if (!okf(most != NULL, "the error names the longest kill-after: %s", err.text))
             continue;
         most += strlen("at most ");
         okf(rlock_timing_fit(ttl, atoll(most), &t, NULL) == RLOCK_OK && fits(&t) &&
                 t.grace_ms == atoll(most),
-            "the one that is named fits: %s", most);
+            "the kill-after that the error names is accepted: %s", most);
         okf(rlock_timing_fit(ttl, atoll(most) + 1, &t, NULL) == RLOCK_E_USAGE,
-            "and no longer one does");
+            "a kill-after one millisecond longer is refused");
     }
 }
 
