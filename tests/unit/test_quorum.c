@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_quorum: what a quorum makes of the answers it gets, and of those it does not get. */
+/*
+ * test_quorum: how the replies of one member or of three decide an acquire, a renewal or a release,
+ * also when members reply late, with an error, or not at all.
+ */
 #include "base/clock.h"
 #include "quorum/quorum.h"
 #include "server.h"
@@ -15,7 +18,7 @@ static const char *const the_key = "k";
 #define CONNECT_MS 1000
 #define REPLY_MS 300
 #define TTL_MS 1000
-#define RENEW_MS 300 /* an acquire waits so long for its reply, and no longer */
+#define RENEW_MS 300 /* also the longest time that an acquire waits for its reply */
 
 struct single {
     struct server server;
@@ -54,13 +57,14 @@ static struct rlock_deadline in(int64_t ms)
 
 enum operation { ACQUIRE, RENEW, RELEASE };
 
+/* One server's answer to an operation, and the wanted result. */
 static const struct {
     enum operation operation;
     const char *answer;
     enum rlock_status st;
-    const char *text;
-    bool is_undone;
-    bool in_doubt;
+    const char *text; /* a part of the error text */
+    bool is_undone;   /* the member sends an undo */
+    bool in_doubt;    /* the wanted quorum->in_doubt */
 } rows[] = {
     {ACQUIRE, GRANT, RLOCK_OK, "", false, false},
     {ACQUIRE, HELD, RLOCK_BUSY, "", false, false},
@@ -92,6 +96,9 @@ static const struct {
     {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what the script returns", false, false},
 };
 
+static const char *const operation_names[] = {
+    [ACQUIRE] = "an acquire", [RENEW] = "a renewal", [RELEASE] = "a release"};
+
 static enum rlock_status operate(struct single *single, enum operation operation,
                                  struct rlock_deadline deadline, struct rlock_error *err)
 {
@@ -109,14 +116,14 @@ static enum rlock_status operate(struct single *single, enum operation operation
                             err);
         if (st == RLOCK_BUSY)
             ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
-               "it is told who is in the way, and for how long");
+               "RLOCK_BUSY names the holder and the time left");
         if (st == RLOCK_BUSY)
             ok(block == 50 && obstacle.place == 2 && single->owner.ticket == 1700000000000000,
-               "and how to wait, with which place in line");
+               "RLOCK_BUSY tells the time to block, the place in the queue and the ticket");
         if (st != RLOCK_OK)
             return st;
-        is_str(grant.token, single->owner.token, "a grant has the token");
-        ok(grant.fence == 1700000000000000, "and the fence");
+        is_str(grant.token, single->owner.token, "a grant has the owner's token");
+        ok(grant.fence == 1700000000000000, "a grant has the fence in the server's reply");
         end = grant.expires_ms;
         break;
     case RENEW:
@@ -131,7 +138,7 @@ static enum rlock_status operate(struct single *single, enum operation operation
                end <= server_read_ms(&single->server,
                                      operation == ACQUIRE ? ASKED_ACQUIRE : ASKED_RENEW, 0) +
                           TTL_MS - 12,
-           "it ends a TTL after it was asked for, less the drift");
+           "the lease ends one TTL, less the drift, after the request was sent");
     return st;
 }
 
@@ -146,16 +153,19 @@ static void test_answers(void)
                                                        [ASKED_UNDO] = ANSWERS(SILENT)}}};
         struct rlock_error err = {.text = ""};
 
-        if (!ok(open_single(&single), "a server"))
+        if (!ok(open_single(&single), "a quorum of one server is opened"))
             continue;
         okf(operate(&single, rows[i].operation, in(60000), &err) == rows[i].st,
-            "operation %d answered %s", rows[i].operation, rows[i].answer);
-        okf(strstr(err.text, rows[i].text) != NULL, "says why: %s", err.text);
-        okf(single.quorum.in_doubt == rows[i].in_doubt, "%s whether it was executed",
-            rows[i].in_doubt ? "it isn't known" : "it is known");
+            "%s, answered %s, returns status %d", operation_names[rows[i].operation],
+            rows[i].answer, (int)rows[i].st);
+        okf(strstr(err.text, rows[i].text) != NULL, "the error text contains \"%s\": %s",
+            rows[i].text, err.text);
+        okf(single.quorum.in_doubt == rows[i].in_doubt, "in_doubt is %s: the server %s",
+            rows[i].in_doubt ? "set" : "not set",
+            rows[i].in_doubt ? "may have granted the lock" : "has told what it did");
         close_single(&single);
-        okf(server_count(&single.server, ASKED_UNDO) == rows[i].is_undone,
-            "what may have been executed and is given up is undone: %d", rows[i].is_undone);
+        okf(server_count(&single.server, ASKED_UNDO) == rows[i].is_undone, "%s",
+            rows[i].is_undone ? "an acquire without an answer is undone" : "no undo is sent");
     }
 }
 
@@ -167,18 +177,19 @@ static void test_undo(void)
     int n;
     int i;
 
-    if (!ok(open_single(&single), "a server that never answers"))
+    if (!ok(open_single(&single), "a quorum of one server that never answers is opened"))
         return;
     for (i = 0; i < 3; i++)
-        is_int(operate(&single, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE, "is asked");
+        is_int(operate(&single, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE,
+               "an acquire without an answer ends in: unreachable");
     snprintf(prefix, sizeof prefix, "%s v1 try=2 ", single.owner.token);
     close_single(&single);
     n = atomic_load(&single.server.n_log);
-    is_int(n, 6, "three times, with an undo behind each");
+    is_int(n, 6, "the server is sent three acquires and three undos");
     if (n == 6) {
-        is_str(single.server.log[2].second, "2", "the second attempt says which it is");
-        is_int(single.server.log[3].what, ASKED_UNDO, "its undo comes behind it");
-        is_str(single.server.log[3].first, prefix, "and undoes this attempt alone");
+        is_str(single.server.log[2].second, "2", "the second acquire has the attempt number 2");
+        is_int(single.server.log[3].what, ASKED_UNDO, "an undo follows the second acquire");
+        is_str(single.server.log[3].first, prefix, "that undo removes only attempt 2");
     }
 }
 
@@ -193,20 +204,23 @@ static void test_stop(void)
     int stop[2];
 
     if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-            "a word to stop"))
+            "the stop descriptor is readable"))
         return;
     single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
     for (operation = ACQUIRE; operation <= RELEASE; operation++)
         okf(operate(&single, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
                 RLOCK_STOPPED,
-            "stops operation %d", operation);
-    ok(rlock_clock_ms() - before < 30000, "at once, and not when it has taken too long");
+            "%s returns RLOCK_STOPPED", operation_names[operation]);
+    ok(rlock_clock_ms() - before < 30000, "the operations stop before their reply_ms of 60 s ends");
     close(stop[0]);
     close(stop[1]);
     close_single(&single);
 }
 
-/* A renewer asks for the nodes of a Cluster, and is stopped at once: the command has ended. */
+/*
+ * The command ends, and so stops the renewer, while the renewer waits for the reply to CLUSTER
+ * NODES. The release must use the same connection.
+ */
 static void test_stop_learning(void)
 {
     struct single single = {
@@ -216,12 +230,13 @@ static void test_stop_learning(void)
     int stop[2];
 
     if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-            "a word to stop"))
+            "the stop descriptor is readable"))
         return;
-    is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "a grant");
+    is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
     quorum_learn_topology(&single.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
-    is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "is given back");
-    is_int(atomic_load(&single.server.n_connections), 1, "by the same connection");
+    is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "the lock is released");
+    is_int(atomic_load(&single.server.n_connections), 1,
+           "the release uses the connection on which CLUSTER NODES is pending");
     close(stop[0]);
     close(stop[1]);
     close_single(&single);
@@ -231,14 +246,14 @@ static void test_stop_learning(void)
 
 #define FENCE "$16\r\n1700000000000000\r\n"
 #define GRANT_OF(FENCE) "*3\r\n:1\r\n:1700000000000\r\n$16\r\n" FENCE "\r\n"
-#define GRANT_OUTER \
+#define GRANT_PARENT \
     "*5\r\n:1\r\n:1700000000000\r\n" FENCE ":0\r\n$23\r\n1:1700000000000000:6000\r\n"
-#define NOTED "*3\r\n:1\r\n:1700000000000\r\n" FENCE
-#define GREATER "*3\r\n:-2\r\n:1700000000000\r\n$16\r\n1700000000000009\r\n"
+#define CONFIRMED "*3\r\n:1\r\n:1700000000000\r\n" FENCE
+#define GREATER_FENCE "*3\r\n:-2\r\n:1700000000000\r\n$16\r\n1700000000000009\r\n"
 #define MEMBERS 3
-#define YOUNG "$35\r\nrun_id:young\r\nuptime_in_seconds:1\r\n\r\n"
-#define MUTE "-NOPERM this user has no permissions to run the 'info' command\r\n"
-#define TWIN "$39\r\nrun_id:twin\r\nuptime_in_seconds:100000\r\n\r\n"
+#define RESTARTED "$35\r\nrun_id:young\r\nuptime_in_seconds:1\r\n\r\n"
+#define NO_INFO "-NOPERM this user has no permissions to run the 'info' command\r\n"
+#define SAME_RUN_ID "$39\r\nrun_id:twin\r\nuptime_in_seconds:100000\r\n\r\n"
 
 struct several {
     struct server server[MEMBERS];
@@ -280,17 +295,17 @@ static void close_several(struct several *several)
         server_stop(&several->server[i]);
 }
 
-/* What each member answers; what comes of it; how many were asked to note a fence, and to undo. */
+/* The answers of three members to an acquire, to a confirm and to INFO; and the wanted result. */
 static const struct {
     const char *acquire[MEMBERS], *confirm[MEMBERS], *info[MEMBERS];
     enum rlock_status st;
-    const char *text;
-    int confirms, undos;
+    const char *text;    /* a part of the error text */
+    int confirms, undos; /* requests that all members get; -N: at least N, see is_about() */
     uint64_t fence;
 } votes[] = {
     {{GRANT, GRANT, GRANT}, {NULL}, {NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
     {{GRANT, GRANT_OF("1700000000000005"), GRANT_OF("1700000000000002")},
-     {NOTED, NOTED, NOTED},
+     {CONFIRMED, CONFIRMED, CONFIRMED},
      {NULL},
      RLOCK_OK,
      "",
@@ -298,22 +313,29 @@ static const struct {
      0,
      1700000000000005},
     {{GRANT, GRANT_OF("1700000000000005"), HELD},
-     {NOTED, NOTED, GONE},
+     {CONFIRMED, CONFIRMED, GONE},
      {NULL},
      RLOCK_OK,
      "",
      -2,
      0,
      1700000000000005},
-    {{GRANT, GRANT, CLOSE}, {NOTED, NOTED, NOTED}, {NULL}, RLOCK_OK, "", -2, 0, 1700000000000000},
-    {{GRANT, GRANT, HELD}, {NOTED, GREATER, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
-    {{GRANT, GRANT, HELD}, {NOTED, GONE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
+    {{GRANT, GRANT, CLOSE},
+     {CONFIRMED, CONFIRMED, CONFIRMED},
+     {NULL},
+     RLOCK_OK,
+     "",
+     -2,
+     0,
+     1700000000000000},
+    {{GRANT, GRANT, HELD}, {CONFIRMED, GREATER_FENCE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
+    {{GRANT, GRANT, HELD}, {CONFIRMED, GONE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
     {{GRANT, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 1, 0},
     {{HELD, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
     {{HELD, HELD, CLOSE}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
-    {{GRANT_OUTER, GRANT, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 2, 0},
-    {{GRANT, GRANT, GRANT_OUTER},
-     {NOTED, NOTED, GONE},
+    {{GRANT_PARENT, GRANT, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 2, 0},
+    {{GRANT, GRANT, GRANT_PARENT},
+     {CONFIRMED, CONFIRMED, GONE},
      {NULL},
      RLOCK_OK,
      "",
@@ -331,19 +353,19 @@ static const struct {
      1,
      0},
     {{GRANT, LOADING, "-WRONGTYPE\r\n"}, {NULL}, {NULL}, RLOCK_E_NO_QUORUM, "LOADING", 0, 1, 0},
-    {{GRANT, GRANT, GRANT}, {NULL}, {YOUNG, NULL, NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
+    {{GRANT, GRANT, GRANT}, {NULL}, {RESTARTED, NULL, NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
     {{GRANT, GRANT, HELD},
      {NULL},
-     {YOUNG, NULL, NULL},
+     {RESTARTED, NULL, NULL},
      RLOCK_E_NO_QUORUM,
      "1 of 3 members were restarted, and may have forgotten who holds it",
      0,
      2,
      0},
-    {{GRANT, GRANT, HELD}, {NULL}, {MUTE, NULL, NULL}, RLOCK_BUSY, "", 0, 1, 0},
+    {{GRANT, GRANT, HELD}, {NULL}, {NO_INFO, NULL, NULL}, RLOCK_BUSY, "", 0, 1, 0},
     {{GRANT, GRANT, GRANT},
      {NULL},
-     {TWIN, NULL, TWIN},
+     {SAME_RUN_ID, NULL, SAME_RUN_ID},
      RLOCK_E_CONFIG,
      "are the same server",
      0,
@@ -361,7 +383,10 @@ static int count_all(struct several *several, enum asked_for what)
     return n;
 }
 
-/* Less than 0: so many or more, as it isn't waited for them all. */
+/*
+ * Checks a number of requests. `wanted` is -N: at least N, because the quorum doesn't wait until
+ * all members have read theirs.
+ */
 static void is_about(int got, int wanted, const char *what)
 {
     if (wanted < 0)
@@ -391,16 +416,21 @@ static void test_vote(size_t row)
                                                         [ASKED_CONFIRM] = answers[i][1],
                                                         [ASKED_UNDO] = released}};
     }
-    if (!ok(open_several(&several), "three servers"))
+    if (!ok(open_several(&several), "a quorum of three servers is opened"))
         return;
     st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                         &err);
-    okf(st == votes[row].st, "vote %zu: %d, %s", row, (int)st, err.text);
-    okf(strstr(err.text, votes[row].text) != NULL, "says: %s", votes[row].text);
-    okf(grant.fence == votes[row].fence, "fence %llu", (unsigned long long)grant.fence);
+    okf(st == votes[row].st, "votes[%zu]: the acquire returns status %d, %s", row, (int)st,
+        err.text);
+    okf(strstr(err.text, votes[row].text) != NULL, "votes[%zu]: the error text contains \"%s\"",
+        row, votes[row].text);
+    okf(grant.fence == votes[row].fence, "votes[%zu]: the grant has the fence %llu", row,
+        (unsigned long long)grant.fence);
     close_several(&several);
-    is_about(count_all(&several, ASKED_CONFIRM), votes[row].confirms, "so many are told the fence");
-    is_about(count_all(&several, ASKED_UNDO), votes[row].undos, "and so many to undo it");
+    is_about(count_all(&several, ASKED_CONFIRM), votes[row].confirms,
+             "the members get the wanted number of confirms");
+    is_about(count_all(&several, ASKED_UNDO), votes[row].undos,
+             "the members get the wanted number of undos");
 }
 
 static void test_votes(void)
@@ -414,7 +444,7 @@ static void test_votes(void)
 #define STOPPED_FROM_MS 200
 #define STOPPED_UNTIL_MS 700
 
-/* Stands for a process that is stopped, from one system call to the next. */
+/* A signal handler that sleeps: as if the process was stopped for that time. */
 static void be_stopped(int number)
 {
     struct timespec rest = {.tv_nsec = (STOPPED_UNTIL_MS - STOPPED_FROM_MS) * 1000000L};
@@ -425,16 +455,18 @@ static void be_stopped(int number)
 }
 
 /*
- * 1. Two of three members grant, with different fences; the third one's answer is on its way. 2. Of
- * the two one notes the greater fence, the other refuses. 3. We are stopped; meanwhile the time is
- * over, and the third member's answer to the first round comes. That member has noted no fence.
+ * A member's late grant must not count as its confirmation:
+ * 1. Members 1 and 2 grant with different fences. Member 3 has not answered the acquire yet.
+ * 2. In the confirm round member 1 stores the greater fence, and member 2 answers with an error.
+ * 3. This process is stopped. Meanwhile its deadline passes, and member 3's answer to the acquire
+ *    comes. Member 3 was never asked to store the fence, so no majority has stored it.
  */
-static void test_answer_to_an_earlier_round(void)
+static void test_late_grant_is_no_confirmation(void)
 {
     static const char *const late[] = {AFTER(400, GRANT), NULL};
     static const char *const grant[] = {GRANT, NULL};
     static const char *const greater[] = {GRANT_OF("1700000000000005"), NULL};
-    static const char *const noted[] = {NOTED, NULL};
+    static const char *const confirmed[] = {CONFIRMED, NULL};
     static const char *const refused[] = {LOADING, NULL};
     static const char *const released[] = {RELEASED, NULL};
     static const char *const *const first[] = {grant, greater, late};
@@ -442,7 +474,7 @@ static void test_answer_to_an_earlier_round(void)
     struct itimerval alarm = {.it_value = {.tv_usec = STOPPED_FROM_MS * 1000}};
     struct sigaction action = {.sa_handler = be_stopped};
     struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant of = {.fence = 0};
+    struct rlock_grant taken = {.fence = 0};
     struct rlock_error err = {.text = ""};
     int64_t block_ms = 0;
     sigset_t alarms;
@@ -450,61 +482,66 @@ static void test_answer_to_an_earlier_round(void)
 
     several = (struct several){.owner = {.n_locks = 0}};
     for (i = 0; i < MEMBERS; i++)
-        several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
-                                                        [ASKED_CONFIRM] = i == 0 ? noted : refused,
-                                                        [ASKED_UNDO] = released}};
+        several.server[i] =
+            (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
+                                        [ASKED_CONFIRM] = i == 0 ? confirmed : refused,
+                                        [ASKED_UNDO] = released}};
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     sigaction(SIGALRM, &action, NULL);
-    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* in the servers */
-    if (!ok(open_several(&several), "three servers, one of which answers late"))
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the servers' threads inherit the mask */
+    if (!ok(open_several(&several), "a quorum of three servers, one of them slow, is opened"))
         return;
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
     setitimer(ITIMER_REAL, &alarm, NULL);
-    ok(quorum_acquire(&several.quorum, &several.owner, in(300), &of, &obstacle, &block_ms, &err) !=
-           RLOCK_OK,
-       "a late answer to the first round notes no fence");
+    ok(quorum_acquire(&several.quorum, &several.owner, in(300), &taken, &obstacle, &block_ms,
+                      &err) != RLOCK_OK,
+       "a member's late answer to the acquire doesn't count as its answer to the confirm");
     close_several(&several);
 }
 
 #define NOT_OURS ":0\r\n"
 #define NOT_THERE ":-1\r\n"
 
-/* Lost is what a majority doesn't have; what nobody can say isn't. */
+/*
+ * A release finds the lock lost or gone only if a majority lacked it. If too many members don't
+ * answer to tell, the release ends in a fault.
+ */
 static const struct {
     const char *release[MEMBERS];
     enum rlock_status st;
-} returns[] = {
+} releases[] = {
     {{RELEASED, RELEASED, NOT_THERE}, RLOCK_OK}, {{RELEASED, NOT_THERE, CLOSE}, RLOCK_OK},
     {{CLOSE, NOT_OURS, RELEASED}, RLOCK_OK},     {{RELEASED, NOT_THERE, NOT_THERE}, RLOCK_GONE},
     {{NOT_OURS, CLOSE, NOT_THERE}, RLOCK_LOST},  {{RELEASED, CLOSE, CLOSE}, RLOCK_E_UNREACHABLE},
 };
 
-static void test_returns(void)
+static void test_releases(void)
 {
     static struct several several;
     size_t row;
     int i;
 
-    for (row = 0; row < sizeof returns / sizeof returns[0]; row++) {
+    for (row = 0; row < sizeof releases / sizeof releases[0]; row++) {
         const char *answers[MEMBERS][2] = {{NULL}};
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
 
         several = (struct several){.owner = {.n_locks = 0}};
         for (i = 0; i < MEMBERS; i++) {
-            answers[i][0] = returns[row].release[i];
+            answers[i][0] = releases[row].release[i];
             several.server[i].answers[ASKED_RELEASE] = answers[i];
         }
-        if (!ok(open_several(&several), "three servers"))
+        if (!ok(open_several(&several), "a quorum of three servers is opened"))
             return;
         st = quorum_release(&several.quorum, &several.owner, in(60000), &err);
-        okf(st == returns[row].st, "return %zu: %d, %s", row, (int)st, err.text);
+        okf(st == releases[row].st, "releases[%zu]: the release returns status %d, %s", row,
+            (int)st, err.text);
         close_several(&several);
     }
 }
 
-static void test_lists(void)
+static void test_members_hash(void)
 {
     const char *urls[] = {"redis://h", "redis://i/3", "unix:///s"};
     const char *others[] = {"redis://i/3", "unix:///s", "redis://:pw@h:6379/0"};
@@ -513,20 +550,20 @@ static void test_lists(void)
     struct quorum other;
 
     ok(quorum_open(&one, &config, NULL) == RLOCK_OK && strlen(one.members.hash) == 8,
-       "a list is known");
+       "a quorum of three members has a hash of 8 digits");
     config.urls = others;
     ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
            strcmp(one.members.hash, other.members.hash) == 0,
-       "by the same in any order, with any password");
+       "the hash depends neither on the order of the URLs nor on their passwords");
     quorum_close(&other);
     others[0] = "redis://i/4";
     ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
            strcmp(one.members.hash, other.members.hash) != 0,
-       "and by something else where one is another");
+       "the hash differs if one of the members is another server");
     quorum_close(&other);
     config.n_urls = 1;
     ok(quorum_open(&other, &config, NULL) == RLOCK_OK && other.members.hash[0] == '\0',
-       "one is no list");
+       "a quorum of one member has no hash");
     quorum_close(&other);
     quorum_close(&one);
 }
@@ -538,8 +575,8 @@ static void test_open(void)
     struct quorum quorum;
 
     for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(quorum_open(&quorum, &config, NULL) == RLOCK_E_CONFIG, "%zu servers are no quorum",
-            config.n_urls);
+        okf(quorum_open(&quorum, &config, NULL) == RLOCK_E_CONFIG,
+            "a quorum of %zu members is refused", config.n_urls);
         quorum_close(&quorum);
     }
 }
@@ -551,9 +588,9 @@ int main(void)
     test_stop();
     test_stop_learning();
     test_votes();
-    test_answer_to_an_earlier_round();
-    test_returns();
-    test_lists();
+    test_late_grant_is_no_confirmation();
+    test_releases();
+    test_members_hash();
     test_open();
     return done_testing();
 }
