@@ -1,26 +1,34 @@
 /*
- * checks: what must hold of fence.pml.
+ * checks: the assertions about fence.pml. Each flag switches one on.
  *
- * Any of
- *   CHK_GRANT   a fence is greater than all that were granted before its confirmations were sent
- *   CHK_SEQ     the same with: before the first request of its attempt was sent
- *   CHK_UNIQ    no fence is granted twice
- *   CHK_RENEW   no lease is renewed if a greater fence was granted before that renewal was sent: an
- *               owner whose lock was another's in between is told so, also when it is free again
- *   CHK_MUTEX   no two commands run             CHK_START     fences grow in the order of starts
- * and what can be done, so that these are not true of a model in which nothing happens; each fails
- *   CHK_REACH   all attempts are never granted           CHK_RAISED   none after a raise
- *   CHK_RENEWED no lease is renewed        CHK_REPAIRED  none to which a put back lock was needed
+ * What must hold:
+ *   CHK_GRANT     the fence of a grant is greater than every fence that was granted before the
+ *                 grant's confirm requests were sent
+ *   CHK_SEQ       the fence of a grant is greater than every fence that was granted before the
+ *                 attempt sent its first request
+ *   CHK_UNIQ      no two grants have the same fence
+ *   CHK_RENEW     no lease is renewed if a greater fence was granted before the renewal was sent.
+ *                 So an owner finds out that another owner has held the lock in between, even if
+ *                 the lock is free again
+ *   CHK_MUTEX     no two commands run at the same time
+ *   CHK_START     commands start in the order of their fences
+ *
+ * What must be found violated. Each of these says that something never happens. If one of them
+ * holds, the model can't do that thing, and the checks above prove nothing:
+ *   CHK_REACH     at least one attempt is not granted
+ *   CHK_RAISED    no attempt that raised its fence is granted
+ *   CHK_RENEWED   no lease is renewed
+ *   CHK_REPAIRED  no renewal needs a member that has put the lock back to reach a majority
  */
 
 #if defined(CHK_SEQ) || defined(CHK_GRANT)
-byte before[A]; /* the greatest fence that was granted before */
+byte before[A]; /* for each attempt: the greatest fence that was granted before it */
 #endif
 #if defined(CHK_SEQ) || defined(CHK_GRANT) || defined(CHK_RENEW)
-byte greatest; /* fence that was granted */
+byte greatest; /* the greatest fence that was granted so far */
 #endif
 #ifdef CHK_RENEW
-bool overtaken[A]; /* when the renewal was sent */
+bool overtaken[A]; /* a greater fence had been granted when the attempt sent its renewal */
 #endif
 #ifdef CHK_UNIQ
 bool used[F_MAX + 1];

@@ -1,68 +1,91 @@
 /*
- * fence: the quorum of rlock, in every order in which its messages can arrive (for spin 6.5).
+ * fence: a model of rlock's quorum. spin (6.5) searches every order in which its messages can
+ * arrive.
  *
- * An attempt is one owner that tries once with a fresh token; an owner that tries again is several
- * attempts, which may overlap in any way. N members, A attempts; on each member
+ * An attempt is one try of one owner, with a new token. An owner that tries again is modelled as
+ * several attempts, which may overlap in any way. There are N members and A attempts. Each member n
+ * has
  *
- *   K[n]  the lock: 0 is free, else attempt + 1        F[n]  the last fence there
+ *   K[n]  the lock: 0: it is free; else the number of the attempt that holds it, plus 1
+ *   F[n]  the last fence
  *
- *   acquire   if K is free: K = token, F = a greater number than before; replies F
- *   (client)  a majority replied: the fence is the greatest of their numbers
- *   confirm   if K == token and F <= fence: F = fence; replies ok
- *             if K == token and F > fence: replies F; the fence is raised to it, all confirmations
- *             count no more, and all members are asked again
- *   (client)  a majority confirmed: granted, the command may start
- *   renew     if K == token, or K is free (it is put back), and in both cases F <= fence: K = token
- *   (client)  a majority renewed: the lease goes on
- *   release   if K == token: K is free
+ * The requests, what a member does with them, and what the client does then:
  *
- * The network: each request arrives at any later time, in any order, or never, also when its owner
- * has given up; the reply to it arrives at once or never. Owners pause or give up anywhere.
+ *   acquire   If K is free, the member sets K to the attempt's token and F to a greater number, and
+ *             replies F. If a majority has replied, the client takes the greatest of their numbers
+ *             as the fence, and sends confirm.
+ *   confirm   If K is the token and F <= fence, the member sets F to the fence, and replies ok. If
+ *             K is the token and F > fence, it replies F: then the client raises its fence to F,
+ *             forgets all confirmations, and asks all members again. If a majority has confirmed,
+ *             the lock is granted, and the command may start.
+ *   renew     If K is the token or free, and F <= fence, the member sets K to the token: it renews
+ *             the lock or puts it back. If a majority has done so, the client's lease goes on.
+ *   release   If K is the token, the member frees K.
  *
- * Time, one of
- *   ASYNC    no trust in any clock: a lock may vanish from a member at any moment (expired,
- *            evicted, deleted). Owners hold on as long as they like; a release is a vanishing.
- *   TIMED    a lock vanishes only when its lease has ended, or when its owner has released it. Each
- *            attempt has a first lease and, once a renewal was sent, a second one. A command starts
- *            within the lease, and is dead when it ends; then an attempt is over in any case.
- * More faults
- *   LOSS=k   at most k times a member forgets K and F (it restarts without data)
- *   HLC      a member that has no last fence takes one greater than all that were issued before, as
- *            its clock is as far as theirs were. Without it: 1.
- *   DELAY    what a member that forgot replies to acquire and confirm does not count until every
- *            lease that it may have forgotten has ended; what was asked of it is done all the same
- * Bounds
- *   A=2  N=3 or 5  F0=1    attempts, members, and how far the last fences may differ at first
- *   RAISES=1  RENEWS=1     how often an attempt may raise its fence, and renew, each 0 or 1
+ * The network: each request arrives at any later time, in any order, or never, even if its owner
+ * has given up meanwhile. The reply to a request arrives at once or never. An owner may pause or
+ * give up at any step.
  *
- * What must hold is in checks.pml.
+ * Time, one of:
+ *   ASYNC    No clock is trusted: a lock may vanish from a member at any moment (it expired, was
+ *            evicted or deleted), and an owner never finds that its lease has ended. A release is
+ *            modelled as a lock that vanishes.
+ *   TIMED    A lock vanishes only when its lease has ended, or when its owner has released it. Each
+ *            attempt has a first lease and, once it has sent a renewal, a second one. A command
+ *            starts only within a lease, and is killed before the lease ends. With its last lease
+ *            an attempt is over.
+ * Further faults:
+ *   LOSS=k   At most k times a member forgets K and F, because it restarts without its data.
+ *   HLC      A member without a last fence draws a number greater than all that any member has
+ *            drawn, because its clock is as late as theirs. Without HLC it draws 1.
+ *   DELAY    A member that has forgotten its data executes acquire and confirm, but its replies
+ *            don't count until every lease that it may have forgotten has ended.
+ * Bounds:
+ *   A=2      the number of attempts
+ *   N=3      the number of members, 3 or 5
+ *   F0=1     by how much the last fences of two members may differ at the start
+ *   RAISES=1 how often an attempt may raise its fence: 0 or 1
+ *   RENEWS=1 how often an attempt may renew: 0 or 1
  *
- * The protocol, where it may be weaker than this
- *   NOT_AFTER        nothing is acquired for who has stopped asking; then RENEW_BLINDLY is right
- * So rlock is built: RENEW_BLINDLY, as an acquire carries a not-after once the member's clock is
- * known, and the last request on a connection that is given up undoes it. Where neither reaches the
- * member, and a lock has vanished early besides, renew-blindly is what can happen. And what a
- * member forgot is put back by an acquire with a number of its own, while a majority confirms the
- * lease: lease-no-fence.
- * The protocol with a part left out or changed; what then goes wrong is in expected.tsv
- *   ONE_PHASE        no confirmations           NO_REFUSAL    confirm does not compare
- *   KEEP_REPLIES     those from before a raise count           NO_WRITE      confirm leaves F alone
- *   NO_GROWTH        acquire leaves F alone     OFF_BY_ONE    confirm compares by F <= fence + 1
- *   QUORUM=n         so many are enough         RENEW_BLINDLY a lock that is there is not compared
- *   REPAIR_BLINDLY   nor is a free one          REPAIR_EMPTY  put back also where F is lost
- *   CONFIRM_EARLY    DELAY is for acquire alone
- *   NO_KILL          the command outlives its lease            NO_CHECK   it starts without a look
+ * checks.pml has the checks.
  *
- * Without effect on what is checked, so left out: a request that would change nothing stays in
- * flight (a refusal lets no client do anything but give up); a lost reply to confirm or renew (a
- * client with more replies can do all that it could with fewer); which of the members, or of the
- * attempts, is which.
+ * A variant that is as strong:
+ *   NOT_AFTER        No member executes an acquire after its owner has stopped asking. Then renew
+ *                    doesn't need to compare fences on a member that still has the token
+ *                    (RENEW_BLINDLY).
+ * rlock is built in this way. Each acquire carries a not-after time once the member's clock is
+ * known, and an undo is the last request on a connection that rlock abandons. If neither of them
+ * reaches the member, and a lock has vanished before its lease ended as well, then the violation of
+ * the variant renew-blindly can happen. rlock puts a lock back on a member that has forgotten it by
+ * an acquire, which draws a new number, while a majority renews the lease: see the variant
+ * lease-no-fence.
  *
- * Not modelled: a second raise or renewal; the same request done twice; a refusal that arrives
- * late, so with an old number; shared locks, slots, several keys, the waiting line, --once; one
- * token in several attempts; members added or removed, clients with different lists; how long
- * anything takes; numbers that run out. Bounds are small: that it holds for all A and N is the
- * proof's matter, not spin's.
+ * Variants with a part left out or changed. expected.tsv tells which check each of them violates:
+ *   ONE_PHASE        the client sends no confirm: a majority of acquires is a grant
+ *   NO_REFUSAL       confirm doesn't compare F with the fence
+ *   OFF_BY_ONE       confirm compares by F <= fence + 1
+ *   NO_WRITE         confirm doesn't change F
+ *   KEEP_REPLIES     confirmations from before a raise still count after it
+ *   NO_GROWTH        acquire doesn't change F
+ *   QUORUM=n         n members are enough, instead of a majority
+ *   RENEW_BLINDLY    renew doesn't compare F if the member has the token
+ *   REPAIR_BLINDLY   renew doesn't compare F if the lock is free
+ *   REPAIR_EMPTY     renew puts the lock back also on a member that has no last fence
+ *   CONFIRM_EARLY    DELAY applies to acquire, but not to confirm
+ *   NO_KILL          the command isn't killed when its lease ends
+ *   NO_CHECK         the command starts even if its lease has ended
+ *
+ * Left out, because it can't change the result of a check:
+ * - A request that would change nothing stays in flight, as a refused client can only give up.
+ * - No reply to confirm or renew is lost: with more replies a client can do all that it can do with
+ *   fewer.
+ * - The members are alike, and so are the attempts: only one order of them is searched.
+ *
+ * Not modelled: a second raise or renewal; a request that a member executes twice; a refusal that
+ * arrives late, and so with an old number; shared locks, slots, several keys, the queue, --once;
+ * one token in several attempts; members that are added or removed, and owners with different
+ * members; lengths of time; numbers that reach their limit. The bounds are small: that the checks
+ * hold for all A and N needs a proof, which spin can't give.
  */
 
 #ifndef A
@@ -99,11 +122,11 @@
     (((m) & 1) + (((m) >> 1) & 1) + (((m) >> 2) & 1) + (((m) >> 3) & 1) + (((m) >> 4) & 1))
 #define MAX(x, y) ((x) > (y) -> (x) : (y))
 
-/* What every acquire adds up to: no number can be greater. */
+/* No fence can be greater than this: the greatest one at the start, plus 1 for each acquire. */
 #define F_MAX (3 * F0 + 2 * N * A + 2)
 
 #if defined(TIMED) || defined(CHK_MUTEX) || defined(CHK_START)
-#define RUNS 1 /* commands start and end; else a grant is the end, but for its renewal */
+#define RUNS 1 /* 1: commands start and end; 0: an attempt ends with its grant, or its renewal */
 #else
 #define RUNS 0
 #endif
@@ -113,7 +136,7 @@
 byte K[N];
 byte F[N];
 #ifdef TIMED
-byte lease[N]; /* of those of its owner, the one that K's expiry is of: 0 first, 1 second */
+byte lease[N]; /* the lease of the holder with which K expires: 0: the first, 1: the second */
 #define SET_LEASE(n, which) lease[n] = which
 #else
 #define SET_LEASE(n, which) skip
@@ -122,7 +145,7 @@ byte lease[N]; /* of those of its owner, the one that K's expiry is of: 0 first,
 byte losses;
 #endif
 #ifdef HLC
-byte issued; /* the greatest number so far */
+byte issued; /* the greatest number that a member has drawn so far */
 #endif
 
 /* ---- attempts -------------------------------------------------------------------------------- */
@@ -136,15 +159,17 @@ byte issued; /* the greatest number so far */
 
 byte state[A];
 byte fence[A];
-byte acquires[A], acquired[A]; /* requests in flight, replies that count: a bit for each member */
+/* Requests in flight (acquires, confirms, renews), and replies that count (acquired, confirmed,
+ * renewed): bit n of element a is about member n and attempt a. */
+byte acquires[A], acquired[A];
 byte confirms[A], confirmed[A];
 #if RAISES
-byte stale[A]; /* requests to confirm in flight from before the raise, */
-byte was[A];   /* and the fence that they bring; 0: not raised */
+byte stale[A]; /* the requests confirm from before the raise that are in flight: bit n: member n */
+byte was[A];   /* the fence before the raise, which those requests carry; 0: not raised */
 #endif
 #if RENEWS
 byte renews[A], renewed[A];
-byte phase[A]; /* 0, SENT, KEPT (it is renewed) */
+byte phase[A]; /* of the renewal: 0: not sent yet, SENT, or KEPT: the lease is renewed */
 #define SENT 1
 #define KEPT 2
 #define IS_SENT(a) (phase[a] >= SENT)
@@ -156,11 +181,12 @@ byte phase[A]; /* 0, SENT, KEPT (it is renewed) */
 #define IN_FLIGHT(a) (confirms[a])
 #endif
 #ifdef TIMED
-byte ended[A]; /* how many of its leases */
+byte ended[A]; /* how many leases of the attempt have ended */
 #define IS_LIVE(a) (ended[a] == 0 || (ended[a] == 1 && IS_KEPT(a)))
 #endif
 
-/* What can't matter any more is forgotten, so that it doesn't make states differ. */
+/* Clears the fence of an attempt that is over, when no request carries the fence any more. Else
+ * spin would search states separately that differ only in a fence that nobody uses. */
 inline tidy(a) {
     if :: state[a] == OVER && !IN_FLIGHT(a) -> fence[a] = 0 :: else fi
 }
@@ -181,10 +207,11 @@ inline be_over(a) {
 
 #include "checks.pml"
 
-/* ---- a member does what it is asked ---------------------------------------------------------- */
+/* ---- a member executes a request ------------------------------------------------------------- */
 
 #ifdef DELAY
-/* Leases that may have been forgotten: bit a is the first of attempt a, bit A + a its second. */
+/* The leases that member n may have forgotten: bit a: the first lease of attempt a; bit A + a: its
+ * second lease. */
 byte forgotten[N];
 #define MAY_HOLD(a) (state[a] != NEW && state[a] != OVER)
 #define IN_FIRST(a) (MAY_HOLD(a) && ended[a] == 0)
@@ -279,14 +306,16 @@ inline renew(a, n) {
     tidy(a)
 }
 
-/* In turn: acquired, and the reply arrives or does not; confirmed, or confirmed for an attempt that
- * has no use for it; refused, so raised; a confirmation from before the raise; renewed. */
+/* An acquire arrives at a member whose lock is free: first case: its reply arrives and counts;
+ * second case: its reply is lost, or doesn't count. */
 #define ASK_TO_ACQUIRE(a, n) \
     :: d_step { (acquires[a] & BIT(n)) && K[n] == 0 && state[a] == ACQUIRING && COUNTS(n) -> \
                 acquire(a, n); acquired[a] = acquired[a] | BIT(n); \
                 fence[a] = MAX(fence[a], F[n]) } \
     :: d_step { (acquires[a] & BIT(n)) && K[n] == 0 && CAN_BE_LATE(a) -> acquire(a, n) }
 
+/* A confirm arrives, and the member stores the fence. The reply counts only if the attempt still
+ * confirms. */
 #define ASK_TO_CONFIRM(a, n) \
     :: d_step { (confirms[a] & BIT(n)) && K[n] == a + 1 && !IS_REFUSED(a, n) -> \
                 confirms[a] = confirms[a] & ~BIT(n); write_fence(n, fence[a]); \
@@ -295,6 +324,8 @@ inline renew(a, n) {
                 :: else fi; \
                 tidy(a) }
 
+/* First case: a confirm is refused, and the client raises its fence. Second case: a confirm from
+ * before the raise arrives, and the member stores the old fence. */
 #if RAISES
 #define ASK_AGAIN(a, n) \
     :: d_step { (confirms[a] & BIT(n)) && K[n] == a + 1 && IS_REFUSED(a, n) && \
@@ -342,7 +373,7 @@ inline forget(n) {
 
 /* ---- a client takes a step ------------------------------------------------------------------- */
 
-/* Where commands don't run, nothing but a renewal comes after a grant. */
+/* If neither commands nor renewals are modelled, an attempt is over with its grant. */
 inline grant(a) {
     check_grant(a);
     confirmed[a] = 0;
@@ -428,7 +459,7 @@ inline end_lease(a) {
     RENEW(a) \
     END_LEASE(a)
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the start, and all steps of all clients and members ------------------------------------- */
 
 #if N == 5
 #define ASK_ALL(a) ASK(a, 0) ASK(a, 1) ASK(a, 2) ASK(a, 3) ASK(a, 4)

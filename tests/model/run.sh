@@ -1,12 +1,13 @@
 #!/bin/sh
-# run: has spin look at all that fence.pml can do, in each variant of expected.tsv; TAP.
+# run: lets spin search all states of fence.pml, for each variant in expected.tsv. Writes TAP.
 #
 #     tests/model/run.sh [quick|full] [NAME...]
 #
-# quick is what fits into two minutes and 2 GB; full is all of it, in half an hour and 5 GB. What
-# holds and should not is as much of a failure as what should and does not: then the variant has
-# lost its fault, or the check its teeth. What spin makes of the model stays in build/model/NAME/;
-# there the way to a violation is shown by: spin -t -p -g FLAGS fence.pml
+# quick checks the variants that take two minutes and 2 GB in all; full checks all variants, in half
+# an hour and 5 GB. A variant that should be violated and holds is a failure, too: either the
+# variant doesn't contain its fault any more, or the check can't find the fault any more. The files
+# that spin writes stay in build/model/NAME/. To see the steps that lead to a violation, run there:
+# spin -t -p -g FLAGS fence.pml
 
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -29,14 +30,15 @@ if ! command -v spin >/dev/null; then
     exit
 fi
 
-# search FLAG...: all states of that variant, in the current directory.
+# search FLAG...: search all states of the variant with these flags, in the current directory.
 search() {
     spin -P"${CC:-cc} -E -x c" -a "$@" fence.pml &&
         ${CC:-cc} -w -O1 -DSAFETY -DMEMLIM=$memory_mb -o pan pan.c &&
         timeout --kill-after 5 $time_limit ./pan -m5000 -w22
 }
 
-# verdict FILE: holds, violated, or unknown where the search was not what it should have been.
+# verdict FILE: print what spin found, by its output: holds, violated, or unknown if the search
+# failed or wasn't completed.
 verdict() {
     if grep -q 'assertion violated' "$1"; then
         echo violated
@@ -48,7 +50,7 @@ verdict() {
     fi
 }
 
-# check NAME EXPECTED FLAG...
+# check NAME EXPECTED FLAG...: search the variant, and print a line of TAP.
 check() {
     name=$1 expected=$2 dir=build/model/$1
     shift 2
