@@ -317,7 +317,7 @@ grant_of() {
 }
 
 @test "lua: in a quorum a free lock is not reserved for a waiter, and an undo wakes no waiter" {
-    local CARD='pid=1 members=0123abcd' QUEUE=fifo SLOWLY=1
+    local HOLDER_INFO='pid=1 members=0123abcd' QUEUE=fifo SLOWLY=1
     quorum_start 1
     redis_use q1
     acquire "$mine" 1 >/dev/null

@@ -1,26 +1,32 @@
 # shellcheck shell=bash
-# lua: runs single scripts of lib/lua by redis-cli; prints each reply as one line of words.
+# lua: runs single scripts of lib/lua by redis-cli, and prints each reply as one line of words.
+# Variables that are set for a call replace the defaults of the script's other arguments.
 #
-#     acquire TOKEN ATTEMPT [TTL [LIMIT [TICKET]]]    QUEUE: fifo, newest, none or try (default);
-#                                                     WANT: x, s or a number of slots; ONCE=1;
-#                                                     PARENTS: tokens; CARD: the holder_info
-#     renew TOKEN FENCE [TTL [LIMIT]]                 WANT as for acquire; SLOT: its number
-#     release TOKEN FENCE [ENDING MS]
-#     undo TOKEN ATTEMPT / leave TOKEN
-#     confirm TOKEN FENCE                             note FENCE as the last one of a quorum
-#     fence [KEY]                                     print the last fence of the lock
-#     helper KIND [KEY]                               print the name of a helper key
-#     contents / endless                              print all keys / those without an expiry
+#     acquire TOKEN ATTEMPT [TTL [NOT_AFTER [TICKET]]]
+#                     QUEUE: POLICY (default: try); WANT: MODE (default: x); ONCE=1: UNLESS_DONE;
+#                     PARENTS: tokens; HOLDER_INFO: INFO; see acquire.lua
+#     renew TOKEN FENCE [TTL [NOT_AFTER]]
+#                     WANT: MODE; SLOT: the number of the slot
+#     release TOKEN FENCE [ENDING STAY]
+#     undo TOKEN ATTEMPT
+#     leave TOKEN
+#     confirm TOKEN FENCE [DRAWN]
+#     fence [KEY]     prints the last fence of the lock
+#     helper KIND [KEY]
+#                     prints the name of the helper key
+#     contents        prints all keys of the database, their values and expiry
+#     endless         prints the keys that never expire
 #
-# LOCKS names the keys, if they are others than KEY; mine, yours and third are tokens. With SLOWLY=1
-# all times of the queue are ten times as long, so that none ends between two lines of a test.
+# The lock is KEY. For several locks LOCKS is an array of their keys. mine, yours and third are
+# tokens. With SLOWLY=1 all times of the queue are ten times as long, so that none of them ends
+# between two lines of a test.
 
 mine=0123456789abcdef0123456789abcdef
 yours=fedcba9876543210fedcba9876543210
 third=33333333333333333333333333333333
 export mine yours third
 
-# script NAME: print a script as rlock sends it; SLOWLY makes all times of the queue longer.
+# script NAME: print the text of the script as rlock sends it, with longer times if SLOWLY is set.
 script() {
     local lua=$ROOT/lib/lua
     awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" |
@@ -32,7 +38,8 @@ FENCE() { helper fence; }
 LINE() { helper queue; }
 WAITERS() { helper waiters; }
 
-lua() { # NAME ARGUMENT...
+# lua NAME ARG...: run the script on the locks, with these ARGV.
+lua() {
     local name=$1 key keys=()
     shift
     for key in "${LOCKS[@]:-$KEY}"; do
@@ -42,8 +49,8 @@ lua() { # NAME ARGUMENT...
 }
 
 acquire() {
-    # shellcheck disable=SC2086 # words
-    lua acquire "$1" "$2" "${CARD:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" \
+    # shellcheck disable=SC2086 # PARENTS is several words
+    lua acquire "$1" "$2" "${HOLDER_INFO:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" \
         "${WANT:-x}" "${ONCE:-}" ${PARENTS:-}
 }
 
@@ -53,15 +60,15 @@ renew() {
     lua renew "${4:-0}" pid=1 "${WANT:-x}" "${SLOT:-0}" "${each[@]}"
 }
 
-confirm() { lua confirm "$1" "$2" 30000 "${3:-$2}"; } # TOKEN FENCE [DRAWN]
+confirm() { lua confirm "$1" "$2" 30000 "${3:-$2}"; }
 release() { lua release "$1 " "$2" '' "${3:-}" "${4:-0}" pid=1; }
 undo() { lua release "$1 v1 try=$2 " '' '' ''; }
 leave() { lua release "$1 " '' "$1" ''; }
 fence() { redis_cli get "$(helper fence "${1:-$KEY}")"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
-# Print all keys of the database with their values, and their expiry in units of 10 s, which is the
-# same in a fast and in a slow test.
+# contents: print all keys of the database with their values and their time of expiry. The time is
+# in units of 10 s, so that two calls print the same text unless a test changed the keys.
 contents() {
     redis_cli eval 'local all, now = {}, redis.call("TIME")
         now = now[1] * 1000 + now[2] / 1000
