@@ -24,7 +24,7 @@ struct owner {
     bool has_renewer;       /* a renewer renews the locks: a release by another process tells it */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
-    bool only_parents;      /* have the locks under a parent lock, or not at all */
+    bool only_parents;      /* acquire the locks only if parent tokens hold them already */
     bool unless_done;       /* true: a done mark ends the wait; false: wait until it expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */

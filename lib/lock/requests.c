@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-/* POLICY of acquire.lua. */
+/* Returns the argument POLICY of acquire.lua. */
 static const char *policy_word(const struct owner *owner)
 {
     static const char *const words[] = {

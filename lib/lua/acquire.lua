@@ -11,7 +11,7 @@
 --       6 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
 --         removes older waiters; "none": ignore the queue, and take a lock that is free although
 --         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
---         queue; "parents": have the locks under a parent lock, or not at all
+--         queue; "parents": grant the locks only if PARENT tokens hold them already
 --       7 TICKET that an earlier attempt returned; "": none
 --       8 MODE: "x": exclusive, "s": shared, a number: at most so many holders (slots)
 --       9 UNLESS_DONE: "1": return REPLY_DONE if a done mark is in the way; else: wait until the

@@ -21,7 +21,8 @@
 -- with shared/lock.lua
 
 -- For a caller that knows only the token: TTL 0 renews for the TTL that the server has noted. If
--- TTL is longer than that, the script notes it, as others read from it how long a lease can last.
+-- TTL is longer than that, the script notes the longer TTL, because other owners read from the note
+-- how long the lease can last.
 local function set_ttl(lock)
   local was = number_in(lock.info, 'ttl') or 0
   if lock.ttl == 0 then

@@ -421,7 +421,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
         return;
     st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
                        NULL, NULL);
-    if (st != RLOCK_STOPPED) /* after a stop the release is sent on the same connection */
+    if (st != RLOCK_STOPPED) /* after a stop the connections stay open, for the release */
         broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 

@@ -18,7 +18,7 @@
  *   CHK_REACH     at least one attempt is not granted
  *   CHK_RAISED    no attempt that raised its fence is granted
  *   CHK_RENEWED   no lease is renewed
- *   CHK_REPAIRED  no renewal needs a member that has put the lock back to reach a majority
+ *   CHK_REPAIRED  each renewal has a majority without the members that have put the lock back
  */
 
 #if defined(CHK_SEQ) || defined(CHK_GRANT)

@@ -18,8 +18,9 @@
  *             K is the token and F > fence, it replies F: then the client raises its fence to F,
  *             forgets all confirmations, and asks all members again. If a majority has confirmed,
  *             the lock is granted, and the command may start.
- *   renew     If K is the token or free, and F <= fence, the member sets K to the token: it renews
- *             the lock or puts it back. If a majority has done so, the client's lease goes on.
+ *   renew     If F <= fence, and either K is the token, or K is free and the member has a last
+ *             fence, the member sets K to the token: it renews the lock or puts it back. If a
+ *             majority has done so, the client's lease goes on.
  *   release   If K is the token, the member frees K.
  *
  * The network: each request arrives at any later time, in any order, or never, even if its owner
