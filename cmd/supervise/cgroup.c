@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PREFIX "rlock-"
-#define NAMES_MAX 100 /* names that make_directory() tries */
+#define NAMES_MAX 100 /* how many names make_directory() tries */
 
 /*
  * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form

@@ -4,11 +4,12 @@
  *
  * `rlock acquire --bind-pid` leaves a renew daemon behind, which may be killed, or stopped for too
  * long. The daemon tells the deadline killer the lease's deadlines after each renewal, and the
- * killer acts by the last ones whether the daemon lives or not. The killer uses no network.
+ * killer acts by the last deadlines that it was told, whether the daemon lives or not. The killer
+ * uses no network.
  *
  * The bound process is not the killer's child, so the kernel does not make the killer the parent of
- * the bound process's orphans. So proctree.c remembers each process that it has once seen in the
- * tree, and finds that process again after its parent has ended.
+ * the bound process's orphans. Therefore proctree.c remembers each process that it has once seen
+ * below the bound process, and finds it again after its parent has ended.
  */
 #include "supervise/deadline_killer.h"
 
@@ -27,10 +28,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEARD_WITHIN_MS 1000 /* a starter that isn't stopped sends a message in that time */
+#define HEARD_WITHIN_MS 1000 /* how long to wait for the starter's last message */
 #define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
-#define KILL_AT_ONCE_MS 20   /* KILL is repeated for so long, then the clock is looked at */
-#define GIVE_UP_MS 2000      /* so long after the first KILL, stop waiting for the last process */
+#define KILL_AT_ONCE_MS 20   /* how long one call of proctree_kill() repeats KILL */
+#define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */
 #define NO_TIMER_MS 100      /* without a timer: how often to look at the clock */
 
 /* ---- the bound process ---- */
@@ -78,8 +79,9 @@ void bound_process_signal(const struct bound_process *bound, int number)
 }
 
 /*
- * The descendants get a signal before the bound process does: when that ends, the kernel gives them
- * to another parent, and they can't be found any more.
+ * The descendants get a signal before the bound process does. When the bound process has ended, the
+ * kernel has given its children to another parent, and a walk finds only the descendants that an
+ * earlier walk has seen.
  */
 static void signal_descendants(struct bound_process *bound, int number, int64_t kill_ms)
 {
@@ -95,7 +97,8 @@ static void note_root(struct bound_process *bound, pid_t spared)
     proctree_spare(&bound->tree, getpid());
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
-    bound->is_noted = !bound_process_has_ended(bound); /* else another process may have its pid */
+    /* if the bound process has ended, its pid may be another's, and the root is wrong */
+    bound->is_noted = !bound_process_has_ended(bound);
 }
 
 void bound_process_note(struct bound_process *bound, pid_t spared)
@@ -113,7 +116,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     bound_process_note(bound, spared);
     if (!bound->is_noted)
         return 0;
-    if (rlock_clock_ms() < kill_ms) { /* later than that only KILL helps */
+    if (rlock_clock_ms() < kill_ms) { /* after the deadline for KILL, TERM would only delay KILL */
         signal_descendants(bound, SIGTERM, kill_ms);
         signal_process(bound->fd, SIGTERM);
     }
@@ -138,7 +141,7 @@ enum killer_order { KILLER_SET, KILLER_END_BOUND, KILLER_STOP };
 
 struct killer_message {
     enum killer_order order;
-    struct deadlines deadlines; /* not with KILLER_STOP */
+    struct deadlines deadlines; /* not used with KILLER_STOP */
 };
 
 struct killer {
@@ -146,8 +149,8 @@ struct killer {
     struct deadlines deadlines;
     int starter_fd; /* the socket to the starter; -1: the starter has closed its end, or is dead */
     pid_t starter;
-    bool is_told;    /* by END_BOUND: the starter reports why the bound process is ended */
-    bool is_stopped; /* by STOP: the killer exits, and the bound process lives on */
+    bool is_told;    /* KILLER_END_BOUND came last: the starter reports the reason */
+    bool is_stopped; /* KILLER_STOP came: the killer exits, and the bound process lives on */
     const struct report *report;
 };
 
@@ -173,9 +176,10 @@ static void listen_to_starter(struct killer *killer)
 }
 
 /*
- * Called only after the end of the bound process, because a report may block. The starter may have
- * come to the same deadline, and knows better why there was no renewal. So the killer waits a
- * moment for KILLER_END_BOUND, which says that the starter reports.
+ * The killer reports only after the end of the bound process, because a report may block. At the
+ * same deadline the starter may end the bound process and report that, and the starter knows better
+ * why there was no renewal. So the killer waits a moment for KILLER_END_BOUND, and does not report
+ * if it comes.
  */
 static void report_why(struct killer *killer, const char *outcome)
 {
@@ -196,7 +200,7 @@ static void report_why(struct killer *killer, const char *outcome)
 
 static void end_bound(struct killer *killer)
 {
-    bool starter_lives = getppid() == killer->starter; /* else another process may have its pid */
+    bool starter_lives = getppid() == killer->starter; /* if not, its pid may be another's */
     pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
                                       starter_lives ? killer->starter : 0);
 

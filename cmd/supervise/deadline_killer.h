@@ -11,9 +11,9 @@
 
 struct bound_process {
     pid_t pid;
-    int fd;               /* pidfd: stays with the process if another one gets its pid; -1: none */
+    int fd;               /* pidfd: names this process even if another one gets its pid; -1: none */
     struct proctree tree; /* the descendants of the bound process */
-    bool is_noted;        /* bound_process_note() has looked for them at least once */
+    bool is_noted;        /* `tree` has the bound process as its root */
 };
 
 /*
@@ -24,8 +24,8 @@ struct bound_process {
 int bound_process_open(struct bound_process *bound, pid_t pid);
 
 /*
- * bound_process_refusal: why rlock binds no lease to this process, even for root: a text for the
- * user. NULL: rlock does.
+ * bound_process_refusal: returns the reason, as a text for the user, why rlock refuses to bind a
+ * lease to this process, even for root; NULL: rlock does not refuse.
  */
 const char *bound_process_refusal(pid_t pid);
 
@@ -35,8 +35,8 @@ bool bound_process_has_ended(const struct bound_process *bound);
 void bound_process_signal(const struct bound_process *bound, int number);
 
 /*
- * bound_process_note: remember the present descendants, so that bound_process_end() finds them also
- * if their parents end before that. This process and the process `spared` (0: none) may be
+ * bound_process_note: remember the present descendants, so that bound_process_end() finds them even
+ * if their parents have ended by then. This process and the process `spared` (0: none) may be
  * descendants; they and their own descendants are left out.
  */
 void bound_process_note(struct bound_process *bound, pid_t spared);
@@ -66,9 +66,9 @@ int deadline_killer_start(struct deadline_killer *killer, const struct bound_pro
 
 /*
  * deadline_killer_set: send the killer new deadlines. It acts by them even if the caller dies.
- * deadline_killer_end_bound: the same for deadlines that are not the lease's own; the caller
- * reports why the bound process is ended. Both never block. False: the killer is gone, or does not
- * read.
+ * deadline_killer_end_bound: the lock is lost, so send deadlines that come before those of the
+ * lease; the caller reports the loss, and the killer does not. Both never block. False: the killer
+ * is gone, or does not read.
  */
 bool deadline_killer_set(const struct deadline_killer *killer, struct deadlines deadlines);
 bool deadline_killer_end_bound(const struct deadline_killer *killer, struct deadlines deadlines);

@@ -11,13 +11,13 @@
 
 #include <rlock.h>
 
-#define FEW_PROCESSES 500 /* the time from the lease's KILL to its end is enough for these */
-#define KILL_US 150       /* for each process more: from the first KILL until it has ended */
-#define TERM_US 300       /* for each process more: to send it TERM, or to freeze it */
+#define FEW_PROCESSES 500 /* so many processes end between the lease's KILL and its end */
+#define KILL_US 150       /* added for each further process: from its KILL to its end */
+#define TERM_US 300       /* added for each further process: to send it TERM, or to freeze it */
 
 /*
- * The tree is counted when a third of the time to TERM is left. The renewal is sent after a third
- * of the TTL, so in most leases the renewal has come by then, and nothing is counted.
+ * The guard counts the tree when a third of the time to TERM is left. The renewer sends a renewal
+ * after a third of the TTL. So mostly a renewal has come by then, and the guard counts nothing.
  */
 #define COUNT_PART 3
 

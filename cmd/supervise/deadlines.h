@@ -20,8 +20,8 @@ struct deadlines deadlines_of_lease(int64_t expires_ms, int64_t kill_margin_ms, 
 
 /*
  * deadlines_for_tree: move both deadlines forward by the time that `n` processes take, so that the
- * last of them has ended before the lease. Up to 500 processes nothing moves. TERM doesn't move to
- * before `not_before_ms`, nor KILL to before TERM.
+ * last of them has ended before the lease. Up to 500 processes nothing moves. TERM stays at or
+ * after `not_before_ms`, and KILL at or after TERM.
  */
 struct deadlines deadlines_for_tree(struct deadlines lease, size_t n, int64_t not_before_ms);
 

@@ -27,14 +27,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define END_ROUNDS 100 /* of freeze_end(), at most */
-#define END_ROUND_MS 2 /* the pause between two of them */
+#define END_ROUNDS 100 /* how many rounds freeze_end() makes at most */
+#define END_ROUND_MS 2 /* the pause between two rounds */
 
 /* What one walk over all threads of the tree has found. */
 struct pass {
     bool is_still; /* every thread is stopped or dead */
     int refused;   /* the errno for a thread that can't be stopped; 0: all can */
-    size_t n_dead; /* zombies; more than in the last pass: their children have become ours */
+    size_t n_dead; /* how many threads are dead; more than before: a process has ended */
 };
 
 /*
@@ -67,7 +67,7 @@ static bool waits_for_vfork(pid_t thread)
     return number == SYS_clone || number == SYS_clone3;
 }
 
-/* Is this thread stopped, and do we trace it? Otherwise the kernel refuses this request (ESRCH). */
+/* True if we trace the thread, and it is stopped: otherwise this ptrace(2) fails with ESRCH. */
 static bool is_frozen(pid_t thread)
 {
     unsigned long unused;
@@ -83,7 +83,7 @@ static bool counts_as_dead(struct pass *pass, char state)
     return true;
 }
 
-/* A thread that we trace, and have told to stop in an earlier pass. It may be a zombie by now. */
+/* Notes the state of a thread that we trace, and have told to stop in an earlier pass. */
 static void judge_ours(struct pass *pass, pid_t thread)
 {
     if (!counts_as_dead(pass, proctree_state(thread)) && !waits_for_vfork(thread))
@@ -91,8 +91,8 @@ static void judge_ours(struct pass *pass, pid_t thread)
 }
 
 /*
- * A thread that we can't trace. If another tracer has stopped the thread, and we have frozen that
- * tracer, nobody lets the thread run.
+ * Notes the state of a thread that we can't trace. If another tracer has stopped the thread, and we
+ * have frozen that tracer, the thread can't run, and counts as frozen.
  */
 static void judge_other(struct pass *pass, pid_t thread, int failed)
 {
@@ -188,17 +188,17 @@ void freeze_release_one(pid_t thread, int64_t not_after_ms)
 }
 
 /*
- * Children are released before their parents: a parent that runs may exit, and its children, which
- * then become ours, would not be found where they were.
+ * Releases children before their parents: a released parent may exit. Its children then become
+ * ours, and a walk that looks for them below that parent would miss them.
  */
 void freeze_release(struct proctree *tree, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
 
-    do {
+    do { /* again: if somebody has killed a parent meanwhile, the walk missed its children */
         release.n = 0;
         proctree_each_thread(tree, true, let_go, &release);
-    } while (release.n > 0); /* repeat: if a parent was killed meanwhile, its children are ours */
+    } while (release.n > 0);
 }
 
 void freeze_end(struct proctree *tree)

@@ -33,11 +33,11 @@
 
 extern char **environ;
 
-#define REAPED_AT_ONCE 64    /* children, before the guard reads its requests again */
-#define AGAIN_MS 5           /* between two tries of a call on the socket that failed */
-#define AGAIN_REFUSED_MS 100 /* between two KILLs, if the kernel has refused one */
+#define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
+#define AGAIN_MS 5           /* the pause after a call on the socket has failed */
+#define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
 #define KILL_AT_ONCE_MS 20   /* the guard repeats KILL for so long, then reads its requests again */
-#define HEARD_WITHIN_MS 1000 /* a program that isn't stopped closes the socket in that time */
+#define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
 enum program_link {
@@ -60,7 +60,7 @@ struct guard {
     int fd;       /* the socket to the program */
     int children; /* signalfd: SIGCHLD */
     int timer;
-    int failed;                     /* an errno of prepare(), told at the start; 0: none */
+    int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
     struct environment environment; /* of the command */
     struct proctree *tree;
     pid_t command;      /* 0: the guard has not started the command yet, or has reaped it */
@@ -77,9 +77,10 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * TERM as the guard has moved it forward for a large tree, but KILL as the lease has it. If the
- * guard is silent for some time after KILL, the program takes it for hung and replaces it. To end a
- * large tree takes longer, so that time must not begin earlier.
+ * For a large tree the guard has moved TERM and KILL forward. It tells the program the moved time
+ * of TERM, but the lease's own time of KILL, because the program replaces a guard that is silent
+ * for some time after KILL. With the moved time of KILL the program would replace a guard that is
+ * still busy with ending a large tree.
  */
 static void tell_deadlines(const struct guard *guard)
 {
@@ -228,9 +229,9 @@ static void note_command_end(struct guard *guard)
 }
 
 /*
- * At most REAPED_AT_ONCE children at one turn. With some thousand frozen children the kernel looks
- * at all of them for each waitpid(2). To reap all at one turn would take so long that the program
- * would hear too late that the tree is frozen.
+ * Reaps at most REAPED_AT_ONCE children in one turn of the loop. Each waitpid(2) looks at all
+ * children, and there may be some thousand frozen ones. If the guard reaped all children in one
+ * turn, the program would hear too late that the tree is frozen.
  */
 static void reap(struct guard *guard)
 {

@@ -20,7 +20,7 @@ struct guard_plan {
     bool keeps_secrets;      /* --pass-credentials: the command gets rlock's passwords */
     bool pauses;             /* --on-lost pause: freeze the tree when TERM would be due */
     bool wait_all;           /* --wait-all: stay until the last process of the tree has ended */
-    struct cgroup *cgroup;   /* that the command is started in; CGROUP_NONE: rlock's own */
+    struct cgroup *cgroup;   /* the command's; CGROUP_NONE: the command stays in rlock's own */
     int keep_fd;             /* a descriptor that the guard does not close; -1: none */
     struct rlock *lock;      /* the program's handle; the guard clears its copy's passwords */
     const struct report *report;
@@ -54,17 +54,16 @@ enum guard_news_kind {
 
 struct guard_news {
     enum guard_news_kind kind;
-    int error;              /* FAILED: an errno, or SPAWN_TOO_LATE */
-    bool is_exec_error;     /* FAILED: execvpe(3) set the errno */
-    struct deadlines lease; /* AGREES: the lease's, TERM moved forward for a large tree */
-    int64_t
-        frozen_since_ms;    /* PAUSED: since when every thread is stopped; DONE: the same, or now */
-    int status;             /* DONE: of the command, as wait(2) gives it */
-    bool lease_ended_first; /* DONE: the guard ended the tree because of the lease */
-    bool program_was_gone;  /* DONE: the guard took the program for dead, and so killed the tree */
-    int freeze_error;       /* DONE: why a thread could not be frozen: an errno; 0: all could */
-    pid_t pid;              /* REFUSED: the process */
-    bool was_kill;          /* REFUSED: of KILL, so the guard can't end the process; else of TERM */
+    int error;               /* FAILED: an errno, or SPAWN_TOO_LATE */
+    bool is_exec_error;      /* FAILED: execvpe(3) set the errno */
+    struct deadlines lease;  /* AGREES: those of the lease, but TERM is earlier for a large tree */
+    int64_t frozen_since_ms; /* PAUSED, DONE: when the tree was frozen; DONE, not frozen: now */
+    int status;              /* DONE: of the command, as wait(2) gives it */
+    bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
+    bool program_was_gone;   /* DONE: the guard took the program for dead, and so killed the tree */
+    int freeze_error;        /* DONE: why a thread could not be frozen: an errno; 0: all could */
+    pid_t pid;               /* REFUSED: the process */
+    bool was_kill;           /* REFUSED: true: the signal was KILL; false: it was TERM */
 };
 
 /*

@@ -22,15 +22,15 @@
 
 #define KILL_ROUND_MS 20
 #define RETRY_MS 5
-#define END_TRIES 20              /* of RETRY_MS each, to see the exit status of a guard */
-#define KILL_FAST_MS 2000         /* kill without pauses for so long, then with these pauses: */
-#define KILL_RETRY_MS 5           /* while processes take long to end */
-#define KILL_REFUSED_RETRY_MS 100 /* while a process may not be killed, but may start others */
+#define END_TRIES 20              /* how often to ask for the guard's exit status, every RETRY_MS */
+#define KILL_FAST_MS 2000         /* repeat KILL without pauses for this time, then with pauses */
+#define KILL_RETRY_MS 5           /* pause while processes take long to end */
+#define KILL_REFUSED_RETRY_MS 100 /* pause while the kernel refuses KILL to a process */
 
 /*
- * A process that started children, and then became rlock by exec, leaves those children to us. They
- * don't belong to the command, so they get no signal. We don't reap them either: another process
- * could get the pid of one, and would then get no signal.
+ * A process may start children, and then become rlock by exec: then those children are ours. They
+ * don't belong to the command, so we note their pids, and send them no signal. We don't reap them
+ * either. Otherwise a process of the command could get the pid of one, and would get no signal.
  */
 static int note_inherited_children(struct guard_client *guard)
 {
@@ -230,7 +230,7 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        /* before KILL: when a parent ends, its children become ours, as the spared ones are */
+        /* before KILL: when a spared child ends, its children become ours, like the command's */
         proctree_spare_children(&guard->tree, false);
     while (proctree_kill(&guard->tree, round_deadline_ms(fast_ms), note_end, guard)) {
         bool is_slow = rlock_clock_ms() >= fast_ms;

@@ -10,7 +10,7 @@ struct guard_client {
     pid_t pid;            /* 0: no guard was forked, or it was reaped */
     int fd;               /* socket to the guard, readable when it has sent a message */
     bool is_gone;         /* the guard has closed its end of the socket */
-    struct proctree tree; /* descendants of this process, which it kills if the guard fails */
+    struct proctree tree; /* all descendants of this process, which kills them if the guard fails */
 };
 
 /*

@@ -28,12 +28,15 @@
 
 #include <rlock.h>
 
-/* Between two rounds of freezing or KILL, which reach the processes that were forked meanwhile. */
+/*
+ * The pause between two rounds of freezing or KILL. Each round reaches processes that were forked
+ * meanwhile.
+ */
 #define RETRY_MS 5
 /*
- * For so long KILL is repeated without a pause, then every RETRY_MS. A process that lives longer is
- * in uninterruptible sleep, or the guard may not signal it, and KILL without a pause would only use
- * up the processor.
+ * The guard repeats KILL without a pause for this time, then every RETRY_MS. A process that lives
+ * longer is in uninterruptible sleep, or the guard may not signal it: then KILL without a pause
+ * would only use up the processor.
  */
 #define KILL_FAST_MS 2000
 
@@ -59,12 +62,12 @@ static enum guard_state pass_signal(struct guard_machine *machine)
 }
 
 /*
- * The action is no part of this cell: guard_state_work() repeats KILL as long as the state lasts.
+ * This cell adds no GUARD_ACTION_KILL: guard_state_work() returns it as long as the state lasts.
  */
 static enum guard_state begin_kill(struct guard_machine *machine)
 {
     machine->killing_since_ms = machine->in.now_ms;
-    machine->n_processes = 0; /* from now on only the lease's own end is of interest */
+    machine->n_processes = 0; /* a moved deadline would be of no use after KILL */
     machine->due = machine->lease;
     return guard_state_is_held(machine) ? GUARD_STATE_KILLING_FROZEN : GUARD_STATE_KILLING;
 }
@@ -125,7 +128,7 @@ static void move_kill(struct guard_machine *machine)
         deadlines_for_tree(machine->lease, machine->n_processes, machine->in.now_ms).kill_ms};
 }
 
-/* The tree has got TERM, so only KILL can still come earlier. */
+/* The tree has got TERM already, so only the time of KILL is moved forward. */
 static enum guard_state move_kill_for_count(struct guard_machine *machine)
 {
     machine->n_processes = machine->in.n_processes;
@@ -133,7 +136,7 @@ static enum guard_state move_kill_for_count(struct guard_machine *machine)
     return machine->state;
 }
 
-/* Of several END_ASKED the one with the earliest KILL counts. */
+/* If END_ASKED comes several times, the earliest time for KILL counts. */
 static enum guard_state hasten(struct guard_machine *machine)
 {
     if (machine->in.kill_ms < machine->asked_kill_ms)
@@ -188,7 +191,9 @@ static enum guard_state take_lease(struct guard_machine *machine)
     return machine->state;
 }
 
-/* After TERM, or while the tree is being frozen, the last count holds for the renewed lease too. */
+/*
+ * After TERM, or while the guard freezes the tree, use the last count for the renewed lease, too.
+ */
 static enum guard_state take_lease_while_ending(struct guard_machine *machine)
 {
     take_lease(machine);
@@ -214,7 +219,7 @@ static enum guard_state thaw(struct guard_machine *machine)
     return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
 }
 
-/* A renewal whose TERM is over already does not let the tree run, but makes KILL later. */
+/* If the renewed lease's time of TERM is over already, the tree may not run, but KILL moves. */
 static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
 {
     if (machine->in.now_ms < machine->in.lease.term_ms)
@@ -223,8 +228,8 @@ static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
 }
 
 /*
- * A frozen tree has no deadline. So a renewal whose TERM is over already changes nothing, and the
- * guard answers that the tree is still frozen.
+ * If the time of TERM of the renewed lease is over already, the tree stays frozen, and the guard
+ * answers that. The new lease changes nothing else, because a frozen tree has no deadline.
  */
 static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
 {
@@ -234,7 +239,7 @@ static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
     return machine->state;
 }
 
-/* If the tree was frozen before KILL, no renewal lets it run, and the guard says so. */
+/* If every thread is stopped, no renewal lets the tree run. The guard answers so. */
 static enum guard_state answer_while_killing(struct guard_machine *machine)
 {
     if (machine->frozen_since_ms == 0)
@@ -250,9 +255,11 @@ static void note_frozen(struct guard_machine *machine)
 }
 
 /*
- * 1. The guard finds every thread stopped.
- * 2. The guard itself is stopped (SIGSTOP, a suspended machine), and goes on after the lease's
- * KILL. The guard can't tell when the last thread stopped, perhaps after the lease. So the tree
+ * 1. The guard walks the tree, and finds every thread stopped.
+ * 2. During this walk or after it the guard itself is stopped (SIGSTOP, a suspended machine), and
+ *    goes on after the lease's KILL.
+ *
+ * The guard can't tell when the last thread stopped, perhaps after the lease's end. So the tree
  * gets KILL, and counts as ended by the lease.
  */
 static enum guard_state believe_frozen(struct guard_machine *machine)

@@ -9,14 +9,14 @@
 
 /* "The tree" is the command and all processes that descend from the command. */
 enum guard_state {
-    GUARD_STATE_RUNNING,        /* the command runs */
-    GUARD_STATE_DRAINING,       /* --wait-all: the command has ended, its descendants run on */
-    GUARD_STATE_TERMINATING,    /* the tree has got TERM, and gets KILL at a known time */
-    GUARD_STATE_FREEZING,       /* --on-lost pause: the guard stops threads, some may still run */
-    GUARD_STATE_FROZEN,         /* every thread is stopped, and the guard has told the program */
-    GUARD_STATE_REFREEZING,     /* was FROZEN, then a process ended: threads it traced may run */
-    GUARD_STATE_KILLING,        /* the guard repeats KILL until no process of the tree is left */
-    GUARD_STATE_KILLING_FROZEN, /* the same, and the guard keeps stopping what is not dead yet */
+    GUARD_STATE_RUNNING,     /* the command runs */
+    GUARD_STATE_DRAINING,    /* --wait-all: the command has ended, its descendants run on */
+    GUARD_STATE_TERMINATING, /* the tree has got TERM, and gets KILL at a known time */
+    GUARD_STATE_FREEZING,    /* --on-lost pause: the guard stops threads, some may still run */
+    GUARD_STATE_FROZEN,      /* every thread is stopped, and the guard has told the program */
+    GUARD_STATE_REFREEZING,  /* after FROZEN a process ended, and threads that it traced may run */
+    GUARD_STATE_KILLING,     /* the guard repeats KILL until no process of the tree is left */
+    GUARD_STATE_KILLING_FROZEN, /* the same, and the guard stops threads that aren't dead */
     GUARD_STATE_DONE,           /* every process that had to end has ended */
     GUARD_STATES
 };
@@ -34,7 +34,7 @@ enum guard_event {
     GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and no descendant of it is left */
     GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE has found every thread stopped */
     GUARD_EVENT_TREE_COUNTED,   /* GUARD_ACTION_COUNT or _TERM has counted the processes */
-    GUARD_EVENT_COUNT_DUE,      /* clock: no renewal has come for so long that TERM may be near */
+    GUARD_EVENT_COUNT_DUE,      /* clock: `count_ms` has come, as no renewal came for a long time */
     GUARD_EVENT_TERM_DUE,       /* clock: `due.term_ms` has come */
     GUARD_EVENT_KILL_DUE,       /* clock: `due.kill_ms` has come, and the tree is not frozen */
     GUARD_EVENT_END_DUE,        /* clock: `asked_kill_ms` has come */
@@ -49,29 +49,29 @@ enum guard_action {
     GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the program since when the tree is frozen */
     GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the program's signal to the command */
     GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
-    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen tree run, but not beyond the lease's TERM */
+    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen threads run, but none after the lease's TERM */
     GUARD_ACTION_LET_GO = 1 << 5, /* let the frozen tree run on for good, without a guard */
     GUARD_ACTION_TERM = 1 << 6,   /* send TERM to each process, then handle TREE_COUNTED */
     GUARD_ACTION_FREEZE = 1 << 7, /* stop each thread; if all are stopped, handle TREE_STOPPED */
     GUARD_ACTION_KILL = 1 << 8    /* send KILL to each process that is left of the tree */
 };
 
-/* What the guard's decisions depend on beside the events; it does not change during a run. */
+/* The options that the guard's decisions depend on; they don't change during a run. */
 struct guard_rules {
     bool pauses;      /* --on-lost pause: at the lease's TERM freeze the tree, send no TERM */
     bool wait_all;    /* --wait-all: stay until the last process of the tree has ended */
-    int64_t grace_ms; /* from TERM to KILL for what a command leaves that a signal has ended */
+    int64_t grace_ms; /* TERM to KILL for the descendants of a command that a signal ended */
 };
 
 /* The fields of an event. The caller sets `now_ms` for each event. */
 struct guard_input {
     int64_t now_ms;         /* the present time, on rlock_clock_ms() */
-    struct deadlines lease; /* LEASE_EXTENDED: the renewed lease's */
+    struct deadlines lease; /* LEASE_EXTENDED: the deadlines of the renewed lease */
     int64_t kill_ms;        /* END_ASKED: the latest time for KILL, on rlock_clock_ms() */
     size_t n_processes;     /* TREE_COUNTED: how many processes the tree has */
 };
 
-/* Only guard_state.c writes it. Times are on rlock_clock_ms(). */
+/* Only guard_state.c writes the fields. Times are on rlock_clock_ms(). */
 struct guard_machine {
     enum guard_state state;
     struct guard_rules rules;

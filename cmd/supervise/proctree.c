@@ -3,10 +3,10 @@
  * proctree: finds, signals and ends all descendants of a process.
  *
  * /proc/PID/task/TID/children lists the children of one thread (proc(5)). On a kernel built without
- * these files, the parent of every process of the machine is read instead.
+ * these files, a walk reads the parent of every process of the machine instead.
  *
  * A walk is breadth first, with a list in memory, so no stack limits how deep or wide a tree is.
- * Zombies are left out of the list.
+ * The list leaves out zombies.
  *
  * A pid that was read from a file may belong to another process by the time it is used:
  *
@@ -15,33 +15,34 @@
  * 3. A process that has nothing to do with us gets the pid of C.
  * 4. We signal that pid.
  *
- * So a signal goes through a pidfd, and only if the process that has the pid *after* the pidfd was
- * opened is C: it started before we read that C is a child of P, or its parent is P or this
- * process. A process keeps its pid from its start to its end, so whatever started before we read
- * the pid, and has it now, had it when we read it. Only our own children are signalled by pid:
- * the pid of a child is its own until we reap it.
+ * So we open a pidfd for the pid, and then check that the pidfd is that of C: the process started
+ * before we read that C is a child of P, or its parent is P or this process. A process keeps its
+ * pid from its start to its end. So a process that started before we read the pid, and has that pid
+ * now, also had it when we read it. We signal only our own children by pid: a child keeps its pid
+ * until we reap it.
  *
- * Runaways, which fork and exit again and again, may be faster than a walk. They are caught at the
- * living end of the chain: this process is the subreaper, so when a process of the chain exits, the
- * one that it forked becomes our child, and stands in the list of our own children. A process that
- * gets KILL while it forks forks nothing, as fork(2) looks for signals under the lock that signals
- * are sent under. So a chain ends when its living end gets KILL between two forks. What makes that
- * likely:
+ * A runaway is a process that forks and exits, and so does its child, and so on. Such a chain may
+ * be faster than a walk, but only its last process lives. This process is the subreaper: when a
+ * process of the chain exits, the child that it forked becomes our child, and is in the list of our
+ * own children. A process that gets KILL while it forks forks nothing, as fork(2) looks for signals
+ * under the lock under which the kernel sends them. So a chain ends when its last process gets KILL
+ * between two forks. These measures make that likely:
  *
- * - Zombies are reaped first, so that the list is short; it is read from a descriptor that stays
- *   open, and each process in it gets KILL as soon as it was read. 64 chains take some 100 us, and
- *   a process that waits for a processor meanwhile can't fork.
- * - A process that has got KILL already doesn't get it again.
- * - A process with a session of its own gets KILL with its process group: that is one step for the
- *   kernel, and reaches a child that was just forked, and is still in its parent's group.
- * - We run with real-time priority where we may, and else sleep only while all processes that are
- *   known have got KILL, and need the processor to end.
+ * - We reap zombies first, so that the list is short. We read the list from a descriptor that stays
+ *   open, and send KILL to each process as soon as we have read its pid. That takes some 100 us for
+ *   64 chains, and a process that waits for a processor meanwhile can't fork.
+ * - We don't send KILL again to a process that has got it.
+ * - A process with a session of its own gets KILL with its process group. That is one step for the
+ *   kernel, and also kills a child that was just forked, and is still in its parent's group.
+ * - We run with real-time priority if we may. We sleep only when all processes that we know have
+ *   got KILL, and need the processor to end.
  *
  * Measured on two processors with a load of 20: 64 chains of clone(CLONE_VM) with setsid(2) end
- * within 0.7 s, mostly 0.1 s; by walks 5 ms apart they end after 1 to 6 s, or not at all.
- * ptrace(2) with TRACEFORK, and RLIMIT_NPROC, have to hit the same moment between two forks, and
- * gain nothing over KILL. A cgroup has no such race, but a process is seldom allowed to make one,
- * and making one costs each start of a command: so only if it is asked for (cgroup.c).
+ * within 0.7 s, mostly 0.1 s; with nothing but a walk every 5 ms they ended after 1 to 6 s, or not
+ * at all. ptrace(2) with TRACEFORK, and RLIMIT_NPROC, have to hit the same moment between two
+ * forks, and gain nothing over KILL. A cgroup has no such race, but a process is seldom allowed to
+ * make one, and making one takes time at each start of a command. So rlock makes one only with
+ * --cgroup (cgroup.c).
  */
 #include "supervise/proctree.h"
 
@@ -64,16 +65,16 @@
 
 #define PLACES_MAX (1U << 22) /* PID_MAX_LIMIT: Linux has no higher pid */
 #define PLACES_MIN (1U << 15)
-#define TERM_WALKS 100      /* of one proctree_term(), at most */
-#define REAPED_AT_ONCE 4096 /* zombies, before KILL goes on */
+#define TERM_WALKS 100      /* how many walks proctree_term() makes at most */
+#define REAPED_AT_ONCE 4096 /* how many zombies reap() reaps before KILL goes on */
 #define MOMENT_NS 50000     /* the pause between two rounds of KILL */
-#define MOMENT_EACH_NS 500  /* added for each of our children: to read about each takes as long */
-#define WALK_PAUSES 4       /* the time between two walks for KILL, in walks */
-#define WALK_EVERY 32       /* rounds of KILL to our own children, then one to the whole tree */
+#define MOMENT_EACH_NS 500  /* added to the pause for each of our children, see give_way() */
+#define WALK_PAUSES 4       /* the pause between two walks for KILL takes as long as 4 walks */
+#define WALK_EVERY 32       /* one round of KILL out of 32 also walks the tree */
 #define WALK_MASK 0x07ffffffU
 #define LIST_BYTES 4096 /* the buffer for a list of children */
 
-/* What is known of a process. If the array is shorter than pid_max, several pids share a place. */
+/* What we know of a process. If the array is shorter than pid_max, several pids share a place. */
 struct proctree_place {
     pid_t pid;
     pid_t parent;
@@ -141,7 +142,10 @@ static ssize_t slurp(const char *path, char *text, size_t room)
     return (ssize_t)used;
 }
 
-/* The fields of /proc/PID/stat after the program's name, which may contain spaces and brackets. */
+/*
+ * Returns the fields of /proc/PID/stat after the program's name, which may contain blanks and
+ * brackets; "": there is no such process.
+ */
 static const char *behind_name(pid_t pid, char *text, size_t room)
 {
     char path[64];
@@ -246,7 +250,7 @@ static bool is_before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-/* ---- what is known of each ---- */
+/* ---- what we know of each process ---- */
 
 static struct proctree_place *place_of(const struct proctree *tree, pid_t pid)
 {
@@ -282,7 +286,7 @@ static bool was_found(const struct proctree *tree, pid_t pid)
 }
 
 /*
- * Notes a process that a walk has found, and keeps what was known of it before (TERM, KILL). False:
+ * Notes a process that a walk has found, and keeps the note that it has got TERM or KILL. False:
  * the list is full, or another process has the place.
  */
 static bool note(struct proctree *tree, const struct process *process)
@@ -327,7 +331,7 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
 
 struct walk {
     struct proctree *tree;
-    bool finds_all;        /* list zombies too, and note in is_whole if a process is hidden */
+    bool finds_all;        /* list zombies too; is_whole becomes false if /proc hides a process */
     bool spares;           /* spare each process that is found */
     bool is_whole;         /* false: the walk may have missed a process */
     proctree_visit *visit; /* for each thread; NULL: the walk only lists processes */
@@ -408,7 +412,9 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
     close(fd);
 }
 
-/* Visits each thread of a process and then, with `finds`, looks for the thread's children. */
+/*
+ * Calls `visit` for each thread of a process. With `finds`, also looks for the thread's children.
+ */
 static void each_thread(struct walk *walk, pid_t pid, bool finds)
 {
     bool is_visited = walk->visit != NULL && pid != walk->tree->root;
@@ -419,7 +425,7 @@ static void each_thread(struct walk *walk, pid_t pid, bool finds)
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     if (!pids_open(&threads, path)) {
         if (is_visited)
-            walk->visit(pid, walk->context); /* it has ended, or /proc hides it */
+            walk->visit(pid, walk->context); /* the process has ended, or /proc hides it */
         else if (pid == walk->tree->root)
             walk->is_whole = false;
         return;
@@ -575,10 +581,10 @@ static bool is_in_cgroup(const struct proctree *tree)
 }
 
 /*
- * A signal makes the process that gets it run. Of some thousand processes that run, this process
- * would be given a processor only now and then, and would come to KILL after the lease. So it takes
- * real-time priority while it sends signals, if it may, which mostly means as root.
- * Not if it has a real-time priority already: 1 could be lower than the tree's.
+ * A process that gets a signal runs. Beside some thousand processes that run, this process would
+ * get a processor only now and then, and would send KILL after the lease's end. So this process
+ * takes real-time priority while it sends signals, if it may (mostly as root). If it has a
+ * real-time priority already, it keeps that: priority 1 could be lower than the tree's.
  */
 static bool raise_priority(void)
 {
@@ -609,7 +615,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
         if (!process_read(&process, pid) || process.started != place->started ||
             (is_ours(tree) && process.parent != place->parent && process.parent != tree->root))
             failed = ESRCH;
-        else if (fd < 0) /* no descriptor left, or a kernel before 5.3: as safe as it gets */
+        else if (fd < 0) /* no free descriptor, or Linux before 5.3: the race remains */
             failed = kill(pid, number) == 0 ? 0 : errno;
         else
             failed = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ? 0 : errno;
@@ -631,7 +637,7 @@ size_t proctree_signal(struct proctree *tree, int number)
     return tree->n;
 }
 
-/* True: a process got TERM; it may have forked another one since this walk came past. */
+/* True: a process got TERM. Before that, but after the walk, it may have forked another one. */
 static bool term_all(struct proctree *tree)
 {
     uint32_t last = (uint32_t)(tree->term_ms * tree->hertz / 1000);
@@ -675,9 +681,9 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 struct killing {
     proctree_reaped *reaped;
     void *context;
-    bool is_any;       /* a child was found or reaped: the orphans of a reaped one become ours */
-    bool is_new;       /* one of them had got no KILL before */
-    size_t n_children; /* of ours, as this round found them, without spared ones */
+    bool is_any;       /* a child was found, or was reaped, so that its orphans become ours */
+    bool is_new;       /* a child got its first KILL */
+    size_t n_children; /* how many children this round found, without spared ones */
 };
 
 static void note_end(struct proctree *tree, const struct killing *killing, pid_t pid, int status)
@@ -747,8 +753,9 @@ static void end_children(struct proctree *tree, struct killing *killing)
 }
 
 /*
- * A process that got KILL needs a processor to end, and has none while we run with real-time
- * priority. To look at our children takes the longer the more they are, so we also wait longer.
+ * A process that got KILL needs a processor to end, and gets none while we run with real-time
+ * priority. So we pause between two rounds. A round takes longer if we have more children, so the
+ * pause is longer, too.
  */
 static void give_way(size_t n_children)
 {
@@ -758,10 +765,11 @@ static void give_way(size_t n_children)
 }
 
 /*
- * KILL to our children reaches the whole tree in the end, as orphans become our children; a walk
- * only reaches it sooner. With some thousand processes that have got KILL already, a walk keeps the
- * processor from them. So between two walks passes four times as much time as a walk takes.
- * Measured on two processors with 7143 processes: the last one ended 1 to 3 s earlier for it.
+ * KILL to our children reaches the whole tree in the end, as orphans become our children. A walk
+ * only reaches the tree sooner. But a walk uses the processor that some thousand processes need to
+ * end after their KILL. So we wait four times as long as the last walk took before the next one.
+ * Measured on two processors with 7143 processes: with that pause the last process ended 1 to 3 s
+ * earlier.
  */
 static bool kill_by_walk(struct proctree *tree)
 {
@@ -806,8 +814,9 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
 /* ---- setting up ---- */
 
 /*
- * A place for each pid, and not more: where the kernel doesn't overcommit memory
- * (vm.overcommit_memory=2) it counts all that is reserved, 84 MB with PLACES_MAX.
+ * Returns how many places the array needs for each pid to have one. PLACES_MAX would always be
+ * enough, but takes 84 MB, which the kernel counts as used if it doesn't overcommit memory
+ * (vm.overcommit_memory=2).
  */
 static size_t places_needed(void)
 {
@@ -893,7 +902,7 @@ bool proctree_spare(struct proctree *tree, pid_t child)
 
 struct sparing {
     bool is_first; /* spare all children; false: only those that are spared already */
-    bool is_whole; /* false: there was no room to spare one */
+    bool is_whole; /* false: there was no room to note a process as spared */
 };
 
 static void spare(struct proctree *tree, pid_t pid, void *context)

@@ -29,7 +29,7 @@ struct proctree {
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
-    int children;          /* this file of our main thread, kept open; -1: not needed */
+    int children;          /* the file of that name of our main thread; -1: not open */
     pid_t session;         /* the session that rlock was started in */
     long hertz;            /* ticks a second: the kernel gives start times in ticks */
     int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */
@@ -45,16 +45,16 @@ struct proctree {
 int proctree_reserve(struct proctree *tree);
 
 /*
- * proctree_set_root: forget all that was found and spared; from now on the tree is that of `root`.
- * If `root` is this process, a descriptor is opened, and the caller has closed an earlier one. If
- * it is another process, the caller checks afterwards that it had not ended: its pid could have
- * become another's.
+ * proctree_set_root: forget all processes that were found or spared, and make `root` the root of
+ * the tree. If `root` is this process, the call opens `children`, and the caller must have closed
+ * an earlier descriptor there. If `root` is another process, the caller has to check after the call
+ * that `root` has not ended: its pid could be another's by then.
  */
 void proctree_set_root(struct proctree *tree, pid_t root);
 
 /*
- * proctree_set_cgroup: all processes of the tree are in this control group; borrowed; NULL: in
- * none.
+ * proctree_set_cgroup: tell that all processes of the tree are in this control group, which is
+ * borrowed; NULL: in none.
  */
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 
@@ -74,11 +74,11 @@ bool proctree_spare(struct proctree *tree, pid_t child);
 bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
- * proctree_term: send TERM, once, to each process of the tree that was there at the first call.
- * A process that starts later, such as a helper of a process that tidies up after its TERM, gets no
- * TERM. The tree is walked again until a walk finds no other process, but only if a walk that takes
- * as long as the last one is over before `deadline_ms`. Returns how many processes the last walk
- * found.
+ * proctree_term: send TERM, once, to each process of the tree that was there at the first call. A
+ * process that starts later, such as a helper of a process that tidies up after its TERM, gets no
+ * TERM. The call walks the tree again until a walk finds no further process for TERM, or until
+ * another walk, as long as the last one, would not be over before `deadline_ms`. Returns how many
+ * processes the last walk found.
  */
 size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 

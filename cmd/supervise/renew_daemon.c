@@ -113,9 +113,9 @@ static void say_lost(const struct renewing *r, const char *why)
 }
 
 /*
- * Wait until the deadline killer has ended the bound process. In case that the killer is killed,
- * note the descendants again and again: when a process has ended, /proc no longer tells which its
- * descendants are.
+ * Wait until the deadline killer has ended the bound process. Somebody may kill the killer, and
+ * then the daemon has to end the descendants. So the daemon notes them again and again meanwhile:
+ * /proc doesn't tell the descendants of a process that has ended.
  */
 static void wait_for_killer(struct renewing *r, int64_t deadline_ms)
 {
@@ -136,8 +136,8 @@ static void lose(struct renewing *r, const char *why)
     pid_t refused = 0;
     bool is_ending;
 
-    if (r->ends_bound)
-        bound_process_note(&r->bound, 0); /* before the killer begins */
+    if (r->ends_bound) /* note the tree before the killer ends a process: see wait_for_killer() */
+        bound_process_note(&r->bound, 0);
     is_ending = r->ends_bound && deadline_killer_end_bound(&r->killer, deadlines);
     r->lease = LEASE_LOST;
     if (is_ending || !r->ends_bound)
@@ -148,7 +148,7 @@ static void lose(struct renewing *r, const char *why)
         refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
     if (r->ends_bound && !is_ending)
         say_lost(r, why);
-    if (refused != 0 && !is_ending) /* else the deadline killer reports it */
+    if (refused != 0 && !is_ending) /* the deadline killer reports what it could not end */
         guard_say_refused(&r->report, refused, "it runs on without the lock");
 }
 
@@ -160,7 +160,10 @@ static void lose_by_time(struct renewing *r)
     lose(r, why);
 }
 
-/* Release the lease. Of a lost lease only a reply that comes at once is of use. */
+/*
+ * Release the lease. If the lease is lost, another owner may hold the lock by now, so wait only
+ * `reply_ms` for the reply.
+ */
 static void release(struct renewing *r)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
@@ -190,8 +193,9 @@ static bool needs_killer(const struct renewing *r)
 }
 
 /*
- * Start a deadline killer, as the last one was killed or could not be started. The renewer's thread
- * is stopped first, as the daemon must not fork while it runs; renew_until_end() starts it again.
+ * Start a deadline killer, as the last one was killed or could not be started. The daemon must not
+ * fork while the renewer's thread runs, so it stops the thread first; renew_until_end() starts the
+ * thread again.
  */
 static void replace_killer(struct renewing *r)
 {
@@ -235,8 +239,8 @@ static void take_events(struct renewing *r)
 }
 
 /*
- * A signal that would end the daemon is passed on to the bound process: who ends the daemon wants
- * to end the work under the lease.
+ * Pass each signal that would end the daemon on to the bound process: a user who ends the daemon
+ * wants to end the work under the lease.
  */
 static void take_signals(const struct renewing *r)
 {

@@ -37,7 +37,10 @@ static void say(const struct renewer_client *renewer, enum report_level level, c
     report_say(renewer->report, level, (struct message){.what = what, .why = why});
 }
 
-/* A renewal after a failed one is a notice: the failure was one, and a reader waits for its end. */
+/*
+ * If the last renewal failed, report this one as a notice, because the failure was reported as a
+ * notice.
+ */
 static void say_renewed(struct renewer_client *renewer, bool was_restored)
 {
     if (was_restored)

@@ -17,7 +17,7 @@ struct spawn_plan {
     int64_t not_after_ms; /* on rlock_clock_ms(): from then on the command must not start */
 };
 
-/* `*error`, if `not_after_ms` came before the exec. */
+/* spawn() sets `*error` to this value if `not_after_ms` came before the exec. */
 #define SPAWN_TOO_LATE (-1)
 
 /*

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
-#define RELEASE_LATER_MS 10000 /* how long a forked process tries after that */
+#define RELEASE_LATER_MS 10000 /* how long a forked process tries if rlock has failed to do so */
 
 struct supervisor {
     const struct supervise_plan *plan;
@@ -57,7 +57,7 @@ static void say(const struct supervisor *s, enum report_level level, const char 
     report_say(&s->session->report, level, (struct message){.what = what, .why = why});
 }
 
-/* Why the lock was lost when no renewal came; with --on-lost pause also why freezing failed. */
+/* Writes to `why` that no renewal came; with --on-lost pause also why freezing failed. */
 static void put_overdue(const struct supervisor *s, char *why, size_t room)
 {
     char more[100] = "";
@@ -543,8 +543,7 @@ static void release(struct supervisor *s)
     }
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, "released", NULL);
-    else if (!private_server_has_ended(
-                 &s->session->private_server)) /* else its end has freed the lock */
+    else if (!private_server_has_ended(&s->session->private_server)) /* its end frees the lock */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }

@@ -15,12 +15,12 @@
  */
 #include "supervise/supervise_state.h"
 
-/* The renewer has to run after a half of the time to the first renewal. */
+/* The renewer has to run when half of the time from the grant to the first renewal is over. */
 #define RENEWER_PART 2
 /*
- * The renewer starts so long after the grant. A shorter command needs no thread. A longer one needs
- * the thread early, as the renewer also asks a Cluster for its other nodes, which it has to know
- * before the first node fails.
+ * How long after the grant the renewer starts. A command that ends earlier needs no thread. A
+ * longer command needs the thread early, as the renewer also asks a Cluster for its other nodes,
+ * and has to know them before the first node fails.
  */
 #define RENEWER_AFTER_MS 100
 
@@ -53,8 +53,8 @@ struct deadlines supervise_state_deadlines(const struct supervision *run)
 }
 
 /*
- * A frozen command has no deadline, so a guard that hangs would not be noticed by one. But the
- * guard has to answer each request: note until when.
+ * A frozen command has no deadline by which we could notice that the guard hangs. But the guard has
+ * to answer each request: note until when.
  */
 static void expect_answer(struct supervision *run, int64_t from_ms)
 {
@@ -62,7 +62,10 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
         run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
 }
 
-/* When a guard that is still silent is taken for dead; RLOCK_NEVER: nothing is expected of it. */
+/*
+ * When this process takes a guard that is still silent for dead; RLOCK_NEVER: the guard has nothing
+ * to do or to answer.
+ */
 static int64_t guard_late_ms(const struct supervision *run)
 {
     if (run->frozen_since_ms != 0)
@@ -114,7 +117,7 @@ bool supervise_state_due(const struct supervision *run, int64_t now_ms, enum sup
     return false;
 }
 
-/* ---- what several cells do ---- */
+/* ---- functions that several cells call ---- */
 
 /* Of several reasons to exit the gravest counts: lost lock, then failed guard, then --max-hold. */
 static void end_with(struct supervision *run, enum exit_reason reason)

@@ -62,7 +62,7 @@ enum supervise_event {
     SUPERVISE_EVENT_KILL_REFUSED,
     /* The command has ended; `news` is the last message that the guard sends. */
     SUPERVISE_EVENT_COMMAND_ENDED,
-    /* The guard process has ended without its last message, GUARD_DONE or GUARD_FAILED. */
+    /* The guard process has ended without having sent GUARD_NEWS_DONE or GUARD_NEWS_FAILED. */
     SUPERVISE_EVENT_GUARD_GONE,
     /* After a failure of the guard, the main process has killed the whole tree of the command. */
     SUPERVISE_EVENT_TREE_ENDED,
@@ -131,8 +131,8 @@ enum supervise_lease {
 enum supervise_loss {
     SUPERVISE_LOSS_NONE,
     SUPERVISE_LOSS_NOT_RENEWED,  /* no renewal was confirmed in time */
-    SUPERVISE_LOSS_GUARD_SILENT, /* it was renewed, but the guard didn't confirm the new end */
-    SUPERVISE_LOSS_TOLD,         /* a reply of the server: SUPERVISE_EVENT_LOCK_LOST */
+    SUPERVISE_LOSS_GUARD_SILENT, /* a renewal came, but the guard didn't confirm its deadlines */
+    SUPERVISE_LOSS_TOLD,         /* the server replied so: SUPERVISE_EVENT_LOCK_LOST */
     SUPERVISE_LOSS_SERVER_GONE,  /* the private server has ended */
     SUPERVISE_LOSS_GUARD_ALONE,  /* the guard took this process for dead, and killed the command */
     SUPERVISE_LOSS_MISSING       /* the server didn't have the lock any more when we released it */
@@ -151,15 +151,15 @@ struct supervision {
     int64_t expires_ms;        /* the lease's end, by the last renewal that was confirmed */
     struct deadlines agreed;   /* the deadlines that the guard has confirmed last */
     int64_t renewer_at_ms;     /* when to start the renewer; RLOCK_NEVER: it was started */
-    int64_t renewer_needed_ms; /* from then on, report if the renewer can't be started */
+    int64_t renewer_needed_ms; /* from then on, report a renewer that can't be started */
     int64_t max_hold_at_ms;  /* when --max-hold ends the command; RLOCK_NEVER: not given, or past */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
-    int64_t answer_by_ms;  /* when a guard that froze the command must answer; RLOCK_NEVER: none */
-    int64_t last_pause_ms; /* how long the last pause was */
-    int64_t paused_ms;     /* how long all pauses were together */
-    pid_t refused_pid;     /* the last process that the kernel won't let us end; 0: none */
-    bool has_run;          /* the command was started, or may have been */
+    int64_t answer_by_ms;    /* when the guard of a frozen command must answer, or RLOCK_NEVER */
+    int64_t last_pause_ms;   /* how long the last pause was */
+    int64_t paused_ms;       /* how long all pauses were together */
+    pid_t refused_pid;       /* the last process that the kernel won't let us end; 0: none */
+    bool has_run;            /* the command was started, or may have been */
 };
 
 /* The data of an event. enum supervise_event names the fields that each event uses. */
