@@ -122,7 +122,7 @@ static bool same(const char *got, const char *wanted)
     return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
 }
 
-/* The password, or "in-file" if a file has it, which is read only for a connection. */
+/* Returns the password; "in-file" if the password file has it, which is not read yet. */
 static const char *password_of(const struct credentials *found)
 {
     return same(found->place.file, file) && found->place.file != NULL ? "in-file" : found->password;
@@ -149,10 +149,11 @@ static void test_nearest(void)
         if (!okf(credentials_read(&found, &options, &err) == RLOCK_OK, "row %zu: %s", i, err.text))
             continue;
         okf(same(found.url[0], rows[i].wanted_url) && same(password_of(&found), rows[i].wanted),
-            "the nearest is taken: %s and %s", found.url[0],
+            "the source that outranks the others gives URL %s and password %s", found.url[0],
             password_of(&found) != NULL ? password_of(&found) : "none");
         credentials_fini(&found);
-        ok(found.url == NULL && found.password == NULL, "after an error the struct is empty");
+        ok(found.url == NULL && found.password == NULL,
+           "credentials_fini() leaves an empty struct");
     }
     set("RLOCK_PASSWORD", NULL);
     set("REDISCLI_AUTH", NULL);
@@ -169,12 +170,12 @@ static void test_several(void)
     set("RLOCK_PASSWORD", "in-env");
     ok(credentials_read(&found, &options, &err) == RLOCK_OK && found.n_urls == 3 &&
            same(found.url[0], WITH) && same(found.url[1], PLAIN) && same(found.password, "in-env"),
-       "of several URLs each keeps its own password, and the others get the nearest one");
+       "a URL on the command line keeps its password, and the others get that of RLOCK_PASSWORD");
     credentials_fini(&found);
     options.url_from = FROM_FILE;
     ok(credentials_read(&found, &options, &err) == RLOCK_OK && same(found.url[0], PLAIN) &&
            same(found.url[2], PLAIN) && same(found.password, "in-env"),
-       "a nearer one is for all");
+       "RLOCK_PASSWORD outranks the passwords of URLs in the configuration file");
     credentials_fini(&found);
     set("RLOCK_PASSWORD", NULL);
 }
@@ -204,7 +205,7 @@ static enum rlock_status look_up(const struct password_place *place, int patienc
 static void test_file(void)
 {
     static const struct {
-        const char *text, *wanted; /* NULL: refused */
+        const char *text, *wanted; /* wanted NULL: the file is refused */
     } texts[] = {
         {"pw", "pw"},         {"pw\n", "pw"}, {"pw\r\n", "pw"}, {"pw\nother\n", "pw"},
         {" p w \n", " p w "}, {"", NULL},     {"\n", NULL},     {"\r\npw\n", NULL},
@@ -219,25 +220,25 @@ static void test_file(void)
         if (texts[i].wanted != NULL) {
             okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_OK &&
                     same(found, texts[i].wanted),
-                "the first line of \"%s\"", texts[i].text);
+                "the password is the first line of \"%s\"", texts[i].text);
         } else {
             okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_E_CONFIG &&
                     err.reason == RLOCK_REASON_LOGIN && strstr(err.text, file) != NULL,
-                "an empty first line: \"%s\"", texts[i].text);
+                "a file with an empty first line is refused: \"%s\"", texts[i].text);
         }
     }
     for (i = 0; i < 2; i++) {
         place.file = i == 0 ? "/nowhere/at/all" : "/tmp";
         okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_E_CONFIG &&
                 strstr(err.text, place.file) != NULL,
-            "no such file: %s", err.text);
+            "a file that can't be read is an error: %s", err.text);
     }
 }
 
 static void test_command(void)
 {
     static const struct {
-        const char *command, *wanted, *why; /* wanted NULL: refused, as `why` says */
+        const char *command, *wanted, *why; /* wanted NULL: refused with the message `why` */
     } rows_of[] = {
         {"echo pw", "pw", NULL},
         {"printf pw", "pw", NULL},
@@ -268,11 +269,11 @@ static void test_command(void)
             okf(st == RLOCK_OK &&
                     (rows_of[i].wanted[0] == '\0' ? strlen(found) == RLOCK_PASSWORD_MAX
                                                   : same(found, rows_of[i].wanted)),
-                "the first line of what it prints: %s", rows_of[i].command);
+                "the password is the first line that the command prints: %s", rows_of[i].command);
         else
             okf(st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_LOGIN &&
                     strstr(err.text, rows_of[i].why) != NULL,
-                "no password: %s: %s", rows_of[i].command, err.text);
+                "the command gives no password: %s: %s", rows_of[i].command, err.text);
     }
 }
 
@@ -280,7 +281,7 @@ int main(void)
 {
     int fd = mkstemp(file);
 
-    if (!ok(fd >= 0 && clearenv() == 0, "a pipe for a password can be made"))
+    if (!ok(fd >= 0 && clearenv() == 0, "the test can make a file for a password"))
         return done_testing();
     close(fd);
     write_file("in-file\n");

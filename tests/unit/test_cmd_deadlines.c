@@ -13,7 +13,8 @@ static void test_small_tree(void)
 
     for (n = 0; n <= 500; n += 250) {
         moved = deadlines_for_tree(lease, n, 0);
-        okf(moved.term_ms == 10000 && moved.kill_ms == 12000, "%zu processes move no deadline", n);
+        okf(moved.term_ms == 10000 && moved.kill_ms == 12000,
+            "a tree of %zu processes moves no deadline", n);
     }
 }
 
@@ -21,11 +22,11 @@ static void test_large_tree(void)
 {
     struct deadlines moved = deadlines_for_tree(lease, 501 + 3999, 0);
 
-    is_int(moved.kill_ms, 12000 - 600, "KILL: 0.15 ms earlier for each of 4000 processes more");
-    is_int(moved.term_ms, 10000 - 1800, "TERM: as much earlier as KILL, and 0.3 ms for each more");
+    is_int(moved.kill_ms, 12000 - 600, "KILL comes 0.15 ms earlier for each process beyond 500");
+    is_int(moved.term_ms, 10000 - 1800, "TERM comes 0.45 ms earlier for each process beyond 500");
     moved = deadlines_for_tree(lease, 4500, 9000);
-    is_int(moved.term_ms, 9000, "TERM does not move to before the given time");
-    is_int(moved.kill_ms, 11400, "which leaves the time of KILL as it is");
+    is_int(moved.term_ms, 9000, "TERM does not move to before `not_before_ms`");
+    is_int(moved.kill_ms, 11400, "`not_before_ms` does not change the time of KILL");
 }
 
 static void test_short_lease(void)
@@ -33,11 +34,11 @@ static void test_short_lease(void)
     const struct deadlines brief = {1000, 1100};
     struct deadlines moved = deadlines_for_tree(brief, 4500, 900);
 
-    is_int(moved.term_ms, 900, "a short lease: TERM at the given time");
-    is_int(moved.kill_ms, 900, "and KILL with it, as there is no time between them");
+    is_int(moved.term_ms, 900, "a short lease: TERM moves only to `not_before_ms`");
+    is_int(moved.kill_ms, 900, "a short lease: KILL does not move to before TERM");
     moved = deadlines_for_tree(brief, 4500, 5000);
-    is_int(moved.term_ms, 1000, "a given time after the lease's TERM: TERM is not moved to later");
-    is_int(moved.kill_ms, 1000, "and KILL moves to TERM");
+    is_int(moved.term_ms, 1000, "`not_before_ms` after the lease's TERM: TERM does not move");
+    is_int(moved.kill_ms, 1000, "`not_before_ms` after the lease's TERM: KILL moves to TERM");
 }
 
 static void test_no_deadline(void)
@@ -46,15 +47,19 @@ static void test_no_deadline(void)
     struct deadlines moved = deadlines_for_tree(none, 4500, 0);
 
     ok(moved.term_ms == RLOCK_NEVER && moved.kill_ms == RLOCK_NEVER,
-       "--on-lost ignore: no number of processes makes a deadline");
-    is_int(deadlines_count_ms(none, 5), RLOCK_NEVER, "--on-lost ignore: nothing is counted");
+       "--on-lost ignore: a large tree has no deadline either");
+    is_int(deadlines_count_ms(none, 5), RLOCK_NEVER,
+           "--on-lost ignore: the guard does not count the tree");
 }
 
 static void test_when_to_count(void)
 {
-    is_int(deadlines_count_ms(lease, 7000), 9000, "count when a third of the time to TERM is left");
-    is_int(deadlines_count_ms(lease, 10000), 10000, "a lease that came at its TERM: not before");
-    is_int(deadlines_count_ms(lease, 11000), 10000, "a lease that came later: its TERM is over");
+    is_int(deadlines_count_ms(lease, 7000), 9000,
+           "the guard counts the tree when a third of the time to TERM is left");
+    is_int(deadlines_count_ms(lease, 10000), 10000,
+           "a lease that is taken at its TERM: the guard counts at its TERM");
+    is_int(deadlines_count_ms(lease, 11000), 10000,
+           "a lease that is taken after its TERM: the time to count is that of TERM");
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 static const struct rlock_grant grant = {
     .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
 
-/* Inherited variables; which of them the command gets, without and with --pass-credentials. */
+/* Inherited variables; does the command get them, without and with --pass-credentials? */
 static const struct {
     const char *entry;
     bool stays, stays_if_passed;
@@ -54,7 +54,7 @@ static const struct {
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* How many entries begin with these bytes; if the NUL is one of them, how many are equal. */
+/* Returns how many entries begin with the `n` bytes of `start`, among which its NUL may be. */
 static int count_bytes(const struct environment *environment, const char *start, size_t n)
 {
     int count = 0;
@@ -91,7 +91,9 @@ static void test_passed(bool keeps_secrets)
     for (i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
                 (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
-            "%s %s", rows[i].entry, keeps_secrets ? "with credentials" : "without");
+            "%s --pass-credentials the command %s %s", keeps_secrets ? "with" : "without",
+            (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays) ? "gets" : "does not get",
+            rows[i].entry);
     is_int(count(&environment, "RLOCK_KEY=a=b\nc"), 1, "RLOCK_KEY has the keys, one on each line");
     is_int(count(&environment, "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1,
            "RLOCK_TOKEN has the token");
@@ -110,7 +112,8 @@ static void test_passed(bool keeps_secrets)
                 "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
                 "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL RLOCK_URL RLOCK_URL "
                 "RLOCK_URL REDIS_URL REDIS_URL"),
-            1, "what was taken out is named, by name alone");
+            1,
+            "RLOCK_STRIPPED has the names of the variables that were left out, not their values");
     environment_fini(&environment);
     environment_fini(&environment);
 }
@@ -126,24 +129,25 @@ static void test_nested(void)
 
     if (make(&environment, inherited, false, false)) {
         is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
-               "RLOCK_STRIPPED also names what a parent rlock left out");
+               "RLOCK_STRIPPED also names the variables that a parent rlock left out");
         is_int(count(&environment, CREDENTIALS_STRIPPED), 1,
-               "RLOCK_STRIPPED stands once in the environment");
+               "the environment has only one RLOCK_STRIPPED");
     }
     environment_fini(&environment);
     ok(make(&environment, none, false, false) && environment.all[4] == NULL,
-       "an empty environment holds the four");
+       "an empty environment becomes one with four variables of rlock");
     environment_fini(&environment);
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
     ok(make(&environment, many, false, false) &&
            count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
            count(&environment, "RLOCK_PASSWORD") == 0,
-       "a name without end is cut");
+       "RLOCK_STRIPPED has only the begin of a name that is too long, and the variable is left "
+       "out");
     environment_fini(&environment);
 }
 
-/* The command gets the tokens of the parent locks, the nearest first, each one once. */
+/* The command gets each token of the parent locks once, that of the parent rlock first. */
 static void test_parent(void)
 {
     static const char *const inherited[] = {
@@ -153,15 +157,16 @@ static void test_parent(void)
     struct parent parent = environment_parent((char *const *)inherited);
     struct environment environment;
 
-    is_int((int64_t)parent.n, 4, "each word of the two variables is taken for a token");
+    is_int((int64_t)parent.n, 4,
+           "environment_parent() takes each word of the two variables for a token");
     is_str(parent.token[0], "22222222222222222222222222222222",
-           "the token of the nearest lock is the first");
+           "the token of the parent rlock is the first");
     parent_fini(&parent);
     ok(make(&environment, inherited, false, true),
        "environment_make() succeeds with parent tokens");
     is_int(count(&environment, "RLOCK_PARENT_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
-           1, "what can be a token is handed on, but ours");
+           1, "the command gets each word that can be a token, except the token of its own lock");
     is_int(count(&environment, "RLOCK_SLOT=0"), 1, "RLOCK_SLOT has the slot");
     environment_fini(&environment);
     parent = environment_parent((char *const *)&inherited[2]);

@@ -60,7 +60,7 @@ static const struct source_words {
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
-/* words_of has the choices of --on-lost; these are the choices of other options. */
+/* words_of[OPTION_CHOICE] is for --on-lost; other options with a choice have other values. */
 static const struct source_words queue_words = {
     "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
 
@@ -145,7 +145,7 @@ static void test_precedence_of(const struct option *option)
 }
 
 /* Test an option that only the command line may set. */
-static void test_nowhere_else(const struct option *option)
+static void test_command_line_only(const struct option *option)
 {
     struct options options;
     struct rlock_error err;
@@ -173,7 +173,7 @@ static void test_precedence(void)
 
     for (i = 0; i < OPTION_COUNT; i++)
         if (!option_table[i].is_everywhere)
-            test_nowhere_else(&option_table[i]);
+            test_command_line_only(&option_table[i]);
         else
             test_precedence_of(&option_table[i]);
 }
@@ -301,18 +301,18 @@ static void test_command(void)
 
     is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK,
            "the line is accepted");
-    is_int(options.wait_ms, 5000, "of -n and several -w the last counts");
+    is_int(options.wait_ms, 5000, "if -n and several -w are given, the last one counts");
     is_int((int)options.n_urls, 2, "both URLs are kept");
     is_int(options.url_from, FROM_COMMAND_LINE, "the source of the URLs is the command line");
     ok(strcmp(options.argv[0], "-t") == 0 && strcmp(options.argv[1], "5") == 0 &&
            strcmp(options.argv[2], "--") == 0 && options.argv[3] == NULL,
-       "words behind -- are the command's");
+       "words behind -- belong to the command");
     is_int(options.ttl_ms, options_by_default.ttl_ms, "words behind -- are no options");
     options_fini(&options);
     is_int(read_line(&options, "-k K sh -c x", &err), RLOCK_OK,
            "the line is accepted: options end at the first other word");
     ok(options.command == NULL && strcmp(options.argv[1], "-c") == 0,
-       "-c behind that word is the command's");
+       "-c behind the first other word belongs to the command");
     options_fini(&options);
     is_int(read_line(&options, "--nope --help", &err), RLOCK_E_USAGE,
            "an unknown option before --help is an error");

@@ -12,7 +12,7 @@
 static const struct report report = {
     .level = REPORT_NOTICE, .key = "job:nightly", .start_ms = START_MS};
 
-/* The line 12 s after the start, when the server was asked last 7 s after the start. */
+/* The line that is shown 12 s after the start. The last reply came 7 s after the start. */
 static const struct {
     int64_t left_ms, place;
     size_t room;
@@ -25,7 +25,7 @@ static const struct {
     {0, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
     {5001, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1s left, place 1"},
     {3605000, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1h00m left, place 1"},
-    /* too narrow for the whole line by one column, then by more */
+    /* the terminal is too narrow for the whole line, by one column, then by more */
     {23000, 3, 95, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left, place 3"},
     {23000, 3, 94, HOLDER,
      "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (la..., 18s left, place "
@@ -49,7 +49,7 @@ static void test_lines(void)
 
         snprintf(obstacle.holder, sizeof obstacle.holder, "%s", lines[i].holder);
         progress_text(out, lines[i].room, &report, &obstacle, START_MS + 12000);
-        is_str(out, lines[i].wanted, "the line is the table's");
+        is_str(out, lines[i].wanted, "the line has the text of the table");
     }
 }
 
@@ -72,7 +72,7 @@ static void test_any_width(void)
         is_good = is_good && memchr(out, '\0', room) != NULL && is_printable(out);
         for (i = room; i < sizeof out; i++)
             is_good = is_good && out[i] == 0x01;
-        /* from these widths on, the line has the time and then the place */
+        /* a line of more than 80 columns has the time, one of more than 120 also the place */
         if (is_good && room > 80)
             is_good = strstr(out, ": waiting ") != NULL;
         if (is_good && room > 120)
@@ -115,7 +115,7 @@ static bool is_shown(enum report_level level, bool json)
     return text[0] != '\0';
 }
 
-/* A trouble is reported once, when it has lasted for a second, and once when it is over. */
+/* rlock reports trouble once when it has lasted for a second, and once when it is over. */
 static void test_trouble(void)
 {
     int64_t now = rlock_clock_ms();

@@ -262,7 +262,7 @@ static void test_cells(void)
             n_checked++;
         }
     }
-    is_int(n_checked, n_cells, "every cell of the table is checked");
+    is_int(n_checked, n_cells, "the test checks every cell of the table");
     is_int(n_changed, 0, "events that can't happen change nothing");
 }
 
@@ -283,16 +283,17 @@ static void test_too_short_a_lease(void)
     unsigned actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
 
     ok((actions & SUPERVISE_ACTION_SAY_NOT_STARTED) != 0,
-       "a lease too short to start under is told");
+       "a lease that is too short to start the command is reported");
     run = run_in(SUPERVISE_STATE_RUNNING);
     tell(&run, SUPERVISE_EVENT_LEASE_DUE);
     actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
     ok((actions & SUPERVISE_ACTION_SAY_NOT_STARTED) != 0,
-       "also where the lock was told as lost before");
+       "a command that was not started is reported even after the lock was reported as lost");
 }
 
 /*
- * After a stop, the renewer's thread may renew before the main thread sees that the lease ended.
+ * When rlock continues after a stop, the renewer's thread may renew the lease before the main
+ * thread sees that the lease has ended.
  */
 static void test_renewal_after_the_end(void)
 {
@@ -333,7 +334,7 @@ static void test_renewer_times(void)
            SUPERVISE_ACTION_SAY_NO_RENEWER,
            "a renewer that fails to start is reported when one is needed");
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
-           "after that it is tried again each reply_ms");
+           "after that the renewer is tried again each reply_ms");
     supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
     supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000,
@@ -359,12 +360,13 @@ enum invariant {
 #define STEPS_OF_A_RUN_MAX 400
 
 static const char *const names[INVARIANTS] = {
-    [LOSS_TOLD_ONCE] = "a lost lease is told exactly once",
-    [END_ASKED_AT_ONCE] = "a lock is lost: the command is asked to end at once",
+    [LOSS_TOLD_ONCE] = "a lost lock is reported exactly once",
+    [END_ASKED_AT_ONCE] = "when the lock is lost, rlock asks the guard at once to end the command",
     [GUARD_REPLACED_IN_TIME] = "a guard that doesn't answer by its limit is replaced in time",
-    [UNPROVEN_IS_76] = "the exit reason is lost if and only if the lease was not proven throughout",
+    [UNPROVEN_IS_76] =
+        "the exit reason is lost if and only if the lease was not proven for the whole run",
     [IGNORE_ENDS_NOTHING] = "with --on-lost ignore only --max-hold ends the command",
-    [PAUSES_ADD_UP] = "paused time adds up",
+    [PAUSES_ADD_UP] = "the paused time is the sum of all pauses",
     [RELEASED_ONCE] = "the release is tried once, or never for a private server that is gone",
     [DONE_REACHED] = "the run is done after some time",
     [NO_DEADLINE_LEFT] = "a deadline that was handled isn't due any more"};
@@ -375,15 +377,15 @@ struct walk {
     int n_broken[INVARIANTS];
     bool visited[SUPERVISE_STATES][SUPERVISE_EVENTS];
 
-    /* one run, and what the events so far mean, worked out without the table */
+    /* one run, and what the test concludes from its events without the table */
     struct supervision run;
     int64_t now_ms;
     int64_t frozen_since_ms; /* 0: the command isn't frozen */
     int64_t paused_ms;
-    int64_t answer_by_ms;      /* when a guard that froze must answer; RLOCK_NEVER: not asked */
+    int64_t answer_by_ms;      /* when the guard of a frozen command must answer; or RLOCK_NEVER */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
-    bool is_unproven;
+    bool is_unproven;          /* the lease was not proven for the whole run */
     bool is_server_gone;
     int n_lost_told;
     int n_releases;
@@ -427,7 +429,7 @@ static void end_pause(struct walk *w)
     w->answer_by_ms = RLOCK_NEVER;
 }
 
-/* Note what an event means, by the promises of the manual and not by the table. */
+/* Note what an event means by the promises of the manual, without the table. */
 static void note_event(struct walk *w, enum supervise_event event,
                        const struct supervise_input *input)
 {
@@ -444,7 +446,7 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_EVENT_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
-        if (!w->end_is_asked) /* else the answer to expect is the command's end */
+        if (!w->end_is_asked) /* if it is, only the end of the command is an answer */
             w->answer_by_ms = RLOCK_NEVER;
         else if (w->answer_by_ms == RLOCK_NEVER)
             w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
@@ -499,7 +501,7 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
         w->answer_by_ms = asked_ms + margin_ms;
 }
 
-/* Until when the main process has to replace a silent guard, worked out without the table. */
+/* Returns until when the main process has to replace a silent guard, without the table. */
 static int64_t replaced_by_ms(const struct walk *w)
 {
     const struct supervision *run = &w->run;
