@@ -45,7 +45,7 @@ struct helper {
     const struct password_place *place;
     char *const *envp;
     int fd;
-    int64_t next_ms; /* see wait_for_turn() */
+    int64_t next_ms; /* for the rate of commands: see wait_for_turn() */
     char answer[ANSWER_BYTES];
 };
 
@@ -222,7 +222,7 @@ static void detach(void)
  * Leave rlock's session and descriptors. In a session of its own the helper gets no signal from the
  * terminal, so that it doesn't end before rlock does.
  */
-static void settle(struct helper *h)
+static void leave_session(struct helper *h)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct sigaction as_default = {.sa_handler = SIG_DFL};
@@ -242,7 +242,7 @@ static _Noreturn void run_helper(struct helper *h)
 {
     int64_t deadline_ms;
 
-    settle(h);
+    leave_session(h);
     while (recv(h->fd, &deadline_ms, sizeof deadline_ms, 0) == (ssize_t)sizeof deadline_ms) {
         if (deadline_ms == DETACH) {
             detach();

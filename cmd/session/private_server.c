@@ -144,7 +144,7 @@ static enum rlock_status join_in_older_place(struct private_server *server, int 
         st = try_join(server, dir, err);
         if (st != RLOCK_BUSY)
             break;
-        if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0) /* the server has no users */
+        if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0) /* no process uses the server */
             st = RLOCK_PENDING;
         else
             st = pause_before_retry(deadline);

@@ -46,8 +46,8 @@
 #include <unistd.h>
 
 #define RETRY_MS 2
-#define TOUCH_S 3600       /* from one update of the files' times to the next */
-#define FORK_RETRY_S 1     /* after fork(2) has failed */
+#define TOUCH_S 3600       /* the time from one update of the files' times to the next */
+#define FORK_RETRY_S 1     /* the pause after fork(2) has failed */
 #define FILES_WANTED 10064 /* RLIMIT_NOFILE: 10,000 connections, and the server's own files */
 #define FILES_RESERVED 32  /* descriptors that the server doesn't use for connections */
 #define FEW_CLIENTS 1000   /* with fewer connections than this, rlock warns */
@@ -104,7 +104,7 @@ static void raise_limit(unsigned which, rlim_t wanted)
 
     if (getrlimit(which, &limit) != 0)
         return;
-    if (limit.rlim_max < wanted && setrlimit(which, &more) == 0) /* only root may */
+    if (limit.rlim_max < wanted && setrlimit(which, &more) == 0) /* only root may raise rlim_max */
         return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(which, &limit);

@@ -75,7 +75,7 @@ static bool find_parent(char *path, size_t room)
 
     if (!find_mount(root, point, sizeof point) || !find_own(own, sizeof own))
         return false;
-    /* in a container the mount may show only the cgroups below `root`, so that is cut off */
+    /* in a container the mount may show only the cgroups below `root`, so cut `root` off */
     if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
         below = own + strlen(root);
     return snprintf(path, room, "%s%s", point, below) < (int)room;

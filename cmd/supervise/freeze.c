@@ -84,7 +84,7 @@ static bool counts_as_dead(struct pass *pass, char state)
 }
 
 /* Notes the state of a thread that we trace, and have told to stop in an earlier pass. */
-static void judge_ours(struct pass *pass, pid_t thread)
+static void note_traced(struct pass *pass, pid_t thread)
 {
     if (!counts_as_dead(pass, proctree_state(thread)) && !waits_for_vfork(thread))
         pass->is_still = false;
@@ -94,7 +94,7 @@ static void judge_ours(struct pass *pass, pid_t thread)
  * Notes the state of a thread that we can't trace. If another tracer has stopped the thread, and we
  * have frozen that tracer, the thread can't run, and counts as frozen.
  */
-static void judge_other(struct pass *pass, pid_t thread, int failed)
+static void note_untraceable(struct pass *pass, pid_t thread, int failed)
 {
     char state = proctree_state(thread);
     bool is_still = state == 't' || waits_for_vfork(thread);
@@ -118,11 +118,11 @@ static void stop(pid_t thread, void *context)
         return;
     failed = ptrace(PTRACE_SEIZE, thread, NULL, options) == 0 ? 0 : errno;
     if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) != 0)
-        judge_other(pass, thread, failed);
+        note_untraceable(pass, thread, failed);
     else if (failed == 0)
         pass->is_still = false;
     else
-        judge_ours(pass, thread);
+        note_traced(pass, thread);
 }
 
 static struct pass stop_all(struct proctree *tree)

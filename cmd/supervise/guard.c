@@ -36,7 +36,7 @@ extern char **environ;
 #define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
-#define KILL_AT_ONCE_MS 20   /* the guard repeats KILL for so long, then reads its requests again */
+#define KILL_AT_ONCE_MS 20   /* how long to repeat KILL before the guard reads requests again */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */

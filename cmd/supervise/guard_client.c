@@ -87,7 +87,7 @@ static bool has_ended(const struct guard_client *guard, siginfo_t *how)
 
 /*
  * Receive the guard's next message. After an unexpected error of the socket the guard may still
- * live, so the kernel is asked whether the guard has ended.
+ * live, so ask the kernel whether the guard has ended.
  */
 static int receive(const struct guard_client *guard, struct guard_news *news)
 {
@@ -154,7 +154,7 @@ static bool send_request(const struct guard_client *guard, struct guard_request 
     return send(guard->fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
-/* A guard that was killed before the start is replaced by a new one. */
+/* If the guard was killed before the start, this function forks a new one. */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_request *start)
 {

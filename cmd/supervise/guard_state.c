@@ -137,7 +137,7 @@ static enum guard_state move_kill_for_count(struct guard_machine *machine)
 }
 
 /* If END_ASKED comes several times, the earliest time for KILL counts. */
-static enum guard_state hasten(struct guard_machine *machine)
+static enum guard_state take_earlier_kill(struct guard_machine *machine)
 {
     if (machine->in.kill_ms < machine->asked_kill_ms)
         machine->asked_kill_ms = machine->in.kill_ms;
@@ -146,7 +146,7 @@ static enum guard_state hasten(struct guard_machine *machine)
 
 static enum guard_state end_as_asked(struct guard_machine *machine)
 {
-    hasten(machine);
+    take_earlier_kill(machine);
     return terminate(machine);
 }
 
@@ -288,7 +288,7 @@ static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
     return machine->state;
 }
 
-static enum guard_state doubt(struct guard_machine *machine)
+static enum guard_state refreeze(struct guard_machine *machine)
 {
     (void)machine;
     return GUARD_STATE_REFREEZING;
@@ -333,7 +333,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
     [GUARD_STATE_TERMINATING] =
         {
             [GUARD_EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
-            [GUARD_EVENT_END_ASKED] = hasten,
+            [GUARD_EVENT_END_ASKED] = take_earlier_kill,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
@@ -367,7 +367,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = doubt,
+            [GUARD_EVENT_PROCESS_ENDED] = refreeze,
             /* TERM_DUE, KILL_DUE: a frozen tree has no deadline. COMMAND_EXITED, COMMAND_KILLED,
              * TREE_EMPTY: PROCESS_ENDED comes first, and changes the state. */
         },

@@ -25,7 +25,7 @@ enum guard_state {
 enum guard_event {
     GUARD_EVENT_LEASE_EXTENDED, /* the program has sent the deadlines of a confirmed renewal */
     GUARD_EVENT_END_ASKED,      /* the program has asked the guard to end the tree */
-    GUARD_EVENT_SIGNAL,         /* the program passes on a signal other than the next four */
+    GUARD_EVENT_SIGNAL,         /* the program passes on another signal than HUP, INT, QUIT, TERM */
     GUARD_EVENT_END_SIGNAL,     /* the program passes on HUP, INT, QUIT or TERM */
     GUARD_EVENT_PROGRAM_GONE,   /* the program is dead, so nobody renews the lease any more */
     GUARD_EVENT_PROCESS_ENDED,  /* the guard has reaped a process of the tree */

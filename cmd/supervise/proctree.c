@@ -263,8 +263,8 @@ static bool is_ours(const struct proctree *tree)
 }
 
 /*
- * The caller doesn't reap a spared child, so no other process gets its pid. A spared descendant is
- * reaped by its parent, so its start time has to show that the pid is still its own.
+ * The caller doesn't reap a spared child, so the child keeps its pid. The parent of another spared
+ * descendant may reap it, so we check the start time: another process may have got its pid.
  */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
@@ -458,7 +458,10 @@ static void find_by_lists(struct walk *walk)
     }
 }
 
-/* Without lists of children: add each process whose parent is in the list, until none is added. */
+/*
+ * If the kernel has no lists of children: add each process of the machine whose parent is in our
+ * list, and repeat that until a round adds no process.
+ */
 static void find_by_search(struct walk *walk)
 {
     struct proctree *tree = walk->tree;

@@ -84,7 +84,7 @@ static bool is_due(const struct renewing *r)
 
 /* ---- the end of the lease ---- */
 
-/* TERM now, and KILL after the grace period, but not after the lease's own deadline for KILL. */
+/* Returns TERM now, and KILL after the grace period, or at the lease's KILL if that is earlier. */
 static struct deadlines deadlines_from_now(const struct renewing *r)
 {
     struct deadlines deadlines = deadlines_of(r);
@@ -148,7 +148,7 @@ static void lose(struct renewing *r, const char *why)
         refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
     if (r->ends_bound && !is_ending)
         say_lost(r, why);
-    if (refused != 0 && !is_ending) /* the deadline killer reports what it could not end */
+    if (refused != 0 && !is_ending) /* if is_ending, the killer reports it */
         guard_say_refused(&r->report, refused, "it runs on without the lock");
 }
 
@@ -252,8 +252,8 @@ static void take_signals(const struct renewing *r)
 }
 
 /*
- * The bound process has ended. If that is after the deadline for TERM, the deadline killer has
- * ended it, and the lease counts as lost; else the process has ended by itself.
+ * The bound process has ended. After the deadline for TERM the deadline killer has ended it, and
+ * the lease counts as lost; before that deadline the process has ended by itself.
  */
 static void note_bound_ended(struct renewing *r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_report: a message is one line, whatever bytes it has; and the report file. */
+/* test_cmd_report: a message is one line, whatever bytes it has; a report file is written whole. */
 #include "base/err.h"
 #include "output/report.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_show: locks as text and JSON, also with hostile bytes; and sorted lines. */
+/* test_cmd_show: show_lock() writes text and JSON, also with hostile bytes; lines are sorted. */
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "tap.h"
