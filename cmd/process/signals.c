@@ -17,7 +17,7 @@
 static const struct {
     int number;
     enum signal_action action;
-    bool by_key; /* the terminal can send it, to all processes of the job */
+    bool by_key; /* a terminal sends the signal, to rlock and to the command: a key, a resize */
 } table[] = {
     {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
     {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
@@ -86,7 +86,8 @@ int signals_open(struct signals *signals)
         if (action_of(number) != SIGNAL_PASSES)
             sigaddset(&stopping, number);
     }
-    sigaction(SIGCHLD, &as_default, &before); /* if ignored, waitpid(2) would return no status */
+    sigaction(SIGCHLD, &as_default,
+              &before); /* if SIGCHLD is ignored, waitpid(2) gives no status */
     signals->ignores_child = before.sa_handler == SIG_IGN;
     sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
     signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);

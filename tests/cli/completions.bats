@@ -67,8 +67,8 @@ completes_verbs() {
     done
 }
 
-# completes_keys SHELL: a key is completed by the locks of the server. If the server doesn't answer,
-# nothing is offered, without delay or a message.
+# completes_keys SHELL: for a key, the shell must offer the keys that are locked on the server. If
+# the server doesn't answer, the shell must offer nothing, at once and without a message.
 completes_keys() {
     local before at_once wanted=job:two
     redis_start "server-$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# doctor: reports what makes locks unsafe, reports no safe setting, and leaves the server unchanged.
+# doctor: grades as unsafe only what makes locks unsafe, and changes nothing on the server.
 
 load ../helpers/common
 load ../helpers/fake

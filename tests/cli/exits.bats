@@ -278,8 +278,8 @@ held_too_long() {
 
 # ---- --wait-all ----
 
-# A daemon that leaves the command's process group and session; it ends when the test writes a line
-# to it.
+# This command starts a daemon, which leaves the command's process group and session. The daemon
+# ends when the test writes a line to $DIR/daemon.
 daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit 5'
 
 @test "without --wait-all the lock is released when the command ends, though a daemon runs on" {

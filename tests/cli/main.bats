@@ -97,7 +97,7 @@ END
     run -7 rlock -k "$KEY" -t 2 -- sh -c 'exit 7'
     run -127 rlock -k "$KEY" -t 2 -- "$DIR/none"
     assert_eq "$(redis_cli -n 1 keys '*')" "$(fence_key "$KEY")"
-    # The fence's key outlives by days any process that still acts on an old lease.
+    # The fence's key is kept for days, longer than any process could go on with an old lease.
     assert_between "$(redis_cli -n 1 ttl "$(fence_key "$KEY")")" $((5 * 86400)) $((30 * 86400))
 }
 
