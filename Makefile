@@ -6,7 +6,7 @@
 #   CC CFLAGS LDFLAGS            the compiler and your flags; the flags that rlock needs are added
 #   V=1                          print each command before it runs
 #   WERROR=1                     the compiler treats warnings as errors
-#   HARDENING=no                 leave out the compiler flags that hinder exploits of memory errors
+#   HARDENING=no                 leave out the compiler flags against exploits of memory errors
 #   TLS=no                       build without TLS (rediss://); needs no headers of OpenSSL
 #   HIREDIS_SRC=DIR              build hiredis from its sources in DIR (musl has no package of it)
 #   FLAVOUR=plain|asan|tsan|...  build in build/FLAVOUR; asan and tsan add sanitizers, any other
@@ -33,14 +33,15 @@ SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omi
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE      := $(SANITIZE_$(FLAVOUR))
 
-# The flavour of the static program. It isn't linked with -static-pie, as the program would then
-# have to relocate itself at each start.
+# The flavour of the static program. It is linked with -static and not with -static-pie: a program
+# linked with -static-pie relocates itself at each start, which takes time.
 STATIC         := static$(if $(findstring musl,$(CC)),-musl)
 STATIC_LDFLAGS := $(if $(filter static%,$(FLAVOUR)),-static -s)
 
-# The hardening flags that Debian builds packages with. One shell asks the compiler which of them it
-# knows. Flags that CFLAGS has already (dpkg-buildflags sets them) are not added twice. A build with
-# a sanitizer has none of them: _FORTIFY_SOURCE replaces calls that the sanitizer checks itself.
+# The hardening flags that Debian builds packages with. A script asks the compiler which of these
+# flags it knows: one shell for all flags, so that make starts fast. Flags that CFLAGS has already
+# (dpkg-buildflags sets them) are not added twice. A build with a sanitizer has none of them:
+# _FORTIFY_SOURCE replaces calls that the sanitizer checks itself.
 WANTED_HARDENING := -fstack-protector-strong -fstack-clash-protection -fcf-protection \
                     -mbranch-protection=standard -fPIE -Wformat -Werror=format-security
 WANTED_FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,3 2)
@@ -84,7 +85,7 @@ TLS := $(shell printf '$(OPENSSL_3)' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 &&
                echo not-found)
 endif
 
-# musl-gcc doesn't see the kernel's headers. They come last, behind those of musl.
+# musl-gcc doesn't search /usr/include for the kernel's headers. Search it after musl's own headers.
 MUSL_CPPFLAGS := $(if $(findstring musl-gcc,$(CC)),\
                    $(patsubst %,-idirafter /usr/include%,/ /$(shell gcc -print-multiarch)))
 
@@ -148,8 +149,8 @@ $(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
 $(B)/librlock.a: $(LIB_OBJ) $(HIREDIS_OBJ) $(B)/tls.$(TLS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ) $(HIREDIS_OBJ)
 
-# This file's name has the value of TLS in it. When TLS changes, make finds no file of the new name,
-# makes it, and so rebuilds librlock.a, which depends on it.
+# An empty file whose name has the value of TLS. When TLS changes, make finds no file of the new
+# name, makes one, and so rebuilds librlock.a, which depends on this file.
 $(B)/tls.$(TLS):
 	$(Q)mkdir -p $(@D) && rm -f $(B)/tls.* && touch $@
 ifeq ($(TLS),not-found)
@@ -180,7 +181,7 @@ $(B)/hiredis.found: $(if $(HIREDIS_SRC),$(B)/include/hiredis)
 	{ echo "rlock: hiredis and its headers are needed to build; install them with: make deps" >&2; \
 	  rm -f $@; exit 1; }
 
-# rlock includes <hiredis/...>, so a directory of that name has to lead to the sources.
+# rlock includes <hiredis/hiredis.h>, so a link with the name hiredis leads to HIREDIS_SRC.
 $(B)/include/hiredis:
 	$(Q)mkdir -p $(@D) && ln -sfn $(abspath $(HIREDIS_SRC)) $@
 
@@ -198,7 +199,7 @@ $(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
 # test_lease_end replaces send by one that stops the sending thread just after a request was sent.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 
-# The test looks for secrets in every block of memory that is freed.
+# test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
 $(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
 
 $(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
@@ -219,8 +220,8 @@ $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
 
-# Every system call of the library that has to do with time, chance, threads or the network goes to
-# tests/sim/kernel.c. Without fortification, which calls read(2) by another name.
+# The simulation replaces the functions of the C library that have to do with time, chance, threads
+# or the network by those of tests/sim/kernel.c.
 SIMULATED := clock_gettime getrandom poll epoll_create1 socket connect setsockopt getsockopt send \
              recv close pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo \
              freeaddrinfo
@@ -277,10 +278,11 @@ export LSAN_OPTIONS  := suppressions=$(abspath tests/tools/leaks.supp):print_sup
 export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1:$(SANITIZER_LOG)
 export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
 
-# tests/cli/static.bats tests the static program when the plain one is tested.
+# Whoever tests the plain program with TLS also needs the static program, for tests/cli/static.bats.
 STATIC_RLOCK := $(if $(filter plain-yes,$(FLAVOUR)-$(TLS)),build/static/rlock)
 ifneq ($(STATIC_RLOCK),)
-# Both builds include the generated headers, so one make has to have made them before.
+# The static program is built by a second make. The first make generates the headers before that:
+# otherwise both would write the same files in build/gen at the same time.
 .PHONY: $(STATIC_RLOCK)
 $(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
 	$(Q)$(MAKE) FLAVOUR=static
@@ -310,7 +312,8 @@ check-smoke: $(B)/rlock $(TOOLS)  ## run the few bats tests tagged smoke: a few 
 check-unit: $(UNIT) $(REPLAYS)  ## run the C unit tests, and fuzz targets over their corpus
 	$(Q)$(tested) tests/unit/run.sh $^
 
-# One list of all files, so that no processor is idle while the last files of one folder run.
+# All folders in one run: if each had its own, processors would be idle while the last files of a
+# folder run.
 check-bats: $(B)/rlock $(TOOLS) $(STATIC_RLOCK)  ## run all bats files
 	$(call bats,tests/cli tests/fault $(if $(SANITIZE),,tests/interop))
 
@@ -323,7 +326,7 @@ check-fault: $(B)/rlock $(TOOLS)  ## run it with bad servers, cut connections, s
 check-interop: $(B)/rlock $(TOOLS)  ## run it beside other Redis clients on the same keys
 	$(call bats,tests/interop)
 
-# The files that have tests with the tag `smoke`.
+# The bats files that have tests with the tag `smoke`: bats needn't read the others.
 SMOKE := tests/cli/main.bats tests/fault/processes.bats
 
 SIM_SECONDS ?= 60

@@ -13,7 +13,7 @@ setup_file() {
     for each in 1 2 3; do
         node "$each"
         redis_user rlock
-        redis_looker rlock
+        redis_allow_inspection rlock
     done
 }
 teardown_file() {

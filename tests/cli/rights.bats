@@ -12,11 +12,11 @@ setup() {
     common_setup
     redis_cli flushall >/dev/null
     redis_user job
-    redis_looker job
+    redis_allow_inspection job
     # redis_user adds the key patterns of `job`; the next command removes these.
     redis_user web '~web:*' '~{web:*'
     redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
-    redis_looker web
+    redis_allow_inspection web
 }
 
 teardown() {
@@ -227,7 +227,7 @@ use_users() {
     for n in 1 2; do
         node "$n"
         use_users
-        redis_looker web
+        redis_allow_inspection web
     done
     for form in "${forms[@]}"; do
         n=$((n + 1))

@@ -15,7 +15,7 @@ setup_file() {
     for each in r1 r2 r3; do
         redis_use "$each"
         redis_user rlock +role
-        redis_looker rlock
+        redis_allow_inspection rlock
     done
 }
 teardown_file() {

@@ -10,7 +10,7 @@ setup_file() {
     for each in {1..6}; do
         node "$each"
         redis_user rlock
-        redis_looker rlock
+        redis_allow_inspection rlock
     done
 }
 teardown_file() {
@@ -132,7 +132,7 @@ revive() {
     node "$OWNER"
     redis_restart
     redis_user rlock
-    redis_looker rlock
+    redis_allow_inspection rlock
     eventually 20 is_replica
 }
 is_replica() { [[ $(redis_cli info replication) == *role:slave*master_link_status:up* ]]; }

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # cluster: a real Redis Cluster, whose slots a test can move from node to node.
 #
-#     cluster_start PRIMARIES [REPLICAS]   start nodes n1, n2, ..., with REPLICAS for each primary;
-#                                          by the function CLUSTER_NODE, or redis_start
+#     cluster_start PRIMARIES [REPLICAS]   start nodes n1, n2, ..., with REPLICAS for each primary.
+#                                          The function that starts a node is redis_start, or the
+#                                          one that the variable CLUSTER_NODE names
 #     node N                               make redis_cli talk to node nN
 #     on N COMMAND...                      send the command to node nN, and print the reply
 #     slot_of KEY                          print the hash slot of KEY
@@ -10,7 +11,7 @@
 #     slot_begin SLOT FROM TO              begin to migrate SLOT: nodes reply TRYAGAIN and ASK
 #     slot_keys SLOT FROM TO               migrate the keys of SLOT
 #     slot_end SLOT FROM TO                end the migration: node TO serves SLOT
-#     slot_move SLOT FROM TO               these three steps
+#     slot_move SLOT FROM TO               do slot_begin, slot_keys and slot_end
 
 node() { redis_use "n$1"; }
 
@@ -37,7 +38,8 @@ cluster_start() {
     done
 }
 
-# True if each node knows all others, by the Cluster's bus.
+# cluster_settled N: true if the node that redis_cli talks to knows all N nodes, and finds that all
+# slots are served.
 cluster_settled() {
     local info
     info=$(redis_cli cluster info)
@@ -69,7 +71,7 @@ on() {
     redis_cli "${@:2}"
 }
 
-# owner_of SLOT: ask the node that redis_cli talks to.
+# owner_of SLOT: asks the node that redis_cli talks to which node serves SLOT.
 owner_of() {
     local each port
     port=$(redis_cli cluster nodes | awk -v slot="$1" '$3 ~ /master/ && $3 !~ /fail/ {

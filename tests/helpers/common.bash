@@ -2,8 +2,8 @@
 # common: what every bats file needs: assertions, waiting, and processes that end with the test. It
 # also loads redis.bash and hold.bash, which nearly all files need.
 #
-# This file defines setup() and teardown(). A bats file that has more to do defines its own, which
-# call common_setup and common_teardown.
+# This file defines setup() and teardown(). A bats file whose setup or teardown does more defines
+# these functions again, and calls common_setup and common_teardown in them.
 #
 # common_setup sets these variables for each test:
 #   KEY     a key that no other test uses; for more keys append to it, as "$KEY:2"
@@ -23,14 +23,15 @@ common_setup() {
     DIR=$BATS_TEST_TMPDIR
     mkdir -p "$DIR/pids"
     KEY="test:${BATS_TEST_FILENAME##*/}:$BATS_TEST_NUMBER"
-    # Each process that the test starts inherits this variable; marked() finds them by it.
+    # Each process that the test starts inherits this variable: marked() finds the processes by it.
     export RLOCK_TEST_MARK="$KEY:$BASHPID"
     local name
     for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH; do
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
-    # Sanitizers write their reports to the test's own folder, as other tests run at the same time.
-    # If the options have two log_path, the last one counts.
+    # The sanitizers in rlock write their reports to this test's folder, so that no report of
+    # another test that runs now is taken for one of this test. If *SAN_OPTIONS has log_path twice,
+    # the sanitizer uses the last one.
     for name in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
         export "$name=${!name:-}:log_path=$DIR/sanitizer"
     done
@@ -44,7 +45,8 @@ common_teardown() {
     show_sanitizer_reports
 }
 
-rlock() { "$RLOCK" "$@" 3>&-; } # bats waits until descriptor 3 is closed, see start()
+# bats waits until no process has descriptor 3 open, so rlock doesn't inherit it.
+rlock() { "$RLOCK" "$@" 3>&-; }
 
 setup() { common_setup; }
 teardown() { common_teardown; }
@@ -62,7 +64,7 @@ fail() {
     return 1
 }
 
-# skip_or_fail REASON: skip the test, or fail it with RLOCK_TEST_STRICT=1, which CI sets.
+# skip_or_fail REASON: skip the test; with RLOCK_TEST_STRICT=1, which CI sets, fail it instead.
 skip_or_fail() {
     if [[ ${RLOCK_TEST_STRICT:-} == 1 ]]; then
         fail "missing: $1"
@@ -71,7 +73,7 @@ skip_or_fail() {
     fi
 }
 
-# need PROGRAM...: skip or fail the test if one of these programs isn't installed.
+# need PROGRAM...: call skip_or_fail if one of these programs isn't installed.
 need() {
     local program
     for program; do
@@ -105,22 +107,24 @@ assert_status() {
 # now_ms: print the time on CLOCK_BOOTTIME, the clock that rlock uses.
 now_ms() { "$TOOLS/hold_clock"; }
 
-# read_up_ms: set up_ms to the same time in steps of 10 ms. Starts no process, so loops can use it.
+# read_up_ms: set up_ms to the time on CLOCK_BOOTTIME, rounded down to 10 ms. Unlike now_ms, it
+# starts no process, so a loop may call it often.
 read_up_ms() {
     read -r up_ms _ </proc/uptime
     up_ms=$((10#${up_ms/./} * 10))
 }
 
-# busy_ms MS: print how much longer than promised something may take on this machine: MS if the
-# machine is idle, and more by the factor by which the load exceeds the number of processors.
+# busy_ms MS: print how many ms a test allows beyond the time that rlock promises: MS, multiplied by
+# the load for each processor if that is above 1.
 busy_ms() {
     awk -v ms="$1" -v processors="$PROCESSORS" '
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
 }
 
 # eventually SECONDS COMMAND...: run the command every 20 ms until it succeeds; fail after SECONDS.
-# A sanitized build gets four times as long. From 5 on, SECONDS only end a test that hangs: a busy
-# machine gets more. Fewer than 5 are part of what is tested, for example because a lease would end.
+# With a sanitized build it waits four times as long. A limit of 5 s or more is only there to end a
+# test that hangs, so on a busy machine it is longer. A shorter limit is part of what is tested (a
+# lease would end, for example), so it doesn't depend on the load.
 eventually() {
     local seconds=$1 end from up_ms
     shift
@@ -128,22 +132,23 @@ eventually() {
     ((seconds < 5)) || seconds=$(busy_s "$seconds")
     read_up_ms
     end=$((up_ms + seconds * 1000))
-    # the command itself may take long, so fail only if one that began after the end has failed
+    # The command itself may take long. So fail only if a call that began after the end has failed.
     while read_up_ms && from=$up_ms && ! "$@"; do
         ((from < end)) || fail "not within $seconds s: $*" || return 1
         sleep 0.02
     done
 }
 
-# lease SECONDS: a TTL for a lease that rlock is to keep in a test. The TTL is three times as long
-# in a sanitized build, and on a machine with more than four runnable processes for each processor:
-# rlock and the server get their processor late there, and rlock ends a command rather than run it
-# without a proven lease. All times of such a test are computed from the TTL.
+# lease SECONDS: print the TTL for a test in which rlock must not lose the lease: SECONDS, or three
+# times as much in a sanitized build or if the load is above four for each processor. There, rlock
+# and the server run late, a renewal can come too late, and rlock would end the command. A test that
+# calls lease computes all its times from the TTL.
 lease() {
     if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
 
-# busy_s SECONDS: print SECONDS multiplied by the load of each processor, at most by six.
+# busy_s SECONDS: print SECONDS multiplied by the load for each processor, but by no less than 1 and
+# no more than 6.
 busy_s() {
     local load ms
     read -r load _ </proc/loadavg
@@ -178,8 +183,9 @@ file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
 # ---- processes ----
 
 # start NAME COMMAND...: run the command in the background, with its output in $DIR/NAME.out and
-# $DIR/NAME.err, and set `pid`. Descriptor 3 is closed, as bats waits for all processes that have it
-# open. With -m the command has a process group of its own; without, it ignores INT and QUIT.
+# $DIR/NAME.err, and set `pid`. The command doesn't inherit descriptor 3: bats waits until no
+# process has it open. `set -m` gives the command a process group of its own; without `set -m`, bash
+# would start it with INT and QUIT ignored.
 start() {
     local name=$1
     shift
@@ -223,8 +229,8 @@ descendants() {
     done
 }
 
-# marked: print the pids of the processes that this test started, directly or not, and that still
-# run. Don't use it in a pipe: a program that reads from the pipe is one of these processes.
+# marked: print the pids of the processes that inherited RLOCK_TEST_MARK from this test and still
+# run. Don't pipe its output to a program: marked would list that program as well.
 marked() {
     local file its_pid
     for file in $(grep -lsz "^RLOCK_TEST_MARK=$RLOCK_TEST_MARK$" /proc/[0-9]*/environ); do
@@ -234,9 +240,10 @@ marked() {
     done
 }
 
-# started: print the pids of the commands that `start` started and that still run. marked() doesn't
-# find a function that runs in the background, as a fork of the shell keeps the old environment in
-# /proc. Only children of this shell count: another process may have got the pid of one that ended.
+# started: print the pids of the commands that `start` started and that still run. marked() misses
+# a shell function that `start` runs in the background: the fork of the shell has no exec, so its
+# /proc/PID/environ lacks RLOCK_TEST_MARK. started() ignores a pid that isn't a child of this shell:
+# the command has ended, and the kernel gave its pid to another process.
 started() {
     local its_pid
     for its_pid in $(cat "$DIR"/pids/* 2>/dev/null); do
@@ -253,15 +260,15 @@ end_all() {
         [[ -n "$(started)$(marked)" ]] || return 0
         for its_pid in $(started) $(marked); do
             kill -KILL "$its_pid" 2>/dev/null || :
-            wait "$its_pid" 2>/dev/null || : # else bash prints that the process was killed
+            wait "$its_pid" 2>/dev/null || : # else bash prints "Killed"
         done
         sleep 0.02
     done
     fail "still there after $round rounds of KILL: $(started) $(marked)"
 }
 
-# show_why_it_failed: after a failed test, prints how busy the machine is, and the last lines that
-# each program which `run` or `start` started has written to standard error.
+# show_why_it_failed: if the test failed, prints the load of the machine, what the last `run` wrote
+# to standard error, and the last 20 lines that each `start` wrote there.
 show_why_it_failed() {
     local file
     [[ -z ${BATS_TEST_COMPLETED:-} && -z ${BATS_TEST_SKIPPED:-} ]] || return 0
@@ -272,7 +279,7 @@ show_why_it_failed() {
     done
 } >&2
 
-# Fail the test if a sanitizer has written a report about a process of rlock, whatever its status.
+# Fail the test if a sanitizer has reported an error in rlock: rlock's exit status may hide it.
 show_sanitizer_reports() {
     local report found=0
     for report in "$DIR"/sanitizer.*; do

@@ -4,14 +4,14 @@
 #     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fakeredis.c;
 #                                       sets FAKE_PORT
 #     fake_log                          print what has happened at the server
-#     fake_end [SECONDS]                wait for the end of the script; sets status
+#     fake_end [SECONDS]                wait until the server has ended; sets status
 #
 #     line_start PORT [NAME]            start a proxy to PORT of this host; sets LINE_PORT and
 #                                       LINE_CONTROL
 #     line COMMAND...                   send a command to the proxy at LINE_CONTROL, see
-#                                       tests/tools/cutline.c; returns when it was carried out
+#                                       tests/tools/cutline.c; returns when the command is done
 
-# Wait for the line READY in the file, and print the words behind READY.
+# Wait for the line READY in the file, and print the words that follow READY.
 ready_words() {
     eventually 10 file_has "$1" '^READY '
     sed -n 's/^READY //p' "$1"

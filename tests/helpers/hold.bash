@@ -2,23 +2,24 @@
 # hold: a command that holds a lock until it is told to end.
 #
 #     hold NAME OPTION...        start rlock with these options; returns when its command runs
-#     let_go NAME [STATUS]       let that command end with STATUS, and wait until rlock has ended
-#     guard_of PID               print the pid of the guard of that rlock
-#     assert_turns NUMBER        wait for w1 to wNUMBER; each has added 1 to $DIR/sum, in order
-#     env_of NAME VARIABLE       print a variable of that command's environment
+#     let_go NAME [STATUS]       end the command of `hold NAME` with STATUS, wait until rlock ends
+#     guard_of PID               print the pid of the guard of the rlock with this PID
+#     assert_turns NUMBER        wait for the rlocks w1 to wNUMBER, whose command is `turn
+#                                $DIR/sum N`; check that each ran once, in this order
+#     env_of NAME VARIABLE       print a variable that the command of `hold NAME` received
 #     exists KEY / gone KEY      true if the server has the key / doesn't have it
 #     value KEY / ttl_ms KEY     print the key's value / its time to live in ms
-#     asking                     print a redis-cli command line, for a shell that rlock runs
-#     assert_line REGEX          check that stderr is exactly one line, which matches
-#     without_leaks COMMAND...   run without leak detection, which fails under strace or without
-#                                free descriptors
+#     asking                     print `redis-cli -s SOCKET` for the server in use, for a script
+#     assert_line REGEX          check that $stderr is exactly one line, and matches REGEX
+#     without_leaks COMMAND...   run without LeakSanitizer, which fails under strace, and if
+#                                the process can't open another descriptor
 
 hold() {
     local name=$1
     shift
     rm -f "$DIR/$name".*
     mkfifo "$DIR/$name.go"
-    # by cat, as the shell itself changes its environment
+    # cat reads the environment that rlock gave the shell: `env` would also print what sh changed
     start "$name" "$RLOCK" "$@" -- sh -c 'cat "/proc/$$/environ" >"$0.env"; echo running
         read -r status <"$0.go"; exit "$status"' "$DIR/$name"
     eventually 10 file_has "$DIR/$name.out" '^running$' || fail "$(cat "$DIR/$name.err")"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# kinds: what the tests of shared locks, slots and several keys share.
+# kinds: helpers for the tests of shared locks, slots and several keys.
 #
 #     kinds_setup                do what common_setup does, and empty the server
 #     few NUMBER [SANITIZED]     print NUMBER, or SANITIZED for a build with sanitizers
@@ -10,7 +10,7 @@
 
 kinds_setup() {
     common_setup
-    SLACK=$(busy_ms 500) # how much longer a busy machine may take, in ms
+    SLACK=$(busy_ms 500) # ms by which a busy machine may exceed a limit
     ! is_sanitized || SLACK=5000
     export DIR KEY RLOCK TOOLS SLACK RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_cli flushall >/dev/null

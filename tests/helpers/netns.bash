@@ -1,9 +1,11 @@
 # shellcheck shell=bash
-# netns: servers in network namespaces of their own, whose links to the test can be cut; needs
-# quorum.bash.
+# netns: servers in network namespaces of their own, so that a test can cut the link to a server.
+#
+# A bats file that loads netns.bash must load quorum.bash, too.
 #
 #     netns_setup_file N     in setup_file(): start servers q1 to qN, each behind a link of its own
-#     netns_setup            in setup(): skip the test if that failed; else heal all links
+#     netns_setup            in setup(): skip the test if netns_setup_file failed; else heal
+#                            all links and empty all servers
 #     netns_teardown_file    in teardown_file(): end the servers, remove links and namespaces
 #     netns_url NUMBER       print the URL of the server; RLOCK_URL has the URLs of all servers
 #     netns_cut NUMBER HOW   cut the link: drop packets to the server (in), from it (out) or both
@@ -12,16 +14,16 @@
 #     netns_cut_all HOW NUMBER..., netns_heal_all NUMBER...
 #
 # redis_cli talks to a server by its Unix socket, so it reaches a server whose link is cut. Cuts are
-# made at the server's end of the link, except `route`: if our end were down, the kernel would send
-# the packets by another route, from which an answer may come.
+# made at the server's end of the link, except `route`. If our end were down, the kernel would send
+# the packets by the default route, where another host might answer.
 
 NETNS_NAME=rlock-test
 
 netns_name() { echo "$NETNS_NAME-$NETNS_ID-$1"; }
 netns_link() { echo "rl$NETNS_ID.$1$2"; } # NUMBER a|b: our end, the server's end
 
-# netns_address NUMBER 1|2: print our address, or the server's. Each test process and NUMBER has a
-# network of 4 addresses to itself.
+# netns_address NUMBER 1|2: print the address of our end (1) or of the server's end (2). Each NUMBER
+# of each test process has a network of 4 addresses of its own.
 netns_address() {
     local n=$(((NETNS_ID * 8 + $1) % (1 << 22) * 4 + $2))
     echo "10.$((n >> 16)).$((n >> 8 & 255)).$((n & 255))"
@@ -40,11 +42,13 @@ netns_link_up() { # NUMBER
         ip address add "$(netns_address "$1" 1)/30" dev "$ours" && ip link set "$ours" up &&
         in_netns "$1" address add "$(netns_address "$1" 2)/30" dev "$its" &&
         in_netns "$1" link set "$its" up &&
-        # let the rule for incoming packets have preference 1: a cut is a rule before it
+        # Rule 0 delivers packets to local sockets. Move it to preference 1: the cut `in` adds a
+        # rule 0 that drops packets before they are delivered.
         in_netns "$1" rule add pref 1 lookup local && in_netns "$1" rule del pref 0
 }
 
-# redis_launch starts this instead of the server; exec makes the process the server.
+# redis_launch calls netns_server as if it were the server program. Because of the exec, the pid
+# that redis_launch writes down is the server's.
 netns_server() { exec ip netns exec "$NETNS" "$NETNS_SERVER" "$@"; }
 
 netns_start() { # NUMBER
@@ -57,7 +61,8 @@ netns_start() { # NUMBER
 
 netns_url() { echo "redis://$(netns_address "$1" 2):$(on "$1" eval 'echo $REDIS_PORT')"; }
 
-# Remove the namespaces of test runs that were killed: those whose process has ended.
+# Remove the namespaces that killed test runs left behind. A namespace's name has the pid of its
+# test run: if that process has ended, nobody else removes the namespace.
 netns_sweep() {
     local name id number NETNS_ID
     for name in $(ip netns list | sed -n "s/^\($NETNS_NAME-[0-9]*-[0-9]*\).*/\1/p"); do
@@ -131,7 +136,8 @@ netns_cut() { # NUMBER HOW
 
 netns_heal() { # NUMBER
     in_netns "$1" link set "$(netns_link "$1" b)" up
-    ip neighbour flush dev "$(netns_link "$1" a)" # that nobody was there is remembered for seconds
+    # The kernel caches for seconds that ARP got no reply from the server: forget that.
+    ip neighbour flush dev "$(netns_link "$1" a)"
     in_netns "$1" rule del pref 0 2>/dev/null || :
     in_netns "$1" route del blackhole "$(netns_address "$1" 1)" 2>/dev/null || :
     ip route del blackhole "$(netns_address "$1" 2)" 2>/dev/null || :

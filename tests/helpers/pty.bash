@@ -4,15 +4,15 @@
 #     pty_start                       start the terminal, 80 columns by 24 lines, and its shell
 #     pty_type '"$RLOCK" -k k -- cat' type a line, and the return key
 #     pty_key C-c                     type this key; also C-z, C-d, C-\, C-s, C-q
-#     pty_expect SECONDS REGEX        wait until the screen matches, behind the last match
+#     pty_expect SECONDS REGEX        wait until REGEX matches output after the previous match
 #     pty_prompt [SECONDS]            wait for the shell's prompt
 #     pty_screen                      print all bytes that were written to the terminal
 #     pty_rows                        print the rows as the user sees them, without wrapping
 #     pty_resize COLUMNS              change the width of the terminal
 #     pty_end                         end the shell, and wait for its end
 #
-# The terminal echoes what the test types, so the regex must match only the output. script(1) makes
-# the terminal, and passes on what it reads from a pipe: the shell sees a terminal all the same.
+# The terminal echoes what the test types, so REGEX must not match the typed text. script(1) makes
+# the terminal, and types what the test writes to a named pipe.
 
 pty_start() {
     mkfifo "$DIR/keys"
@@ -25,7 +25,8 @@ pty_start() {
     pty_prompt
 }
 
-# script(1) writes the command line to the screen, so the prompt in it is quoted in two parts.
+# script(1) writes this command line to the screen. It has the prompt in two quoted parts, so that
+# pty_prompt doesn't take the command line for a prompt.
 pty_script() {
     exec script -qfc "exec env PS1='pty''> ' bash --norc --noprofile --noediting -i" \
         "$DIR/screen" <"$DIR/keys"
@@ -48,7 +49,8 @@ pty_key() {
 pty_expect() { eventually "$1" pty_matches "$2" || fail "screen: $(pty_screen)"; }
 pty_prompt() { pty_expect "${1:-10}" 'pty> '; }
 
-# True if the screen matches behind the last match; then the next search starts behind this match.
+# pty_matches REGEX: true if output that follows the previous match matches. The next call searches
+# only what follows this match.
 pty_matches() {
     local LC_ALL=C match before
     match=$(tail -c "+$((PTY_SEEN + 1))" "$DIR/screen" 2>/dev/null | grep -aEobm1 -- "$1") ||

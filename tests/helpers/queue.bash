@@ -1,15 +1,17 @@
 # shellcheck shell=bash
-# queue: waiters of one lock, and in which order they were served.
+# queue: starts waiters for one lock, and checks in which order they got the lock.
 #
 #     queue_setup                    in setup(): empty the server, and write the command that each
 #                                    waiter runs; it takes TURN_S seconds, 0.005 by default
 #     waiter NUMBER OPTION...        start an rlock that waits for the lock
-#     queue_up N OPTION...           start waiters 1 to N, each when the one before is in the queue
-#     joins NUMBER OPTION...         start a waiter while others may leave the queue
+#     queue_up N OPTION...           start waiters 1 to N, each when the one before has queued
+#     joins NUMBER OPTION...         start a waiter; return when it is the last in the queue.
+#                                    Unlike queue_up, works while other waiters leave the queue
 #     all_end STATUS NUMBER...       wait for these waiters, and check that they exit with STATUS
 #     served / served_all N          print who had the lock, in order / true if N have had it
-#     assert_order NUMBER...         check that these had the lock, in this order, each alone
-#     assert_alone                   check that no two had the lock at the same time
+#     assert_order NUMBER...         check that these waiters had the lock in this order, and that
+#                                    no two commands ran at the same time
+#     assert_alone                   check that no two commands ran at the same time
 #     assert_clean                   check that no key is left but the last fence, which expires
 #     started_ms NUMBER              print when the waiter's command started
 #     longest_stall_ms DEAD...       print by how much the longest gap between two commands exceeds
@@ -19,8 +21,8 @@ queue_setup() {
     export DIR
     LINE="{$KEY}:rlock:queue"
     redis_cli flushall >/dev/null
-    # The command notes its waiter, the time, and whether another one runs at the same time.
-    # /proc/uptime is the clock that rlock uses.
+    # The command writes down its waiter's number, the start time, and whether another command runs
+    # at the same time. /proc/uptime shows the clock that rlock uses.
     cat >"$DIR/turn" <<'TURN'
 exec 9>>"$DIR/alone"
 flock -n 9 || echo "$1" >>"$DIR/overlaps"

@@ -3,8 +3,8 @@
 #
 #     quorum_start N [OPTION...]     start servers q1 to qN; sets RLOCK_URL to all of them
 #     quorum_urls NUMBER...          print the URLs of these servers, with blanks between them
-#     on NUMBER COMMAND...           run the command while redis_cli talks to this server
-#     each_of "NUMBER..." COMMAND... do that for each of these servers
+#     on NUMBER COMMAND...           run the command with redis_cli talking to this server
+#     each_of "NUMBER..." COMMAND... do `on NUMBER COMMAND...` for each of these servers
 #     holders KEY                    print how many servers have the lock's key
 #     quorum_keys                    print all keys of all servers, each once
 #

@@ -4,13 +4,13 @@
 #     redis_start [NAME [SERVER OPTION...]]    sets REDIS_PORT REDIS_SOCKET REDIS_PID REDIS_DIR
 #     redis_use NAME                           sets these variables to the server NAME
 #     redis_stop / redis_crash                 end the server by TERM / by KILL
-#     redis_restart                            start it again, on the same port
-#     redis_pause / redis_continue             send it STOP / CONT
-#     redis_cli COMMAND...                     send it a command, and print the reply
+#     redis_restart                            start the server again, on the same port
+#     redis_pause / redis_continue             send the server the signal STOP / CONT
+#     redis_cli COMMAND...                     send the server a command, and print the reply
 #     redis_user NAME [RIGHT...]               create a user with the rights that the manual says
 #                                              rlock needs, and with RIGHTs; its password is SECRET
-#     redis_looker NAME                        let that user run status, list and break as well
-#     redis_monitor FILE                       write all commands that it gets from now on to FILE
+#     redis_allow_inspection NAME              give that user the rights for status, list and break
+#     redis_monitor FILE                       write all commands that the server gets to FILE
 #
 # A server that setup() starts ends with the test. A server that setup_file() starts serves all
 # tests of the file, and teardown_file() has to call redis_stop. NAME is `redis` by default.
@@ -36,8 +36,8 @@ redis_start() {
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-$name
     mkdir -p "$REDIS_DIR"
     printf '%s\n' "$@" >"$REDIS_DIR/options"
-    # A port can't be reserved for another program. So start the server with random ports, below
-    # those that the kernel gives to clients, until one is free: else the server ends at once.
+    # A test can't reserve a port for the server. If another program uses the port, the server ends
+    # at once: then try another random port. The kernel gives clients only ports above this range.
     for tries in {1..20}; do
         echo "$((RANDOM % 10000 + 20000))" >"$REDIS_DIR/port"
         redis_use "$name"
@@ -83,7 +83,8 @@ redis_settled() { dead "$REDIS_PID" || redis_answers; }
 
 redis_restart() { redis_launch; }
 
-# CONT, in case that the server is paused, comes first: after TERM its pid may be gone.
+# A paused server can't end, so it gets CONT as well, and before TERM: after TERM the pid may be
+# gone.
 redis_stop() {
     kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
 }
@@ -92,7 +93,8 @@ redis_crash() { kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID"; }
 redis_pause() { kill -STOP "$REDIS_PID" && eventually 5 stopped "$REDIS_PID"; }
 redis_continue() { kill -CONT "$REDIS_PID"; }
 
-# redis_rule FIRST-LINE NAME: run an ACL SETUSER of the manual for the user NAME.
+# redis_rule START NAME [RIGHT...]: find the command in the manual that begins with ACL SETUSER and
+# START, a regular expression, and send it for the user NAME, with RIGHTs added.
 redis_rule() {
     local rule
     rule=$(sed -n "/^ACL SETUSER $1\$/,/^\.Ed/{/^\.Ed/!p}" "$ROOT/man/rlock.1" | tr '\n' ' ')
@@ -100,7 +102,7 @@ redis_rule() {
     redis_cli ${rule/SETUSER rlock/SETUSER $2} "${@:3}" >/dev/null
 }
 redis_user() { redis_rule 'rlock on .*' "$@"; }
-redis_looker() { redis_rule rlock "$@"; }
+redis_allow_inspection() { redis_rule rlock "$@"; }
 
 redis_monitor() {
     redis_cli monitor >"$1" 3>&- &

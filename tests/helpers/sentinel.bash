@@ -3,9 +3,9 @@
 #
 #     sentinel_start [REPLICAS [SENTINELS]]   start primary r1, replicas r2, ..., and Sentinels s1,
 #                                             s2, ...; sets SENTINELS to their addresses, for a URL
-#     sentinel_fail_over PORT                 let a replica become the primary instead of the one on
-#                                             PORT, which is dead or hangs; returns when all
-#                                             Sentinels name the new one
+#     sentinel_fail_over PORT                 make a replica the primary, after the primary on PORT
+#                                             died or hung; returns when all Sentinels name the
+#                                             new primary
 #     primary_of N                            print the port of the primary that Sentinel N names
 #     server_at PORT                          make redis_cli talk to the server on PORT
 
@@ -35,7 +35,8 @@ sentinel_settled() {
 
 redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
 
-# The test demands the failover, as Sentinels that judge by time take a busy machine for dead, too.
+# The test demands each failover. The Sentinels start one by themselves only after 60 s: with a
+# short limit they would take a server that replies late, on a busy machine, for dead.
 sentinel_fail_over() {
     local commas=${SENTINELS//[^,]/} each
     eventually 20 sentinel_has_moved "$1"
@@ -44,7 +45,8 @@ sentinel_fail_over() {
     done
 }
 sentinel_names_another() { [[ $(primary_of "$1") != "$2" ]]; }
-# Demand the failover until it has happened: a Sentinel refuses while it knows no good replica.
+# True if Sentinel 1 names another primary than PORT. If not, demand a failover: the caller repeats
+# this, as the Sentinel refuses while it knows no replica that is fit.
 sentinel_has_moved() {
     sentinel_names_another 1 "$1" && return
     redis_use s1
@@ -52,7 +54,7 @@ sentinel_has_moved() {
     return 1
 }
 
-# A Sentinel needs a configuration file, as it writes its state there.
+# A Sentinel doesn't start without a configuration file, in which it keeps its state.
 sentinel_launch() { # NUMBER PORT-OF-PRIMARY QUORUM
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-s$1
     mkdir -p "$REDIS_DIR"
@@ -62,7 +64,8 @@ sentinel down-after-milliseconds main 60000
 sentinel failover-timeout main 2000
 END
     LD_PRELOAD=$TOOLS/syncshim.so redis_start "s$1"
-    # Ask the servers more often, and don't enter TILT mode on a busy machine. Needs Redis 7.
+    # Let the Sentinel ask the servers for INFO every 200 ms, and not enter TILT mode, in which it
+    # doesn't act, on a busy machine. These commands need Redis 7.
     redis_cli sentinel debug info-period 200 tilt-trigger 60000 >/dev/null
 }
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# tls: certificates, made by the test, and servers that use them.
+# tls: makes certificates, and starts servers that use them.
 #
 #     tls_ca NAME                          create a CA: $TLS/NAME.crt and NAME.key
 #     tls_certificate NAME CA SAN [OPTION...]
@@ -7,7 +7,7 @@
 #                                          (DNS:a,IP:b); OPTIONs go to `openssl x509`
 #     tls_redis NAME CERTIFICATE [SERVER OPTION...]
 #                                          redis_start with a TLS port as well; sets TLS_PORT
-#     tls_use NAME                         sets TLS_PORT to that of the server NAME
+#     tls_use NAME                         sets TLS_PORT to the TLS port of the server NAME
 #     tls_listener NAME CERTIFICATE [OPTION...]
 #                                          start a server that never replies; OPTIONs go to
 #                                          `openssl s_server`; sets TLS_PORT
@@ -35,7 +35,8 @@ tls_certificate() {
         2>>"$TLS/log"
 }
 
-# tls_past: print the options for a certificate that has expired, which depend on the version.
+# tls_past: print the options of `openssl x509` that make a certificate which has expired. Older
+# versions have no -not_after.
 tls_past() {
     if openssl x509 -help 2>&1 | grep -q not_after; then
         echo -not_before 20200101000000Z -not_after 20200201000000Z

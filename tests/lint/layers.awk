@@ -2,11 +2,12 @@
 #
 #     awk -f layers.awk DIR/LAYERS FILE...
 #
-# A line of LAYERS is a folder and its files, low to high; the folder . is DIR itself. A file may
-# include files of folders above its own, and in its own folder the files to its left. The line
-# `library NAME...` has the headers of lib that cmd may include. # begins a comment.
-# scripts_embedded.h and reply_codes.h are made from the Lua files and their table, and each belongs
-# to the one file that includes it.
+# A line of LAYERS is a folder and its files; the folder . is DIR itself. A file may include files
+# of the folders on the lines above its own folder's line, and on that line the files to its left.
+# The line `library NAME...` has the headers of lib that cmd may include. # begins a comment.
+#
+# LAYERS doesn't list the two headers that the build makes from lib/lua: scripts_embedded.h, which
+# only lock/scripts.c includes, and reply_codes.h, which only lock/replies.h or .c includes.
 
 function complain(why) {
     printf "%s:%d: %s\n", FILENAME, FNR, why
@@ -47,7 +48,7 @@ FNR == 1 {
     if (other == self || (other == "scripts_embedded" && self == "lock/scripts") ||
         (other == "reply_codes" && self == "lock/replies"))
         next
-    if (!(self in layer)) # reported above; each include would be reported for the same reason
+    if (!(self in layer)) # the rule above has reported the file: don't report each include, too
         next
     if (!(other in layer))
         complain(self " may not include " other)

@@ -3,9 +3,10 @@
 #     awk -f owners.awk OWNERS HEADER... FILE...
 #
 # NAME.c owns the structs that NAME.h of the same folder declares: no other file may assign to their
-# fields, also not by snprintf() or memset(). OWNERS has the exceptions, one a line: the struct, and
-# the files that may write it too, or * for a struct that callers fill in. With -v strict=1 the
-# script also reports exceptions that no file needs. It ignores structs that a .c file declares.
+# fields, or write to them by snprintf() or memset(). OWNERS has the exceptions, one a line: the
+# struct, and the files that may also write it, or * for a struct that callers fill in. With -v
+# strict=1 the script also reports exceptions that no file needs. It ignores structs that a .c file
+# declares.
 #
 # The script is no compiler. It follows a chain of names such as a->b[i].c from the declaration of
 # `a` in the same function through the fields of the structs. It doesn't follow a chain that begins
@@ -16,7 +17,7 @@ function complain(why) {
     failed = 1
 }
 
-# The line without comments and without the text of strings.
+# code: returns the line without comments and without the text of strings.
 function code(line,   left, at) {
     gsub(/\\./, "", line)
     gsub(/"[^"]*"/, "\"\"", line)
@@ -38,7 +39,8 @@ function code(line,   left, at) {
     return line
 }
 
-# Remembers each `struct TYPE *NAME, *NAME` of the line, in a struct's body as its fields.
+# declare: remembers the type of each NAME that `struct TYPE *NAME, *NAME` declares in the line: as
+# a field if the line is in a struct's body, else as a variable.
 function declare(line,   type, name) {
     while (match(line, /struct [a-z_0-9]+ +\**(const )?\**[a-z_0-9]+/)) {
         type = name = substr(line, RSTART, RLENGTH)
@@ -64,7 +66,8 @@ function remember(name, type) {
         variable[name] = type
 }
 
-# The struct that has the last field of the chain, or nothing if that isn't known.
+# holder_of: returns the struct type that has the last field of the chain, or "" if the script can't
+# tell.
 function holder_of(chain,   part, n, i, type) {
     gsub(/\[[^]]*\]/, "", chain)
     gsub(/->/, ".", chain)
@@ -94,7 +97,8 @@ function judge(chain, type) {
                  "; see " owners)
 }
 
-# Each chain of the line that an assignment, ++, -- or a function that fills memory writes to.
+# look: judges each chain in the line that is written to: by an assignment, by ++ or --, or by a
+# function that fills memory.
 function look(line,   chain, rest, before) {
     gsub(/[^-+<>=!*\/%&|^]==/, " @@ ", line)
     gsub(/(<=|>=|!=)/, "@@", line)

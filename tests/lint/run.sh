@@ -1,5 +1,5 @@
 #!/bin/sh
-# run: checks rules for the sources that a compiler doesn't check; prints a TAP line for each.
+# run: checks the rules for sources that no compiler checks; prints a TAP line for each rule.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 2
 n=0
 n_failed=0
 
-# check NAME COMMAND...: a test that passes if the command does. If not, it prints the output.
+# check NAME COMMAND...: runs the command as a test. If the command fails, prints its output.
 check() {
     name=$1
     shift
@@ -21,8 +21,8 @@ check() {
     fi
 }
 
-# check_with PROGRAM NAME COMMAND...: the same, but skipped if PROGRAM is missing, except in CI
-# (RLOCK_TEST_STRICT=1).
+# check_with PROGRAM NAME COMMAND...: does what check does, but skips the test if PROGRAM is not
+# installed. In CI (RLOCK_TEST_STRICT=1) it runs the test, which then fails.
 check_with() {
     program=$1
     shift
@@ -66,9 +66,9 @@ widths() {
          END { exit wide }' $(sources)
 }
 
-# All that is downloaded is pinned, so that nobody else can change it: GitHub actions by their
-# commit, npm packages by their hash (so that any registry will do), Debian packages by the
-# archive's keys.
+# pinned: everything that CI or the tests download is checked, so that nobody can replace it: GitHub
+# actions by their commit, npm packages by their hash (so any registry will do), Debian packages by
+# the signature of Debian's archive.
 pinned() {
     lock=tests/interop/package-lock.json
     ! grep -nE 'uses: ' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v[0-9.]+$' &&
@@ -79,9 +79,10 @@ pinned() {
         grep -q -e '--force-check-gpg --keyring=' tests/tools/distros.sh
 }
 
-# This takes longer than all other rules. So a file in build/lint is named after the hash of all
-# scripts that have passed; while it is there, shellcheck doesn't run again. The excluded warnings
-# are about variables that bats files and their helpers get from each other.
+# shell_check: runs shellcheck, which takes longer than all other rules together. When the scripts
+# have passed, an empty file in build/lint gets the hash of their text as its name; while the hash
+# is the same, shellcheck doesn't run again. The excluded warnings are about variables that bats
+# files and their helpers get from each other.
 shell_check() {
     scripts="$(shell_scripts) completions/rlock.bash"
     # shellcheck disable=SC2086

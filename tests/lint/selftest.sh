@@ -88,7 +88,7 @@ echo 'a lib/low/other.c' >>owners
 awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 caught 'an exception without need' 'struct a: lib/low/other.c does not write it'
 
-# Every rule of `only` must report a line of this file.
+# This file breaks every rule of `only`: each rule must report one of its lines.
 cat >stranger.c <<'END'
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>

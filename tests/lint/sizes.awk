@@ -2,8 +2,8 @@
 #
 #     awk -f sizes.awk FILE... | sort -rn
 #
-# There is no limit: a file or function is split where its subject ends, not for its length. The
-# script counts the lines between { and } in column 1 as a function. Tables begin with { elsewhere.
+# There is no limit: a file or function is split where its subject ends, not for its length. A
+# function is what stands between { and } in column 1; the { of a table is never in column 1.
 
 FNR == 1 {
     start = 0
