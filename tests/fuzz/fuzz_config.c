@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char path[32];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    must(fd >= 0 && fchmod(fd, 0600) == 0); /* else rlock refuses the file */
+    must(fd >= 0 && fchmod(fd, 0600) == 0); /* rlock refuses a file that others may write */
     must(write(fd, data, n) == (ssize_t)n && clearenv() == 0);
     must(setenv("RLOCK_CONFIG", path, 1) == 0);
     st = option_parser_read(&options, (char **)argv, &err);

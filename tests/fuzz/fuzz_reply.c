@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_reply: parses any bytes as replies of a server. The first byte is the length of the pieces.
+ * fuzz_reply: parses any bytes as replies of a server. The first byte tells how many bytes the
+ * parser gets at a time.
  */
 #include "fuzz.h"
 #include "lock/replies.h"

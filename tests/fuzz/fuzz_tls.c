@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_tls: gives a TLS handshake any bytes from the server. If the first byte is odd, they end. */
+/* fuzz_tls: a TLS handshake gets any bytes from the server, which closes if the first is odd. */
 #include "fuzz.h"
 #include "wire/tls.h"
 

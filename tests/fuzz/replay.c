@@ -4,7 +4,7 @@
  *
  *     fuzz_NAME [FILE...]    by default all files of tests/fuzz/corpus/NAME
  *
- * It prints a TAP line for each file. If an assertion (`must`) fails, the program aborts, as it
+ * It prints a TAP line for each file. If a promise (`must`) is broken, the program aborts, as it
  * does under libFuzzer.
  */
 #include "fuzz.h"

@@ -16,7 +16,7 @@ setup() {
 
 # rlock_turns, redis_py_turns, node_redlock_turns: take the lock TURNS times, each time for a run of
 # `turn`, which fails if another one runs. Between two turns they wait a few ms: the libraries have
-# no queue, and a client that asks again at once would leave the others no chance.
+# no queue, so a client that asked again at once would nearly always win.
 rlock_turns() {
     local each
     for ((each = 0; each < TURNS; each++)); do

@@ -6,12 +6,12 @@
  *
  * FILE holds an int64_t in the machine's byte order: the number of microseconds that clockshim adds
  * to each reading of CLOCK_REALTIME. Other clocks stay as they are. clockshim maps FILE, so a new
- * number counts at once; the test must not change the length of FILE. Without FILE nothing is
- * added. With CLOCKSHIM_STILL=1 in the environment the clock stands still, and shows what FILE
- * holds: microseconds since 1970.
+ * number counts at once; the test must not change the length of FILE. If CLOCKSHIM is not set,
+ * clockshim adds nothing. With CLOCKSHIM_STILL=1 in the environment the clock stands still: it
+ * shows the number in FILE as microseconds since 1970.
  *
- * Why not libfaketime: it calls itself without end under jemalloc, which Debian's redis-server
- * uses.
+ * Why not libfaketime: Debian's redis-server uses jemalloc, under which libfaketime calls itself
+ * without end.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@
 
 static const volatile int64_t nothing;
 static const volatile int64_t *added_us = &nothing;
-static int is_still; /* the clock shows *added_us, and nothing else counts */
+static int is_still; /* CLOCKSHIM_STILL=1: the clock shows *added_us, and not the real time */
 
 __attribute__((constructor)) static void find_file(void)
 {

@@ -8,14 +8,14 @@
  *        crowd end FILE
  *
  * Starts ZOMBIES children that end at once and are never reaped, CHILDREN children that wait, and a
- * chain of DEPTH processes that wait, each the child of the one before. The processes that wait
- * write their pids to FILE, and end by KILL or after LIFE_S seconds. When all have written, crowd
- * creates FILE.ready. Then crowd waits as well, or becomes COMMAND, and the crowd is COMMAND's
- * children.
+ * chain of DEPTH processes that wait, each the child of the previous one. The processes that wait
+ * write their pids to FILE, and end by KILL or after LIFE_S seconds. When all have done so, crowd
+ * creates FILE.ready. Then crowd waits as well, or execs COMMAND, which becomes the parent of these
+ * processes.
  *
- * `states` prints "PROCESSES STATE" for each state of proc(5) in which processes of FILE are,
- * except the states of dead processes. `terms` prints "PROCESSES TERMS": how many processes got how
- * many TERMs. `end` kills the processes.
+ * `states` prints a line "PROCESSES STATE" for each state of proc(5): how many processes of FILE
+ * are in this state. It leaves out dead processes. `terms` prints lines "PROCESSES TERMS": so many
+ * processes have received so many TERMs. `end` kills the processes.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -142,7 +142,10 @@ static void say_ready(const char *file)
     close(fd);
 }
 
-/* The state of a process, as in proc(5); 0: no such process, or its program isn't one of ours. */
+/*
+ * Returns the state of a process, as in proc(5). Returns 0 if the process has ended, also if
+ * another program runs under its pid.
+ */
 static char state_of(pid_t pid)
 {
     char path[64];

@@ -10,12 +10,12 @@
  *
  *   delay MS               pass on the bytes that are read from now on MS later
  *   trickle MS             pass on one byte each MS; 0: at full speed
- *   drop up|down on|off    discard what goes to the server (up) or to the client (down), also the
- *                          end of a stream, as if the cable were cut
+ *   drop up|down on|off    discard all bytes that go to the server (up) or to the client (down),
+ *                          and don't pass on the end of the stream, as if the cable were cut
  *   cut-after-request N    pass on the N-th request from now, wait for its reply, discard the
  *                          reply, and reset the connection: the client doesn't learn that the
  *                          server has carried out the request
- *   half-close             end the stream to each client, but read on from the client
+ *   half-close             end the stream to each client, but go on reading from the client
  *   reset                  reset all connections, to the clients and to the server
  *   refuse on|off          refuse new connections
  *
@@ -42,7 +42,7 @@ enum { PAIRS_MAX = 500, QUEUED_MAX = 1 << 20, CHUNK_BYTES = 16384, LIMIT_SECONDS
 
 enum direction { UP, DOWN }; /* to the server, to the client */
 
-enum kind { BYTES, END, GONE }; /* GONE: the source reset its connection */
+enum kind { BYTES, END, GONE }; /* END: the source ended its stream; GONE: it reset it */
 
 struct chunk {
     struct chunk *next;
@@ -69,7 +69,7 @@ struct pair {
     struct flow flow[2];
     bool has_asked;    /* the client has sent bytes since the server's last reply */
     bool is_to_be_cut; /* reset the connection at the server's next reply */
-    bool is_over;
+    bool is_over;      /* close the connections, and free the pair */
 };
 
 static struct {
@@ -80,7 +80,7 @@ static struct {
     int64_t delay_ms;
     int64_t trickle_ms;
     bool is_dropping[2];
-    int64_t cut_in; /* how many requests until the one for cut-after-request; 0: none is cut */
+    int64_t cut_in; /* cut the connection after this many requests more; 0: cut none */
     struct pair *pairs;
     size_t n_pairs;
 } line;
@@ -104,7 +104,7 @@ static struct sockaddr_in loopback(uint16_t port)
     };
 }
 
-/* Listen on the port, or on a free one if it is 0; `port` becomes the number. */
+/* Listens on *port. If *port is 0, the kernel chooses a free port, and *port becomes its number. */
 static int listen_on(uint16_t *port)
 {
     struct sockaddr_in at = loopback(*port);
@@ -119,7 +119,7 @@ static int listen_on(uint16_t *port)
     return fd;
 }
 
-/* Make close(2) send a reset. */
+/* Makes close(fd) send a TCP reset. */
 static void set_reset(int fd)
 {
     struct linger now = {.l_onoff = 1, .l_linger = 0};
@@ -165,7 +165,7 @@ static bool flow_is_reading(const struct flow *f)
     return !f->is_read_out && f->queued < QUEUED_MAX;
 }
 
-/* When to send the first chunk, or with trickle its next byte; -1: there is no chunk. */
+/* Returns when to send the first chunk, or with trickle its next byte; -1: there is no chunk. */
 static int64_t flow_due_ms(const struct flow *f)
 {
     if (f->first == NULL)
@@ -205,7 +205,7 @@ static void pair_accept(void)
     line.n_pairs++;
 }
 
-/* Close a pair: without a reset if both streams have ended, else with a reset. */
+/* Closes a pair: in an orderly way if both streams have ended, else with a TCP reset. */
 static void pair_free(struct pair *p)
 {
     bool is_orderly = p->flow[UP].is_closed && p->flow[DOWN].is_closed;
@@ -281,7 +281,7 @@ static void pair_write(struct pair *p, enum direction d)
         n = send(f->to, c->bytes + c->sent, length, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EAGAIN)
             return;
-        f->is_closed = n < 0; /* the destination is gone; the other direction may go on */
+        f->is_closed = n < 0; /* the destination has closed; the other direction may go on */
         f->not_before_ms = now_ms() + line.trickle_ms;
         c->sent += n < 0 ? 0 : (size_t)n;
         if (n > 0 && c->sent < c->length)
@@ -364,7 +364,7 @@ static bool carry_out(const char *name, const char *first, const char *second)
     return true;
 }
 
-/* Carry out one command. Reading blocks, as the test sends the whole line at once. */
+/* Carries out one command. The read may block: the test sends the whole line at once. */
 static void serve_control(void)
 {
     int fd = accept4(line.control, NULL, NULL, SOCK_CLOEXEC);
@@ -392,8 +392,8 @@ static void look_sooner(int *timeout_ms, const struct flow *f)
 }
 
 /*
- * What to poll a socket for. If for nothing, leave the socket out, as poll(2) would report its end
- * again and again.
+ * Returns what to poll the socket in->from for. If there is nothing to wait for, fd is -1, so that
+ * poll(2) ignores the socket: otherwise poll(2) would return at once whenever the peer has gone.
  */
 static struct pollfd wish(const struct flow *in, const struct flow *out)
 {

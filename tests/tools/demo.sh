@@ -32,7 +32,8 @@ say 'A job that takes 3 seconds, under the lock "demo":'
 show ./rlock -u local: -k demo -- \
     sh -c 'echo "   first: has the lock, fence $RLOCK_FENCE"; sleep 3; echo "   first: ready"' &
 first=$!
-while ./rlock -q -u local: -k demo -n true; do # the lock is free: the first job has yet to get it
+# If this rlock gets the lock, the first job doesn't hold it yet.
+while ./rlock -q -u local: -k demo -n true; do
     sleep 0.1
 done
 

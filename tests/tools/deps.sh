@@ -7,17 +7,21 @@
 # compared with; a program that can't be installed is reported and left out. `distros` has what
 # distros.sh needs.
 #
-# The system's package manager installs the packages. A command, header or module that is there
-# already is left alone, whatever its version. If nothing is missing, the script prints nothing.
-# Two packages for node that systems don't have are installed by npm into build/node. An /etc/hosts
-# is written where there is none.
+# The system's package manager installs the packages. The script installs nothing for a command,
+# header or module that is there already, whatever its version. If nothing is missing, it prints
+# nothing. npm installs two packages for node, which systems don't package, into build/node. The
+# script writes an /etc/hosts if there is none.
 
 set -eu
 
-# Columns: group; what shows that the package is installed: a command, several of which any will do,
-# a header, a Python module or a file; the package for apt-get; the package for other package
-# managers; exceptions as MANAGER=PACKAGE. `-` stands for no package: the tests that need it are
-# skipped there.
+# table: prints a row for each package, with these columns:
+# 1. the group;
+# 2. the sign that the package is installed: a command, a list of commands of which one is enough, a
+#    header, a Python module or a file;
+# 3. the package for apt-get;
+# 4. the package for other package managers;
+# 5. exceptions, as MANAGER=PACKAGE.
+# `-` stands for no package: with that package manager, tests that need the package are skipped.
 table() {
     cat <<'END'
 build  cc                          gcc             gcc
@@ -98,7 +102,7 @@ is_there() {
     esac
 }
 
-# package APT OTHERS [EXCEPTION...]: prints the package's name for $manager.
+# package APT OTHERS [EXCEPTION...]: prints the package's name for $manager, from columns 3 to 5.
 package() {
     name=$2
     [ "$manager" = apt-get ] && name=$1
@@ -132,8 +136,8 @@ apt_install() {
         $as_root chmod 755 "$policy"
     fi
     apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120"
-    # Fetching the package lists takes a while: do so only if a package is not in the lists that are
-    # here, or if a version in them is no longer on the mirror.
+    # Fetching the package lists takes a while. So fetch them only if the local lists don't have a
+    # package, or if they name a version that is no longer on the mirror.
     if ! $apt install --simulate --no-install-recommends "$@" >/dev/null 2>&1 ||
         ! $apt install -y --no-install-recommends "$@"; then
         $apt update
@@ -164,8 +168,8 @@ install_node_packages() {
         say 'npm could not install the packages of tests/interop/package-lock.json'
 }
 
-# write_hosts: writes /etc/hosts where there is none. debootstrap doesn't make one, and without it
-# the libc of Debian 12 doesn't resolve `localhost`, which some tests connect to.
+# write_hosts: writes /etc/hosts if there is none. debootstrap makes no /etc/hosts, and without it
+# the libc of Debian 12 can't resolve `localhost`, to which some tests connect.
 write_hosts() {
     case $groups in *test*) ;; *) return 0 ;; esac
     [ ! -e /etc/hosts ] && [ "$(id -u)" -eq 0 ] || return 0
@@ -195,7 +199,8 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=sudo
 fi
 
-# install_each PACKAGE...: installs one at a time: one that can't be installed blocks no other.
+# install_each PACKAGE...: installs one package at a time, so that a package that can't be installed
+# doesn't keep out the others.
 install_each() {
     for name; do
         install "$name" || say "could not install: $name"

@@ -8,9 +8,10 @@
 #
 # Each root directory gets what the README asks for: git, make and a C compiler. `make demo` and
 # `make test` install the rest. The commit that is checked out here is cloned into the root, so
-# changes that are not committed are not tested. Results are TAP; build/distros keeps the output of
-# each command, and a copy of each root directory before the tests, as one takes a minute to make.
-# The commands run in mount and process namespaces of their own, so all processes end with them.
+# changes that are not committed are not tested. Results are TAP. build/distros keeps the output of
+# each command. It also keeps a copy of each root directory from before the tests: making a root
+# directory takes a minute. Each command runs in new mount and process namespaces, so the kernel
+# kills all its processes when it ends.
 #
 # debootstrap checks the packages with the keys of Debian's archive, so the mirror may be http.
 #

@@ -7,7 +7,7 @@
  * Listens on a free port of 127.0.0.1 (or on the Unix socket) and prints `READY PORT`, then
  * follows the script (a file, or standard input) line by line:
  *
- *   ACCEPT          take the next connection; one that is still open is closed first
+ *   ACCEPT          close the connection that is open, if any, and accept the next one
  *   READ            read one command of any kind
  *   EXPECT WORD...  read one command that starts with these words in any case; * is any one word
  *   SEND TEXT       send the text; \r \n \\ and \xNN are understood
@@ -19,14 +19,14 @@
  *   CLOCK           print CLOCK and the time on the clock that rlock uses, in ms
  *   CLOSE           close in an orderly way
  *   RESET           close with a TCP reset
- *   LOOP [N]        start the script again, so that it is run N times in all, or for ever
+ *   LOOP [N]        start the script again, until it has run N times in all; without N for ever
  *
  * fakeredis prints one line for each thing that happens: ACCEPT, GOT with the command's words, and
  * CLOSED when the peer has closed the connection. If the peer closes while the script waits for a
  * command, fakeredis goes on at the next ACCEPT or LOOP. fakeredis replies to CLUSTER and HELLO by
- * itself, like a server that is no Cluster; the script doesn't see these commands.
+ * itself, like a server that is not in a Cluster; these commands don't take part in the script.
  *
- * Exit status: 0 at the end of the script, 1 if a command was not the one of EXPECT, 2 for a bad
+ * Exit status: 0 at the end of the script, 1 if a command didn't match EXPECT, 2 for a bad
  * script or an error of the system. fakeredis ends by SIGALRM after SECONDS (120).
  */
 #include <ctype.h>
@@ -196,7 +196,7 @@ static void free_command(struct command *c)
         free(c->word[--c->n_words].bytes);
 }
 
-/* Reads one command; false when the peer went away instead. The caller frees it. */
+/* Reads one command, which the caller frees with free_command. False: the peer closed instead. */
 static bool read_any_command(struct fake *f, struct command *c)
 {
     long n = read_header(f, '*');
@@ -213,7 +213,7 @@ static bool read_any_command(struct fake *f, struct command *c)
     return false;
 }
 
-/* The reply to CLUSTER or HELLO, which the script doesn't see; NULL: it is another command. */
+/* Returns fakeredis's own reply to CLUSTER or HELLO; NULL: the script replies to this command. */
 static const char *by_itself(const struct command *c)
 {
     if (c->n_words > 0 && strcasecmp(c->word[0].bytes, "CLUSTER") == 0)
@@ -221,7 +221,7 @@ static const char *by_itself(const struct command *c)
     return c->n_words > 0 && strcasecmp(c->word[0].bytes, "HELLO") == 0 ? hello : NULL;
 }
 
-/* Reads one command for the script, and replies to CLUSTER and HELLO before it. */
+/* Replies to each CLUSTER and HELLO, until another command comes: that one is for the script. */
 static bool read_command(struct fake *f, struct command *c)
 {
     while (!f->has_gone && read_any_command(f, c)) {
@@ -328,7 +328,7 @@ static void step_stream(struct fake *f, char *rest)
         send_all(f, block, filled);
 }
 
-/* Doesn't read from the connection, so that the next READ gets what arrives during the wait. */
+/* The wait leaves in the socket what arrives meanwhile: the next READ reads it. */
 static void step_stall(struct fake *f, char *rest)
 {
     struct pollfd p = {.fd = f->peer, .events = POLLRDHUP};
@@ -406,7 +406,7 @@ static const struct step *find_step(const char *name, size_t length)
     errx(2, "unknown step: %s", name);
 }
 
-/* Carries out the next line. A step may change its text, which LOOP needs again: give it a copy. */
+/* Carries out the next line, on a copy: a step changes its text, and LOOP runs the line again. */
 static void follow(struct fake *f)
 {
     char *line = strdup(f->line[f->next++]);

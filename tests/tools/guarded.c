@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guarded: uses a file that a lock protects, and notes which other processes used it at the same
+ * guarded: uses a file that a lock protects, and counts other processes that use it at the same
  * time.
  *
  *     guarded MS x:FILE|s:FILE...     use FILE alone (x) or with others (s), for MS
@@ -26,14 +26,14 @@
 struct guarded {
     volatile long turns;  /* how often the file was used alone */
     atomic_long inside;   /* how many processes use the file now */
-    atomic_long most;     /* how many used it at the same time at most */
-    atomic_long overlaps; /* how often a process used it that had to wait */
+    atomic_long most;     /* the greatest value of `inside` so far */
+    atomic_long overlaps; /* how often two used it, of which one must be alone */
 };
 
 struct place {
     int fd;
     int alone;  /* x: no other process may use the file */
-    long turns; /* the number that was read, before 1 is added */
+    long turns; /* the value of guarded->turns when this process began */
     struct guarded *guarded;
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold_clock: a command whose file shows until when it ran, on the clock that rlock uses.
+ * hold_clock: a command that writes the time to a file again and again, to show until when it ran.
  *
  * usage: hold_clock [FILE MS]
  *
- * Prints CLOCK_BOOTTIME in milliseconds. With FILE, appends that time to FILE every MS until the
- * process is killed, or 120 s are over. So the last line is the last time at which the process is
- * known to have run. Each line is written by one write(2), so several processes may share FILE.
+ * Prints the time on CLOCK_BOOTTIME, the clock that rlock uses, in milliseconds. With FILE, appends
+ * the time to FILE every MS until the process is killed, or 120 s are over. So the last line is the
+ * last moment at which the process is known to have run. Each line is written by one write(2), so
+ * several processes may share FILE.
  */
 #include <err.h>
 #include <fcntl.h>

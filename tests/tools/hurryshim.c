@@ -4,7 +4,9 @@
  *
  * usage: LD_PRELOAD=hurryshim.so COMMAND
  *
- * So a test can see what the private server's parent does once an hour.
+ * The parent of the private server (`-u local:`) waits for a signal for up to an hour, and then
+ * touches the server's files, so that no program that cleans up /tmp removes them. With hurryshim
+ * it does so every 50 ms, and a test needn't wait for an hour.
  */
 #include <signal.h>
 #include <sys/syscall.h>

@@ -12,9 +12,9 @@
 # its last test has ended.
 #
 # The slowest files start first, so that no slow file runs alone at the end. build/bats/FLAVOUR/ has
-# the seconds that each file took last. For a file that has not run in this flavour yet, the
-# time in another flavour counts, or that of a line `# run: about N s` in the file, or a tenth of a
-# second for each line of the file.
+# the seconds that each file took in its last run. For a file that has not run in this flavour yet,
+# the script takes the time in another flavour, or N of a line `# run: about N s` in the file, or a
+# tenth of a second for each line of the file.
 #
 # A file with a line that begins with `# run: alone` starts hundreds of processes, which delay other
 # tests for longer than their leases last. Such files run one at a time, after all others have
@@ -23,8 +23,9 @@
 # A test that fails runs a second time, alone, after all files have ended. The reason: many tests
 # measure when something happens, and fail without a fault of rlock if the machine stands still for
 # a second. The output of the first run is printed as comments. The last lines name the tests that
-# passed only alone, so that somebody finds out why. A test that fails twice counts as failed. So do
-# all failed tests of a file with the report of a sanitizer, and those beyond AGAIN_MAX.
+# passed only in the second run, so that somebody finds out why. A test that fails twice counts as
+# failed. No test runs a second time if a sanitizer reported an error in its file, or if its file
+# would make more than AGAIN_MAX tests run again: all failed tests of such a file count as failed.
 
 set -uo pipefail
 
@@ -43,7 +44,7 @@ name_of() {
     echo "${name//\//_}"
 }
 
-# seconds_of FILE: prints how many seconds the file will take, as far as is known.
+# seconds_of FILE: prints an estimate of how many seconds the file will take.
 seconds_of() {
     local said
     said=$(sed -n 's/^# run: about \([0-9]*\) s$/\1/p' "$1")
@@ -88,9 +89,9 @@ may_run_again() {
         sed "s|^|$1\t|"
 }
 
-# show FILE OUTPUT: prints and counts the results of one file. Each test gets the next number of the
-# whole stream, and the name of its file. Failed tests that run a second time are printed as
-# comments, and counted after that run.
+# show FILE OUTPUT: prints and counts the results of one file. It numbers the tests on from those of
+# the files before, and adds the file's name. It prints a failed test that will run a second time as
+# a comment, and counts it only after that run.
 show() {
     local name new=()
     name=$(name_of "$1")
@@ -126,8 +127,8 @@ run_again() {
     for test in "${again[@]}"; do
         file=${test%%$'\t'*}
         title=${test#*$'\t'}
-        # --filter takes a regular expression: escape the characters that are special in one. What
-        # bats adds behind a name (the time with --timing, a timeout) is no part of the name.
+        # --filter takes a regular expression: escape the characters that are special in one. Remove
+        # what bats adds after a test's name: the duration with --timing, and a note of a timeout.
         pattern=$(sed 's/ # timeout after .*//; s/ in [0-9]*ms$//
             s/[][\.*^$+?(){}|/]/\\&/g' <<<"$title")
         before=$n_failed

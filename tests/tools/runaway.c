@@ -63,7 +63,7 @@ static void map(const char *path)
     shown = shared;
 }
 
-/* Note that this process runs. False: SECONDS are over, so it starts no other. */
+/* Writes to FILE that this process runs. False: SECONDS are over, so it must start no process. */
 static bool goes_on(void)
 {
     long long now = now_ms();
@@ -100,9 +100,7 @@ static _Noreturn void run_vfork(void)
     leave();
 }
 
-/*
- * The clones of a chain take turns with these stacks: the last user of a stack has ended by then.
- */
+/* A chain's clones use these stacks in turn: when a stack's turn comes, its last user has ended. */
 struct head {
     char *stacks;
     unsigned next;
@@ -154,7 +152,7 @@ int main(int argc, char **argv)
     has_session = strstr(kind, "setsid") != NULL;
     has_group = strstr(kind, "setpgid") != NULL;
     if (heads == 0)
-        run(); /* this process is one of a chain, started by vfork and exec */
+        run(); /* run_vfork has started this process, with 0 for HEADS */
     shown->end_ms = now_ms() + atoi(argv[3]) * 1000LL;
     argv[2] = (char[]){"0"};
     while (heads-- > 0)

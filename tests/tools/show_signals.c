@@ -5,14 +5,14 @@
  * usage: show_signals [-e SIGNAL] [-i] [-s STATUS]
  *
  * Prints `ready PID`, and then a line for each signal that it receives: number, name, and the pid
- * of the sender (0: the kernel, for the terminal). TSTP, TTIN and TTOU stop the command after it
- * has printed them, as they do by default.
+ * of the sender (0: the kernel, for the terminal). After printing TSTP, TTIN or TTOU, the command
+ * stops, as a process does that doesn't catch them.
  *
  *   -e SIGNAL   end after the signal of this number
  *   -i          end at the end of standard input
  *   -s STATUS   end with this status instead of 0
  *
- * The command ends by SIGALRM after 120 s, which is the only signal that it doesn't catch.
+ * After 120 s SIGALRM ends the command. It catches all other signals that can be caught.
  */
 #include <err.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static void show_one(int signals, int end_signal, int status)
         raise(SIGSTOP);
 }
 
-/* Read and discard input. At its end, poll for it no more. */
+/* Reads and discards input. At the end of input, stops polling for it. */
 static void read_away(struct pollfd *in)
 {
     char bytes[4096];

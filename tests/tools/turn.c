@@ -5,9 +5,9 @@
  * usage: turn FILE NAME
  *
  * Reads the number in FILE, waits a moment, writes that number plus 1, and appends NAME to
- * FILE.names. Two commands at the same time would write the same number. The command holds a lock
- * on FILE while it runs; if another one holds it, the command reports that on standard error and
- * exits with 1.
+ * FILE.names. Two commands at the same time would write the same number. The command holds a
+ * flock(2) lock on FILE while it runs. If another process holds that lock, the command says so on
+ * standard error and exits with 1.
  */
 #include <err.h>
 #include <fcntl.h>

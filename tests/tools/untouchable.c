@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * untouchable: a command that takes root's rights for good, as sudo does, and runs for a while.
+ * untouchable: a command that becomes root for good, as sudo does, and runs for a while.
  *
  * usage: untouchable FILE
  *
