@@ -35,7 +35,7 @@ static int server_connect(const char *port)
     return fd;
 }
 
-/* Sends a request and reads the reply. True if the reply is a status, a list or the number 1. */
+/* Sends a request and reads the reply. True if the reply is a status, an array or the integer 1. */
 static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
 {
     char in[256];
@@ -60,8 +60,8 @@ static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
 }
 
 /*
- * Starts the command by fork, which copies the page tables of this process, or
- * by posix_spawn, whose child uses the parent's until the exec, as with vfork.
+ * Starts the command by fork, which copies the page tables of this process, or by posix_spawn,
+ * which copies none: the child uses the parent's memory until its exec, as after vfork.
  */
 static pid_t start(int by_fork, char **argv)
 {

@@ -5,8 +5,8 @@
  * No lock with a queue can be handed over faster. bare_line makes the same round
  * trips as rlock: a script to join the queue, BLPOP on a list of its own, a
  * script to take the lock, the command, a script to hand the lock over. But its
- * scripts don't check anything: a dead waiter, an expired lock or a server that
- * is gone stop the whole queue. Don't use it as a lock.
+ * scripts check nothing: after the death of a waiter, the expiry of a lock or
+ * the loss of the server the whole queue stops. Don't use it as a lock.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L

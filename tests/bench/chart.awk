@@ -4,13 +4,14 @@
 #         kind=memory memory.tsv kind=line line.tsv kind=rest rest.tsv kind=server server.tsv
 #
 # All axes are linear and start at 0. Programs that are nearly as fast as rlock have a panel of
-# their
-# own: at the scale of the slowest program their bars would look the same. The colours can be read
-# on white and on black; a viewer that tells its colour scheme gets colours for that scheme.
+# their own: in a panel with the slowest program, their bars would all look the same. The default
+# colours can be read on white and on black. A viewer with a light or dark colour scheme uses the
+# colours for that scheme.
 #
 # SPDX-License-Identifier: MIT
 
-# draw collects the elements: the first line of the SVG needs the height, which is known at the end.
+# draw: collects the elements, to be printed at the end: the first line of the SVG has the height of
+# the picture, which is known only then.
 function draw(element) {
     body = body element "\n"
 }

@@ -5,8 +5,8 @@
  * PROGRAM takes a lock and does the work of turn.c, whose three arguments crowd
  * adds to ARG. crowd
  * 1. starts a holder, which has the lock until step 4;
- * 2. starts WAITERS waiters, each when the one before it sleeps, so that their
- *    order is known;
+ * 2. starts WAITERS waiters, each when the previous one sleeps, so that crowd
+ *    knows in which order they came;
  * 3. measures the waiters for REST_S seconds;
  * 4. runs the shell command HOOK and ends the holder; each waiter then has the
  *    lock for MS milliseconds. FOLDER gets the log of these turns.
@@ -14,12 +14,12 @@
  * Standard output has lines with a name, a tab and a number:
  *
  *     handover_us   from the end of a turn to the start of the next; WAITERS lines
- *     waiter_s      sum of the waiters' times from the end of the first turn to their own
+ *     waiter_s      total of the waiters' times from the end of the first turn to their own
  *     inversions    number of pairs of waiters that were not served in their order
  *     overtaken     number of waiters that were served after a later one
  *     pss_kB        mean proportional set size of a waiter and all its children
  *     cpu_us_s      mean processor time of a waiter per second of waiting
- *     cpu_max_us_s  the same of the waiter that used most
+ *     cpu_max_us_s  as cpu_us_s, of the waiter that used most
  *
  * If turns overlap or a program fails, crowd ends with a message and status 1.
  */
@@ -44,9 +44,9 @@
 enum {
     MAX_WAITERS = 1000,
     MAX_WORDS = 64,
-    LOOK_MS = 5,          /* time between two looks at a process that is to fall asleep */
-    LOOKS = 4,            /* a waiter waits when it has slept at so many looks in a row */
-    LOOKS_OF_HOLDER = 20, /* the same for the holder, which needs time to get the lock */
+    LOOK_MS = 5,          /* interval at which crowd looks whether a process sleeps */
+    LOOKS = 4,            /* a waiter that slept at so many looks in a row is taken to wait */
+    LOOKS_OF_HOLDER = 20, /* as LOOKS, for the holder, which needs time to get the lock */
     REST_LIMIT_MS = 20000,
     DRAIN_LIMIT_S = 120
 };
@@ -98,7 +98,7 @@ static bool proc_read(char *text, size_t size, const char *path)
     return n >= 0;
 }
 
-/* Processor time of children that have ended; the kernel counts it in clock ticks (10 ms). */
+/* Returns the processor time of reaped children, which the kernel gives in clock ticks (10 ms). */
 static long long reaped_ns(pid_t pid)
 {
     long user = 0;
@@ -179,7 +179,7 @@ static bool is_asleep(pid_t pid)
     return state[2] == 'S';
 }
 
-/* Returns when the process has slept, and used no processor time, at so many looks in a row. */
+/* Returns when the process slept at `looks` looks in a row, and used no processor time between. */
 static void wait_until_it_rests(pid_t pid, int looks)
 {
     long long before = -1;

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2154
-# line: the part of run.sh that measures waiting: what many waiters cost, and how they are served.
+# line: the part of run.sh that measures what many waiters cost, and how they get the lock.
 #
 # It measures each program in the same way (crowd.c): how long it takes from the end of one command
 # to the start of the next, whether waiters are served in the order they came, what memory and
@@ -79,10 +79,10 @@ crowd() {
     return 1
 }
 
-# server_count NAME WAITERS: prints how many commands Redis executed for the last crowd since the
-# first turn ended, and how many of them were requests of clients. INFO commandstats also counts the
-# commands that scripts call; their names tell them from requests. Of the commands that scripts
-# call, only SET is also sent by clients, and only by the shell script and redis-py.
+# server_count NAME WAITERS: prints how many commands Redis executed for the last crowd after the
+# first turn, and how many of them were requests of clients. INFO commandstats also counts the
+# commands that scripts call. server_count tells them from requests by their names: the only command
+# that a client sends and a script calls is SET, which the shell script and redis-py send.
 server_count() {
     waiter_s=$(crowd_number waiter_s)
     redis-cli -p "$redis_port" INFO commandstats | tr -d '\r' >"$scratch/commandstats"
@@ -126,7 +126,7 @@ server_crowd() {
     crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
 }
 
-# Runs the crowds that server_summary compares in pairs.
+# server_measure NAME WORDS: runs the crowds that server_summary compares in pairs.
 server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
     server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
@@ -135,11 +135,13 @@ server_measure() {
     server_crowd "$1" "$2" "$many" 5
 }
 
-# Computes the requests for one grant from pairs of crowds.
-# - Of crowds of different sizes: the difference in requests, divided by that in waiters. So the
-#   last waiters of a crowd, for which the server has less to do, don't count.
-# - Of crowds of the same size with turns of different lengths: the difference in requests is for
-#   the time that waiters waited, not for grants, and is subtracted.
+# server_summary: computes the number of requests for one grant from a pair of crowds.
+# - If the crowds have different sizes, it divides the difference in requests by the difference in
+#   waiters. The last waiters of a crowd, for which the server has less to do, are in both crowds,
+#   so they don't count.
+# - If the crowds have the same size, and turns of different lengths, the difference in requests is
+#   for the longer waiting, not for grants. It gives the requests for a second of waiting, which
+#   server_summary subtracts from the first crowd for as long as that crowd waited.
 server_summary() {
     awk -F '\t' '
         BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }
@@ -152,7 +154,7 @@ server_summary() {
         }' "$scratch/server" >"$out/server.tsv"
 }
 
-# Percentiles (nearest rank) of the hand-overs of all crowds of a program together.
+# line_summary: prints percentiles (nearest rank) of the hand-over times in all crowds of a program.
 line_summary() {
     printf '%s\t' name median_us p90_us p99_us max_us inversions overtaken
     echo pairs
@@ -181,8 +183,9 @@ line_row() {
             }'
 }
 
-# begin_with FILE N: prints the lines of the file, beginning with the Nth. A program changes caches
-# and servers for the next one, so each round begins with another program.
+# begin_with FILE N: prints the lines of the file from the Nth to the last, then those before. What
+# a program leaves in caches and servers changes the times of the next program, so each round begins
+# with another one.
 begin_with() {
     tail -n "+$2" "$1"
     head -n "$(($2 - 1))" "$1"

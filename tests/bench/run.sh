@@ -9,9 +9,9 @@
 # installed is reported and left out.
 #
 # Where the comparison could be unfair, it favours the others: the shell script starts no process
-# that it could do without, and the C program, the fastest that is possible, isn't safe. etcd is
-# measured as installed, where it syncs its data to the disk, and once more without syncing and with
-# its data in memory, which is unsafe.
+# that it could do without, and the C program leaves out all that makes a lock safe. The script
+# measures etcd twice: as installed, where etcd syncs its data to the disk, and without syncing and
+# with the data in memory, which is unsafe.
 #
 #   BENCH_ROUNDS=N          how often each program runs; default: 300
 #   RLOCK=FILE              the rlock to measure; default: ./rlock
@@ -41,8 +41,8 @@ eventually() {
     done
 }
 
-# --- servers: the kernel chooses their ports; `finish` kills them by their pids, and `timeout` ends
-# --- them after half an hour
+# --- servers: the kernel chooses their ports. `finish` kills the servers by their pids; if `finish`
+# --- doesn't run, `timeout` ends them after half an hour
 
 started=        # pids of the servers
 current=        # pid of the program that is being measured
@@ -70,8 +70,8 @@ redis_start() {
         die "redis-server does not answer: $(tail -n 1 "$log")"
 }
 
-# Starts five servers for a quorum. The first server isn't one of them, as it serves all other
-# programs. A member grants a lock only when it has run for longer than a TTL.
+# quorum_start: starts five servers for a quorum, beside the one server that all other programs use.
+# rlock counts a member's grant only when the member has run for longer than a TTL.
 quorum_start() {
     for port in $quorum_ports; do
         serve "redis-$port" redis-server --port "$port" --bind 127.0.0.1 --dir "$scratch" \
@@ -83,7 +83,7 @@ quorum_start() {
     program "rlock, quorum of 5" "$rlock" "$@" -t 2 -k bench --
 }
 
-# Starts a server with a TLS port, and a certificate that is its own CA.
+# tls_start: starts a server with a TLS port and a self-signed certificate.
 tls_start() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=bench \
         -addext subjectAltName=IP:127.0.0.1 -keyout "$scratch/tls.key" -out "$scratch/tls.crt" \
@@ -195,7 +195,8 @@ run() {
 
 # --- time, memory, requests
 
-# The PATH begins with the folder of `true`, so that the search for it takes no time.
+# times_measure: measures all programs by turns. PATH begins with the folder of `true`, so that no
+# program spends time on the search for `true`.
 times_measure() {
     PATH=/usr/bin:/bin:$PATH timeout -k 5 $((60 + rounds)) \
         "$out/sidebyside" "$rounds" true "$out/samples.tsv" \
@@ -213,16 +214,17 @@ family() {
     done
 }
 
-# of_family PID NAME: prints those of them whose process has this name.
+# of_family PID NAME: prints the pids in family PID of the processes with this name.
 of_family() {
     for member in $(family "$1"); do
         [ "$(cat "/proc/$member/comm" 2>/dev/null)" != "$2" ] || echo "$member"
     done | grep .
 }
 
-# Measures the proportional set size: of a page that N processes share, each has an Nth. The sum has
-# all processes of the program, without the command and the `timeout` of this script. It is measured
-# 1.3 s after the command's start: with a TTL of 3 s rlock has renewed its lease once by then.
+# memory_measure NAME WORDS: measures the proportional set size, in which a page that N processes
+# share counts as an Nth for each. It adds up all processes of the program, but not the command or
+# the `timeout` of this script. It measures 1.3 s after the start of the command: with a TTL of 3 s
+# rlock has renewed its lease once by then.
 memory_measure() {
     (run "$2" sleep 3) &
     current=$!
@@ -248,7 +250,8 @@ memory_measure_all() {
     unset RLOCK_TTL
 }
 
-# The program's requests end in MONITOR's output at an ECHO of its name.
+# requests_make NAME WORDS: runs the program once under MONITOR, and then sends ECHO NAME, which
+# marks the end of the program's requests in MONITOR's output.
 requests_make() {
     (run "$2" true) >/dev/null || die "$1: failed under MONITOR"
     redis-cli -p "$redis_port" ECHO "$1" >/dev/null
@@ -315,12 +318,12 @@ for name in $(env | sed -n 's/^\(RLOCK_[A-Z_]*\)=.*/\1/p' | grep -vx RLOCK_TEST_
     unset "$name"
 done
 
-# /dev/shm is in memory, where it exists.
+# Keep the servers' data in memory if there is a /dev/shm.
 scratch=$(mktemp -d /dev/shm/rlock-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 programs=$scratch/programs
-: >"$scratch/etcds" # name and client URL of each
+: >"$scratch/etcds" # a line for each etcd: its name, its client URL
 # shellcheck source=line.sh
 . "$here/line.sh"
 missed=0

@@ -3,8 +3,8 @@
 #
 #     shell_lock.sh PORT KEY PAUSE COMMAND [ARG...]
 #
-# The script starts two redis-cli and no other process: the shell itself reads the token from the
-# kernel. If the lock is held, it asks again after PAUSE seconds, or ends if PAUSE is `-`. It
+# The script starts redis-cli twice and no other process: the shell itself reads a random token from
+# /proc. If the lock is held, it asks again after PAUSE seconds, or ends if PAUSE is `-`. It
 # doesn't renew the lease, and doesn't end the command when the lease ends, so don't use it for real
 # work.
 #

@@ -33,7 +33,7 @@
 
 enum {
     MAX_PROGRAMS = 16,
-    MAX_WORDS = 32, /* of one program, with its name and the NULL */
+    MAX_WORDS = 32, /* a program's name, the words of its argv, and NULL */
     MAX_ROUNDS = 100000,
     WARM_UP_ROUNDS = 10
 };
@@ -190,7 +190,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The quantile q, from 0 to 1, of n sorted values (nearest rank). */
+/* Returns the quantile q, from 0 to 1, of n sorted values (nearest rank). */
 static double quantile(const double *sorted, size_t n, double q)
 {
     double rank = ceil(q * (double)n);

@@ -8,7 +8,8 @@
 #
 # SPDX-License-Identifier: MIT
 
-# verdict: returns the columns "limit" and "met", or "" if there is no limit for this number.
+# verdict: compares a number with its limit, and returns the columns "limit" and "met"; returns ""
+# if the number has no limit.
 function verdict(kind, peer, measured,    met) {
     if (!((kind, peer) in most))
         return ""
@@ -23,7 +24,7 @@ function heading(title, columns) {
     printf "\n%-24s%-57s  %-11s %s\n", title, columns, "limit", "met"
 }
 
-# row: prints the numbers of a program, and in rlock's own row the verdict on one of them.
+# row: prints the numbers of a program; in rlock's row also the verdict on the number `measured`.
 function row(name, columns, kind, measured) {
     if (name == "rlock")
         columns = sprintf("%-57s", columns) verdict(kind, "", measured)
@@ -53,7 +54,8 @@ function per_cent(part, whole) {
     return sprintf("%.1f %%", whole ? 100 * part / whole : 0)
 }
 
-# In rlock's row the limit is for the 99th percentile, in others for the ratio of the medians.
+# line_row: prints the hand-over times of a program. In rlock's row the limit is for the 99th
+# percentile, in other rows for the ratio of rlock's median to the program's.
 function line_row(name,    ratio, columns) {
     ratio = handover["rlock"] / handover[name]
     columns = sprintf("%8.2f ms %8.2f ms %8.2f ms %22.2f", handover[name], handover_p90[name],
@@ -77,7 +79,9 @@ function rest_row(name) {
     row(name, sprintf("%6.0f us/s %6.0f us/s", cpu[name], busiest[name]), "rest", cpu[name])
 }
 
-# rlock's first row is for the smallest crowd, the last for the largest.
+# server_rows: prints the requests for a grant of each crowd. Of rlock's rows, the first is for its
+# smallest crowd and the last for its largest. Then it prints the ratio of these two, and the
+# requests for a second of waiting.
 function server_rows(    i, few, many) {
     for (i = 1; i <= n_crowds; i++) {
         row(crowds[i], sprintf("%8d %14.2f %14.2f", crowd[i], asked[i], commands_in[i]), "server",

@@ -7,7 +7,7 @@
  * or until another process opens the named pipe GATE for writing, at most for
  * five minutes.
  *
- * Each hand-over that is measured includes the start of this program. The C
+ * Each hand-over that crowd.c measures includes the start of this program. The C
  * library would need half a millisecond to initialise itself, as long as all the
  * rest of a hand-over. So turn is linked with -nostartfiles, and uses system
  * calls only.
@@ -41,7 +41,7 @@ static void leave(int status)
         syscall(SYS_exit_group, status);
 }
 
-/* Reads the command line from /proc into `words`; ends the program if it hasn't n words. */
+/* Reads the command line from /proc into `words`; ends the program if it has not n words. */
 static void words_read(char *text, size_t size, const char **words, int n)
 {
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY);
@@ -64,7 +64,7 @@ static long number(const char *text)
     return n;
 }
 
-/* Writes the number and the character `end`; returns the place behind them. */
+/* Writes the number and then the character `end` to `to`; returns a pointer behind them. */
 static char *write_number(char *to, long long n, char end)
 {
     char digits[24];

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# clocks: the server's clock is set forward or back, and no waiter waits much longer than without.
+# clocks: the server's clock is set forward or back. No waiter may wait much longer because of that.
 #
-# Redis expires keys by this clock. Set forward, the clock ends leases at once. Set back, it
-# prolongs each lease by the same time, until the next renewal sets the TTL again.
+# Redis expires keys by its clock. If the clock is set forward, leases end at once. If the clock is
+# set back, each lease lasts longer by the same time, until the next renewal sets the TTL again.
 
 load ../helpers/common
 load ../helpers/queue
@@ -21,11 +21,11 @@ setup() {
     queue_setup
 }
 
-# set_clock HOURS: the server's clock is wrong by so much from now on. The server has mapped the
-# file into memory, so the shell writes into the file without truncating it.
+# set_clock HOURS: sets the server's clock to HOURS after this machine's. The server has mapped the
+# file into memory, so the shell must write into the file without truncating it.
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 3600e6' -- "$1" 1<>"$DIR/clock"; }
 
-# is_off SECONDS: does the server's clock differ from this machine's by so much, to within 3 s?
+# is_off SECONDS: true if the server's clock is SECONDS after this machine's, to within 3 s.
 is_off() {
     local server
     server=$(redis_cli time | head -n 1)
@@ -57,8 +57,9 @@ assert_last_after() {
 }
 
 # assert_all_in_order N: waiters 1 to N were served once each, and at most one out of order. When
-# the clock goes forward, the queue expires. Each waiter that blocks joins again with its old
-# ticket; one that had just asked, and didn't block yet, may join after those behind it.
+# the clock goes forward, the queue expires. A waiter that blocks in BLPOP joins the new queue at
+# its old place, with its old ticket. A waiter that had just asked, and didn't block yet, may get a
+# place behind waiters that came after it.
 assert_all_in_order() {
     assert_eq "$(sort -n "$DIR/served" | cut -d ' ' -f 1 | xargs)" "$(seq -s ' ' "$1")" \
         'waiters that were served'
@@ -66,7 +67,7 @@ assert_all_in_order() {
         0 1 "number of waiters out of order in: $(served)"
 }
 
-# was_renewed: has the PTTL grown since the last call? Only a renewal makes it grow.
+# was_renewed: true if the PTTL has grown since the last call: only a renewal makes it grow.
 was_renewed() {
     local before=$LEFT
     LEFT=$(ttl_ms "$KEY")
@@ -75,8 +76,8 @@ was_renewed() {
 
 has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
 
-# If a renewal arrived before a waiter asks, it would put the holder's lease back. So the clock is
-# set just after a renewal.
+# The test sets the clock forward just after a renewal, so that the next renewal is far: if it
+# arrived before a waiter asked for the lock, it would put the holder's lock back.
 @test "forward 1 h: the holder loses the lock and says so; the waiters get it in their order" {
     local from LEFT=999999
     hold holder -k "$KEY" -t "$(lease 6)"
@@ -132,7 +133,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-# Redis can't know that nobody will renew the key for the hour that the clock was set back.
+# The dead holder's key now expires an hour later. Redis can't know that nobody will renew it.
 @test "back 1 h after the holder was killed: all wait until an operator deletes the key" {
     local from
     hold holder -k "$KEY" -t "$ttl"

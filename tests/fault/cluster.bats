@@ -29,7 +29,8 @@ setup() {
 }
 
 line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue" 2>&1) == "$2" ]]; }
-# choose_key: sets KEY, SLOT and OWNER: a key whose primary has a replica that can take its place.
+# choose_key: sets KEY to a key whose primary has a replica that can take the primary's place, SLOT
+# to the key's slot and OWNER to the number of that primary.
 choose_key() {
     local each
     for each in {1..200}; do
@@ -43,7 +44,7 @@ choose_key() {
     RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
 }
-# use_another_node: makes a node that runs and isn't the owner of the key the one in use.
+# use_another_node: makes redis_cli talk to a node other than OWNER that runs.
 use_another_node() {
     local each
     for each in {1..6}; do
@@ -57,7 +58,7 @@ has_new_owner() {
     new=$(owner_of "$SLOT")
     [[ $new == [1-6] && $new != "$OWNER" ]]
 }
-# is_replicated N: has a replica of node N all that was written to node N so far?
+# is_replicated N: true if a replica of node N has received all that was written to node N so far.
 is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | on "$1" | grep -qx 1
 }
@@ -99,8 +100,8 @@ is_replicated() {
     assert_status 0
     assert_turns 20
 }
-# await_first_renewal: returns when rlock has renewed once. Before that it asked for the nodes of
-# the Cluster, so that it can find the new primary when the old one is gone.
+# await_first_renewal: returns when rlock has renewed once. rlock asks for the nodes of the
+# Cluster before its first renewal. Only after that can it find the new primary by itself.
 await_first_renewal() {
     eventually 5 waned $((ttl * 1000 - 1000))
     eventually $((ttl / 2)) renewed_at "$OWNER" $((ttl * 1000 - 500))
@@ -127,7 +128,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > $2)); } # NODE MS
     redis_continue
 }
 
-# revive: restarts the node that died, which becomes the replica of the new primary.
+# revive: restarts the node OWNER, which died. It becomes a replica of the new primary.
 revive() {
     node "$OWNER"
     redis_restart
@@ -142,7 +143,7 @@ is_replica() { [[ $(redis_cli info replication) == *role:slave*master_link_statu
     on "$OWNER" set "$KEY" other px 600000 >/dev/null
     is_replicated "$OWNER"
     start barger "$RLOCK" -k "$KEY" -w 30 --queue none -- true
-    never 2 dead "$pid" # in this time rlock asks for the nodes of the Cluster
+    never 2 dead "$pid" # give rlock the time to ask for the nodes of the Cluster
     node "$OWNER"
     redis_crash
     eventually 20 has_new_owner

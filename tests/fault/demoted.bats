@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # demoted: a primary becomes a replica, and its address leads to the new primary from then on.
 #
-# Connections to the old primary stay open. This happens where a cloud provider moves the host name
-# of a server, or where a proxy sends new connections to the server that says it is the primary.
+# Connections to the old primary stay open, so rlock's requests arrive at a replica. A cloud
+# provider that moves the host name of the primary causes this, and so does a proxy that sends only
+# new connections to the new primary.
 
 load ../helpers/common
 load ../helpers/queue
@@ -27,7 +28,7 @@ is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
 
 address_of() { [[ $1 == r1 ]] && echo 127.0.0.2 || echo 127.0.0.3; }
 
-# is_replicated: has the replica all that was written to the primary so far?
+# is_replicated: true if the replica has received all that was written to the primary so far.
 is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | redis_cli | grep -qx 1
 }
@@ -83,8 +84,8 @@ CONF
     export RLOCK_URL=unix://$DIR/haproxy
     eventually 10 has_checked
 }
-# has_checked: do three connections in a row lead to the primary? Before its first health check
-# haproxy uses both servers.
+# has_checked: true if three connections in a row lead to the primary. Until haproxy has done its
+# first health check, it sends connections to both servers by turns.
 has_checked() {
     local each
     for each in 1 2 3; do
@@ -94,7 +95,8 @@ has_checked() {
 
 # ---- the rlocks that use the lock ----
 
-# queue_of_holders: starts one holder and WAITERS waiters, whose commands run until `go NUMBER`.
+# queue_of_holders: starts rlock 0, which gets the lock, and rlocks 1 to WAITERS, which queue for
+# it. The command of rlock N runs until the test calls `go N`.
 queue_of_holders() {
     local each
     cat >"$DIR/turn" <<'TURN'
@@ -127,8 +129,8 @@ is_renewed() {
 lasts() { (($(ttl_ms "$KEY") > $1)); } # MS
 
 # assert_all_served: the lock goes from holder to holder in order, while the servers change roles
-# CHANGES times. After every second change the holder must renew before its command ends; after the
-# others the command ends at once.
+# CHANGES times. After every second change, the test ends the holder's command when the holder has
+# renewed; after the other changes it ends the command at once.
 assert_all_served() {
     local each
     queue_of_holders

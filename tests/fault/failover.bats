@@ -4,7 +4,8 @@
 load ../helpers/common
 load ../helpers/sentinel
 
-# One replica: of several, the Sentinels might choose one that hadn't received the lock.
+# Only one replica: of several, the Sentinels might make one the primary that has not received the
+# lock.
 setup() {
     common_setup
     sentinel_start 1
@@ -12,8 +13,8 @@ setup() {
 }
 
 # work NAME: takes a lock again and again until $DIR/still exists, and prints the exit statuses.
-# With --wait, rlock waits while there is no replica or no primary, so each status must be 0; 76
-# would be a lock that was lost.
+# With --wait, rlock waits while there is no replica or no primary, so each status must be 0. A
+# status of 76 would mean that rlock lost its lock.
 work() {
     local status
     until [[ -e $DIR/still ]]; do
@@ -28,9 +29,12 @@ work() {
 
 has_replica() { redis_cli info replication | grep -q 'state=online'; }
 
-# grant NAME: rlock takes a lock, and its command kills the primary as the first thing. The replica
-# doesn't follow the primary when rlock asks for the lock, and is connected again after that. An
-# rlock that didn't wait for the replica would lose its lock.
+# grant NAME: shows that rlock waits for the replica before it runs its command:
+# 1. The replica is disconnected from the primary.
+# 2. rlock asks for a lock, and the primary grants it.
+# 3. The replica is connected again, and receives the lock.
+# 4. rlock runs its command, which kills the primary at once.
+# If rlock ran the command before step 3, the lock would be lost with the primary.
 grant() {
     local primary=${REDIS_DIR##*/server-} port=$REDIS_PORT replica=r1
     [[ $primary != r1 ]] || replica=r2
@@ -50,7 +54,7 @@ grant() {
 }
 until_granted() { # OPTION... -- COMMAND...
     local status=69
-    while ((status == 69)); do # on a busy machine the replica may come later than rlock waits
+    while ((status == 69)); do # on a busy machine the replica may be connected too late for rlock
         status=0
         "$RLOCK" --replicas 1 "$@" || status=$?
     done

@@ -7,7 +7,8 @@ load ../helpers/kinds
 setup() {
     common_setup
     export DIR KEY RLOCK TOOLS
-    # The body of a loop: takes lock number i, exclusive, shared, of two keys and of slots by turns.
+    # The body of a loop over i. It takes an exclusive lock, a shared lock, a lock of two keys and a
+    # slot by turns.
     loop_file <<'END'
 case $((i % 4)) in
     0) how=(-k "$KEY") ;;
@@ -19,8 +20,8 @@ esac
 END
 }
 
-# grants N: takes N locks on the server in use, one after the other; adds their fences to
-# $DIR/fences.
+# grants N: takes N locks, one after the other, on the server that redis_cli talks to; adds their
+# fences to $DIR/fences.
 grants() {
     TURN_NOTE=fence bash "$DIR/loop" "$1" "redis://127.0.0.1:$REDIS_PORT" 3>&- >"$DIR/new"
     assert_eq "$(wc -l <"$DIR/new")" "$1" "grants"

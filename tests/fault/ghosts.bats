@@ -2,8 +2,8 @@
 # ghosts: a server may execute a request that rlock has given up, and a reply may be lost after the
 # server has granted the lock. Neither may leave a lock that no rlock owns.
 #
-# rlock waits a third of the TTL, at most 2 s, for the reply to an acquire: with a TTL of 3 s it
-# gives the request up and asks again after 1 s.
+# rlock waits a third of the TTL, at most 2 s, for the reply to an acquire. So with a TTL of 3 s, it
+# gives the request up after 1 s and asks again.
 #
 # run: about 70 s
 
@@ -24,7 +24,8 @@ is_taken() { ! is_free "$@"; }
 no_lock() { ! any_lock; }
 any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
 
-# has_polled [N]: has the server executed a script or BLPOP of N clients?
+# has_polled [N]: true if for N clients the last command that the server executed was a script or
+# BLPOP.
 has_polled() { (($(redis_cli client list | grep -Ec ' cmd=(eval|evalsha|blpop) ') >= ${1:-1})); }
 
 # run_through_line OPTION... -- COMMAND...: starts rlock as `holder`, connected through cutline.
@@ -32,8 +33,8 @@ run_through_line() { start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k 
 
 # ---- requests that rlock gave up and the server executes later ----
 
-# rlock gives up in four ways, over TCP and over a Unix socket. The kernel keeps the requests for
-# the stopped server.
+# rlock gives up in four ways: with -n, with -w, by default after --connect-timeout, and on TERM.
+# The kernel keeps rlock's requests, and the server reads them when it runs again.
 @test "requests that a stopped server executes after rlock gave them up: no lock is left" {
     local way options names='' name
     declare -A url=([tcp]=$URL [unix]=unix://$REDIS_SOCKET)
@@ -66,7 +67,8 @@ END
     refute_match "$(ls "$DIR")" ran
 }
 
-# rlock_runs NAME: has this rlock blocked signals, so that TERM makes it take back its request?
+# rlock_runs NAME: true if this rlock has blocked signals. After that TERM doesn't kill it, but
+# makes it undo its request and end.
 rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
 
 @test "a waiter that gives up, or is killed, while the server is stopped: no lock is left" {
@@ -85,15 +87,17 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
     # socket, and the locks have expired.
     sleep 1.6
     kill -KILL "$pid"
-    # The killed waiter can't undo its request. But each request has a time after which the server
-    # refuses it: 200 ms to connect, 1 s for the reply, and a little for the difference of clocks.
+    # The killed waiter can't undo its request. But the server refuses a request that it executes
+    # too late. Here the limit is 200 ms to connect, 1 s for the reply, and a little for the
+    # difference between the clocks.
     sleep 1.5
     finish given-up
     assert_status 75
     redis_continue
     redis_cli ping
-    # A waiter that asks again, and finds that its queue is gone, gets no lock yet: the server
-    # reserves it for 0.5 s, so that others of the queue can ask. A lock would stay for 3 s.
+    # A waiter that asks again and finds that its queue is gone gets no lock yet: the server
+    # reserves the lock for 0.5 s, so that other waiters of that queue can ask. A granted lock would
+    # stay for 3 s.
     eventually 2 no_lock
     never 1 any_lock
     refute_match "$(ls "$DIR")" ran
@@ -140,7 +144,7 @@ has_granted() { redis_cli info commandstats | grep -q '^cmdstat_set:'; }
 has_clients() { [[ $(redis_cli client list | wc -l) == "$1" ]]; }
 has_other_value() { [[ $(redis_cli get "$KEY") != "$1" ]]; }
 
-# ---- replies that are lost after the server did what it was asked ----
+# ---- lost replies to requests that the server executed ----
 
 # A command that adds a line to a file for each run, and writes the lock's value to another file.
 counted='echo "$RLOCK_TOKEN" >>"$0"; "$CLI" -s "$1" get "$RLOCK_KEY" >"$0.value"; exit 7'
@@ -408,7 +412,7 @@ assert_expiries() {
 }
 
 @test "lua: a waiter that leaves while the lock is reserved for it: the next waiter gets it" {
-    local SLOWLY=1 # else the reservation ends after 0.5 s, and a busy machine is too late
+    local SLOWLY=1 # so that a reservation lasts 5 s, not 0.5 s: a busy machine is slow
     acquire $third 1
     QUEUE=fifo
     acquire $mine 1

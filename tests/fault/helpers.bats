@@ -16,7 +16,8 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
 
-# put KIND TYPE: writes a value of this Redis type into the helper key of this kind.
+# put KIND TYPE: writes a value of the Redis type TYPE, with a TTL of 60 s, into the helper key
+# KIND.
 put() {
     local key
     key=$(helper "$1")
@@ -31,7 +32,8 @@ put() {
     redis_cli pexpire "$key" 60000 >/dev/null
 }
 
-# each_wrong: prints each kind of helper key with each Redis type that it must not have.
+# each_wrong: prints a line KIND TYPE for each kind of helper key and each Redis type that rlock
+# doesn't use for it.
 each_wrong() {
     local kind type
     for kind in fence queue waiters holders holder-info; do
@@ -46,8 +48,8 @@ each_wrong() {
 
 named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
 
-# dump_keys: prints each key with a hash of its value, and ` anew` if its TTL is above 60 s: the
-# tests give their keys less.
+# dump_keys: prints each key with a hash of its value. It adds `anew` if the TTL is above 60 s: the
+# tests set no TTL above 60 s, so rlock has set this one.
 dump_keys() {
     redis_cli eval 'local all = {}
         for _, key in ipairs(redis.call("KEYS", "*")) do
@@ -176,7 +178,7 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
             fences+=("$output")
         done
     done
-    # a release makes the last fence greater by one, too; the third run gets no lock
+    # The release of the first run also adds 1 to the last fence. The third run gets no lock.
     assert_eq "${fences[*]:0:3}" '9007194959773695 9007194959773697 ' 'fences'
     assert_eq "$status" 0
     ((fences[3] > 1700000000000000 && fences[4] > fences[3] && fences[5] > fences[4]))

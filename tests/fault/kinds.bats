@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# kinds: the scripts, called without rlock, for shared locks, slots, several keys, a lock inside
-# another rlock's (its parent lock), --rest and --once.
+# kinds: tests of the Lua scripts, called without rlock, for shared locks, slots, several keys, a
+# lock inside the lock of another rlock (its parent lock), --rest and --once.
 
 load ../helpers/common
 load ../helpers/lua
@@ -20,7 +20,7 @@ teardown() {
 holders() { redis_cli zrange "$(helper holders)" 0 -1 | xargs; }
 reserved_for() { assert_match "$(redis_cli get "${2:-$KEY}")" "^$1 v1 try=0 "; } # TOKEN [KEY]
 
-# waits TOKEN WANT [TICKET]: acquires for this token, which must join the queue; sets ticket.
+# waits TOKEN WANT [TICKET]: acquires for TOKEN; checks that TOKEN joins the queue; sets ticket.
 waits() {
     local answer
     answer=$(QUEUE=fifo WANT=$2 acquire "$1" 1 30000 0 "${3:-}")
@@ -28,7 +28,7 @@ waits() {
     ticket=$(grep -oE '[0-9]{16}' <<<"$answer")
 }
 
-# set_quiet TOKEN MS: changes the waiter's entry as if it had asked last so long ago.
+# set_quiet TOKEN MS: changes the waiter's entry, so that it says that the waiter last asked MS ago.
 set_quiet() {
     redis_cli eval 'local t = redis.call("TIME")
         local rest = string.match(redis.call("HGET", KEYS[1], ARGV[1]), " .*")
@@ -44,7 +44,8 @@ set_quiet() {
         WANT=s acquire $mine 1
         redis_cli set "$KEY" foreign
         waits $yours $next
-        redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000 # reserved, as after a DEL
+        # After a DEL the script would reserve the lock with this value for the waiter.
+        redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000
         assert_match "$(QUEUE=fifo WANT=$next acquire $yours 2 30000 0 "$ticket")" '^1 '
         release $yours "$(fence)"
         assert_match "$(WANT=s acquire $third 2)" '^1 '
@@ -85,7 +86,7 @@ set_quiet() {
     WANT=s acquire $mine 1
     waits $yours x
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 0 # it has just asked, so it is alive
+    assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 0 # not woken: it has just asked
     set_quiet $yours 6000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     assert_eq "$(redis_cli exists "$(helper wake:)$yours")" 1
@@ -93,7 +94,8 @@ set_quiet() {
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     set_quiet $yours 72000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* [0-9]{1,4} [0-9]{16} 2 1 $'
-    # the same at the normal pace, for a client that asks without joining the queue
+    # The dead waiter also leaves the queue after 0.5 s, the time without SLOWLY, when a client asks
+    # that doesn't join the queue.
     leave $yours
     leave $third
     SLOWLY=
@@ -113,7 +115,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     waits $mine x
     first=$ticket
     waits $yours x
-    redis_cli zrem "$(helper queue "$a")" $mine # as if it had been stopped for too long
+    redis_cli zrem "$(helper queue "$a")" $mine # as if it had been stopped until it lost its place
     redis_cli del "$a"
     waits $yours x "$ticket"
     reserved_for $yours "$a"
@@ -195,7 +197,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
 
 @test "lua: a waiter that asked twice, as a reply was lost, leaves the queue when it is granted" {
     acquire $yours 1
-    QUEUE=fifo acquire $mine 1 # its reply is lost
+    QUEUE=fifo acquire $mine 1 # the waiter doesn't receive the reply
     release $yours "$(fence)"
     reserved_for $mine
     assert_match "$(QUEUE=fifo acquire $mine 2)" '^1 '

@@ -37,18 +37,18 @@ serve() {
 read_at() { sed -n 's/^CLOCK //p' "$DIR/server.out" | sed -n "$1p"; }
 has_read() { [[ -n $(read_at "$1") ]]; }
 
-# kill_at TTL_MS N: prints when KILL is due for a lease whose request the server read at read_at N:
-# 250 ms before the lease ends.
+# kill_at TTL_MS N: prints when KILL is due: 250 ms before the end of the lease whose request the
+# server read at `read_at N`. The lease ends TTL_MS after that, less 1 % and 2 ms for clock drift.
 kill_at() { echo $(($(read_at "$2") + $1 - $1 / 100 - 2 - 250)); }
 
-# in_time MOMENT LIMIT [SLACK]: is MOMENT at most SLACK ms, by default LATE / 2, after LIMIT?
+# in_time MOMENT LIMIT [SLACK]: true if MOMENT is at most SLACK ms after LIMIT; default: LATE / 2.
 in_time() {
     MISSED=$(($1 - $2))
     ((MISSED <= ${3:-$((LATE / 2))}))
 }
 
-# try COMMAND...: runs the command up to TRIES times, until it succeeds. In it a command that fails
-# doesn't end the test, as it is called in a condition: its steps are joined by &&.
+# try FUNCTION: calls the function up to TRIES times, until it succeeds. Because try calls it in a
+# condition, bash ignores `set -e` in the function: so these functions join their steps by &&.
 try() {
     local each
     for ((each = 0; each < TRIES; each++)); do
@@ -65,7 +65,7 @@ try() {
 
 # A command that ignores TERM, and writes the time into a file every 5 ms.
 stubborn=(sh -c 'trap "" TERM; exec "$TOOLS/hold_clock" "$DIR/clock" 5')
-last_sign() { sort -n "$DIR/clock" | tail -n 1; }
+last_run_ms() { sort -n "$DIR/clock" | tail -n 1; }
 
 # ended_by_guard: stops rlock's main process, so that only the guard can end the command; waits
 # until the guard has done so, and rlock has ended with 76.
@@ -81,7 +81,7 @@ killed_by_grant() {
     serve READ CLOCK "STALL $LATE" "$GRANT"
     start job "$RLOCK" -k "$KEY" -t 3 -- "${stubborn[@]}"
     eventually 5 test -s "$DIR/clock" && ended_by_guard &&
-        in_time "$(last_sign)" "$(kill_at 3000 1)"
+        in_time "$(last_run_ms)" "$(kill_at 3000 1)"
 }
 
 @test "a late grant: the guard kills the command when the lease counted from the request ends" {
@@ -97,7 +97,7 @@ with_renewal() {
 }
 
 killed_by_renewal() {
-    with_renewal && ended_by_guard && in_time "$(last_sign)" "$(kill_at 5000 1)"
+    with_renewal && ended_by_guard && in_time "$(last_run_ms)" "$(kill_at 5000 1)"
 }
 
 @test "a late renewal: the guard kills the command when the lease counted from the request ends" {
@@ -107,15 +107,15 @@ killed_by_renewal() {
 # With --on-lost pause the guard freezes the command 0.5 s before KILL is due: a tenth of the TTL.
 frozen_by_renewal() {
     with_renewal --on-lost pause && eventually 15 file_has "$DIR/job.err" ': paused' &&
-        in_time "$(last_sign)" $(($(kill_at 5000 1) - 500))
+        in_time "$(last_run_ms)" $(($(kill_at 5000 1) - 500))
 }
 
 @test "a late renewal with --on-lost pause: the guard freezes the command before that lease ends" {
     try frozen_by_renewal
 }
 
-# The guard is stopped before the grant arrives, and goes on when it must not start a command any
-# more.
+# The test stops the guard before the grant arrives, and continues it after TERM was due: then the
+# guard must not start the command any more.
 started_too_late() {
     local guard began
     LATE=1500
@@ -151,21 +151,22 @@ renewed_first() {
 
 # ---- rlock acquire ----
 
-# bound TTL: starts the same command as a process to which `acquire --bind-pid` binds the lease.
+# bound TTL: starts a process that ignores TERM and writes the time into a file, as `stubborn` does.
+# The process first binds itself to a lease by `acquire --bind-pid`.
 bound() {
     start job bash -c 'trap "" TERM
         token=$("$RLOCK" acquire -k "$KEY" -t "$1" --bind-pid $$) || exit
         exec "$TOOLS/hold_clock" "$DIR/clock" 5' bash "$1"
 }
 
-# The renew daemon is stopped, so that only the deadline killer can end the process.
+# The test stops the renew daemon, so that only the deadline killer can end the process.
 bound_by_grant() {
     local stayed
     LATE=900
     serve READ CLOCK "STALL $LATE" "$GRANT"
     bound 3
     eventually 5 test -s "$DIR/clock" && stayed=$(of_name rlock-renewd) && kill -STOP "$stayed" &&
-        finish job && assert_status 137 && in_time "$(last_sign)" "$(kill_at 3000 1)"
+        finish job && assert_status 137 && in_time "$(last_run_ms)" "$(kill_at 3000 1)"
 }
 
 @test "a late grant, --bind-pid: the deadline killer ends the process when the right lease ends" {
@@ -176,8 +177,8 @@ bound_by_renewal() {
     LATE=330
     serve READ CLOCK "$GRANT" READ CLOCK "STALL $LATE" "$RENEWED"
     bound 5
-    finish job && assert_status 137 && (($(last_sign) > $(kill_at 5000 1) + 500)) &&
-        in_time "$(last_sign)" "$(kill_at 5000 2)"
+    finish job && assert_status 137 && (($(last_run_ms) > $(kill_at 5000 1) + 500)) &&
+        in_time "$(last_run_ms)" "$(kill_at 5000 2)"
 }
 
 @test "a late renewal, --bind-pid: the process has ended when the right lease ends" {
@@ -199,11 +200,11 @@ bound_by_renewal() {
     assert_match "$stderr" ': renewed: for [0-9]\.[0-9] s'
     stderr=${stderr#*: for }
     stderr=${stderr%% s*}
-    assert_between "${stderr/./}" 1 91 'tenths of a second' # of 9.898 s less 0.7 s
+    assert_between "${stderr/./}" 1 91 'tenths of a second' # 9.898 s less 0.7 s is 9.1 s
 }
 
-# acquire writes its token into a full pipe that no process reads. When KILL would be due, it gives
-# the lock back.
+# acquire writes its token into a full pipe that no process reads. acquire must give up, and release
+# the lock, when a guard's KILL would be due.
 untold() {
     LATE=900
     serve READ CLOCK "STALL $LATE" "$GRANT"

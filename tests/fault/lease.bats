@@ -35,7 +35,7 @@ hold() {
 command_pid() { head -n 1 "$DIR/$1.out"; }
 
 # tell_end NAME STATUS: tells the command to end with this status; fails if there is no command.
-# release NAME STATUS: the same, then waits until rlock has ended, as `finish` does.
+# release NAME STATUS: calls tell_end, then waits until rlock has ended and sets what `finish` sets.
 tell_end() { timeout 10 sh -c 'echo "$2" >"$1"' sh "$DIR/$1.end" "$2"; }
 release() {
     tell_end "$@" || fail 'no command reads its end'
@@ -47,7 +47,8 @@ token() { head -c 32 <<<"$(value "$1")"; }
 is_free() { [[ $(redis_cli exists "$KEY:$1") == 0 ]]; }
 is_held() { [[ $(value "$1") =~ ^[0-9a-f]{32}' v1 ' ]]; }
 
-# has_grown NAME: has the key's PTTL grown since the last call? Only a renewal makes it grow.
+# has_grown NAME: true if the key's PTTL has grown since the last call: only a renewal makes it
+# grow.
 has_grown() {
     local before=$LEFT
     LEFT=$(redis_cli pttl "$KEY:$1")
@@ -87,11 +88,11 @@ assert_lost() {
     local fault repair n_failed=0 held ttl
     ttl=$(lease 3)
     redis_start
-    mkdir "$REDIS_DIR/dump.rdb" # where the server would write its dump, so that BGSAVE fails
+    mkdir "$REDIS_DIR/dump.rdb" # the server can't write its dump over a directory: BGSAVE fails
     hold holder -t "$ttl" --kill-after 100ms
     held=$(value holder)
     while IFS='|' read -r fault repair; do
-        await_renewal holder # the fault has nearly the whole lease before it
+        await_renewal holder # so that nearly a whole lease is left when the fault begins
         $fault >/dev/null
         eventually 5 has_trouble holder $((++n_failed))
         $repair >/dev/null
@@ -216,7 +217,7 @@ has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # redis_cli its
 
 # outlives_no_lease FAULT...: runs the command FAULT, which keeps the server from renewing, under a
 # tree of four processes: a shell, its child, a child in another session, and an orphan in another
-# session. All ignore TERM. Each must have run for the last time before the lease ended.
+# session. All ignore TERM. None of them may run after the end of the lease.
 outlives_no_lease() {
     local end name ttl
     ttl=$(lease 1)
@@ -420,10 +421,10 @@ earliest_end() {
     ttl=$(lease 1)
     redis_start
     hold holder -t "$ttl"
-    all="$(descendants "$pid" | tac) $pid" # the command first, so that it also goes on first
+    all="$(descendants "$pid" | tac) $pid" # the command first, so that CONT reaches it first
     # shellcheck disable=SC2086
     kill -STOP $all
-    redis_pause # else a renewal would find that the key is gone; only the clock must tell
+    redis_pause # so that no renewal finds that the key is gone: rlock must see it by its clock
     end=$(($(now_ms) + ttl * 1000))
     eventually 5 is_past $end
     tell_end holder 0

@@ -33,9 +33,9 @@ assert_keys_expire() {
     done
 }
 
-# strike FILE MARGIN: sends the signals of the file, in lines `SIGNAL WAITER`, up to 90 ms apart. A
-# waiter that has the lock, or is at most MARGIN places before it in the queue, gets no signal: this
-# test is about waiters, not holders.
+# strike FILE MARGIN: for each line `SIGNAL WAITER` of the file sends the signal to the waiter, with
+# pauses of up to 80 ms. It spares the waiter that has the lock, and the next MARGIN waiters, which
+# might get the lock meanwhile: this test is about waiters, not holders.
 strike() {
     local signal waiter last
     while read -r signal waiter; do
@@ -60,7 +60,7 @@ joins_with_fate() {
     joins "$1" -t 2 -w "$wait"
 }
 
-# assert_ended_by STATUS FILE: exactly the waiters in the file ended with this status.
+# assert_ended_by STATUS FILE: checks that the waiters that ended with STATUS are those in the file.
 assert_ended_by() {
     assert_eq "$(awk -v status="$1" '$1 == status { print $2 }' "$DIR/ended")" \
         "$(sort -n "$DIR/$2")" "waiters that ended with $1"
@@ -117,8 +117,9 @@ assert_ended_by() {
     assert_alone
 }
 
-# A turn of TURN_S seconds. The turn before a waiter N that the test kills also lasts until the test
-# has removed $DIR/alive.N: a waiter that got the lock before it was killed would be a holder.
+# write_turn_until_killed: writes a command that runs for TURN_S seconds. If $DIR/alive.N exists,
+# the command of waiter N - 1 also runs until the test has killed waiter N and removed the file.
+# Otherwise waiter N might get the lock before the test kills it.
 write_turn_until_killed() {
     cat >"$DIR/turn" <<'TURN'
 exec 9>>"$DIR/alone"
@@ -136,9 +137,9 @@ turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/tur
 @test "a waiter killed just before its turn delays the next one by at most 1 s, at any pace" {
     local dead ms
     write_turn_until_killed
-    # An idle Redis ends BLPOPs that have timed out late and several at once, so that more waiters
-    # ask again than rlock has woken. That would hide a dead waiter that no other one looks after.
-    # Pings keep the server from being idle.
+    # When BLPOPs time out, an idle Redis replies late, and to several clients at once. Then more
+    # waiters ask again than a release has woken, and one of them finds the dead waiter by chance.
+    # To test that the right waiter finds it, pings keep the server from being idle.
     start busy redis-cli -s "$REDIS_SOCKET" -r -1 -i 0.004 ping
     for TURN_S in 0.2 0.3 0.4 0.7; do
         export TURN_S
@@ -163,7 +164,7 @@ turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/tur
     done
 }
 
-# best MS...: prints the least. A busy machine only makes a delay longer.
+# best MS...: prints the shortest of the measured delays: load can only make a delay longer.
 best() { printf '%s\n' "$@" | sort -n | head -n 1; }
 
 @test "a waiter starts 0.3 s after a dead holder's lease has ended, 0.4 s after a foreign DEL" {

@@ -22,8 +22,9 @@ teardown_file() { netns_teardown_file; }
 
 # each_kind CASE KIND...: runs the function CASE once for each kind of cut, all at the same time.
 # For CASE these variables are set:
-#   N, kind    the number of its server, and the kind of cut, for netns_cut
-#   URL        the address of the server
+#   N          the number of the server that this call of CASE uses
+#   kind       the kind of cut, for netns_cut
+#   URL        the address of server N
 each_kind() {
     local case=$1 kind N=0 URL failed=''
     shift
@@ -67,7 +68,7 @@ cut_before_acquire() {
     each_kind cut_before_acquire in out both down route
 }
 
-# n_asked NUMBER: do so many connections have requests that the stopped server hasn't read yet?
+# n_asked NUMBER: true if NUMBER connections have requests that the stopped server hasn't read yet.
 n_asked() {
     local n
     n=$(ss -N "$(netns_name "$N")" -Htn state established | awk '$1 > 0' | wc -l)
@@ -119,7 +120,7 @@ cut_in_queue() {
     finish "$kind-waiter"
     [[ $status == 69 || $status == 75 ]] || assert_status '69 or 75'
     netns_heal "$N"
-    # TCP must not send the request once more: rlock has reset the connection
+    # The kernel must not retransmit rlock's request: rlock has reset the connection.
     never 2 exists "$KEY"
     [[ ! -e $DIR/$kind.ran ]]
     # The waiter couldn't leave the queue. Its place expires, and delays the next waiter a little.
@@ -177,7 +178,7 @@ cut_longer_than_lease() {
 }
 
 ttl_below() { (($(ttl_ms "$KEY") < $1)); } # MS
-# renewed_since END: is the key there, with an end more than 0.5 s after END?
+# renewed_since END: true if the key exists, and expires more than 0.5 s after END.
 renewed_since() {
     local left
     left=$(ttl_ms "$KEY")

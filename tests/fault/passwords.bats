@@ -23,7 +23,7 @@ setup() {
 admin() { REDISCLI_AUTH=first redis_cli "$@"; }
 
 # tell_file PASSWORD: replaces the password file by rename, as programs that manage secrets do.
-# tell_server PASSWORD: the server's user has this password from now on.
+# tell_server PASSWORD: sets the password of the server's user `job`.
 tell_file() {
     printf '%s\n' "$1" >"$DIR/password.new"
     mv "$DIR/password.new" "$DIR/password"
@@ -69,7 +69,7 @@ rotated() {
     assert_eq "$(xargs <"$DIR/turns")" "$(seq -s ' ' "$WAITERS")" 'order of service'
 }
 
-# has_refused: has the server refused a password since the last call that returned true?
+# has_refused: true if the server has refused a password since has_refused was last true.
 has_refused() {
     local log
     log=$(admin acl log 20)
@@ -195,7 +195,7 @@ none_marked() { [[ -z $(marked) ]]; }
     ttl=$(lease 3)
     start owner sleep 100
     owner=$pid
-    # the command substitution returns only if no process that stays has stdout open
+    # The command substitution returns only when no process has its stdout open any more.
     token=$(rlock acquire --password-file "$DIR/password" -t "$ttl" -k "$KEY" --bind-pid "$owner" \
         2>&1)
     assert_match "$token" '^[0-9a-f]{32}$'

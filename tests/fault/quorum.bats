@@ -12,11 +12,12 @@ load ../helpers/lua
 setup() {
     common_setup
     ttl=$(lease 2)
-    old=$((ttl + 1)) # a member counts when it has run for longer than a TTL
+    old=$((ttl + 1)) # a member's vote counts when the member has run longer than a TTL
     export KEY RLOCK TOOLS DIR RLOCK_TTL=${ttl}s
 }
 
-# fail_by kill|stop NUMBER...: kills or stops these members. come_back: restarts or continues them.
+# fail_by kill|stop NUMBER...: kills or stops these members.
+# come_back kill|stop NUMBER...: restarts or continues them.
 fail_by() {
     local how=$1
     shift
@@ -177,7 +178,7 @@ gone_from() {
     done
 }
 
-# Over Unix sockets, so that the kernel keeps the requests for the stopped member.
+# The URLs are Unix sockets: the kernel keeps requests there, and the member reads them later.
 @test "a member that is stopped during a run: the lock is not left on it" {
     quorum_start 3
     quorum_is_old "$old"
@@ -278,8 +279,9 @@ grant_of() {
     done | sed -nE 's/^1 [0-9]+ ([0-9]+) .*/\1/p' | sort -n | tail -n 1
 }
 
-# The race above, step by step. B acquires with the fence of members 1 and 2. Members 2 and 3 have
-# granted a greater fence to A since, so they refuse to confirm B's.
+# The race that a fence must survive, as told above, step by step. B acquires with the fence of
+# members 1 and 2. Then members 2 and 3 grant a greater fence to A, so they must refuse to confirm
+# B's fence.
 @test "lua: a lock that a late request acquired is not confirmed with an older fence" {
     local b a late
     quorum_start 3
@@ -302,8 +304,11 @@ grant_of() {
     assert_between "$(on 1 ttl_ms "$(helper fence)")" 604700000 604800000 'PTTL of the last fence'
 }
 
-# 1. Two owners who share the lock are granted it by members 1 and 2, and by 2 and 3. 2. Both
-# confirm at member 2, with the same number: one was told of the other's, or drew it by chance.
+# How two owners of a shared lock can come to the same fence:
+# 1. Members 1 and 2 grant the lock to A; members 2 and 3 grant it to B.
+# 2. A and B both ask member 2 to confirm the same number: by chance, or as a member has told B of
+#    the number that A confirmed.
+# Member 2 must confirm it for one owner only. Here one server takes the part of member 2.
 @test "lua: a fence that was noted for one owner is not noted for another" {
     local WANT=s a b
     quorum_start 1

@@ -10,7 +10,7 @@
 load ../helpers/common
 load ../helpers/fake
 
-MEMORY_KIB=16384 # limit of rlock's address space, which has all kinds of memory in it
+MEMORY_KIB=16384 # limit of rlock's address space (ulimit -v)
 
 NOW=1700000000000 FENCE=1700000000000000
 GRANT="*3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n$FENCE\\r\\n"
@@ -36,8 +36,8 @@ ask() {
         -k "$KEY:$name" "$@"
 }
 
-# assert_ended NAME STATUS_PATTERN [REGEX]: this rlock ends within 6 s, with such a status, and with
-# a message that matches.
+# assert_ended NAME STATUS_PATTERN [REGEX]: checks that this rlock ends within 6 s, that its status
+# matches the pattern, and that its message matches REGEX.
 assert_ended() {
     # shellcheck disable=SC2053
     finish "$1" 6 && [[ $status == $2 ]] &&
@@ -45,7 +45,8 @@ assert_ended() {
         fail "case $1: status is ${status:-not known}, wanted $2" "stderr: ${stderr:-}"
 }
 
-# assert_all_ended REGEX NAME:STATUS...: the same for several. Failed cases are all printed.
+# assert_all_ended REGEX NAME:STATUS_PATTERN...: calls assert_ended for each NAME, and prints all
+# that fail.
 assert_all_ended() {
     local regex=$1 case n_failed=0
     shift
@@ -139,7 +140,8 @@ granted_twice|69|READ;SEND *3\r\n:1\r\n:1\r\n$1\r\n5\r\n*3\r\n:1\r\n:1\r\n$1\r\n
 END
 }
 
-# rlock may believe such a reply, and end with 75, or refuse it, and end with 69. It must not crash.
+# rlock may take such a reply for valid and end with 75, or refuse it and end with 69. It must not
+# crash.
 @test "acquire: a reply that the lock is held, with times out of range, crashes nothing" {
     local held='*7\r\n:0\r\n:%s\r\n:%s\r\n$1\r\nx\r\n:%s\r\n$1\r\n%s\r\n:%s\r\n'
     local least=-9223372036854775808 most=9223372036854775807
@@ -285,8 +287,8 @@ END
 }
 
 @test "a reply that rlock didn't ask for: the next request goes by a new connection" {
-    # It arrives 20 ms after the grant. rlock sends the next request, CLUSTER NODES, 100 ms after
-    # the grant; fakeredis replies to that one without a step in the script.
+    # fakeredis sends this reply 20 ms after the grant. rlock sends the next request, CLUSTER NODES,
+    # 100 ms after the grant; fakeredis replies to that one without a step in the script.
     fake twice <<<"ACCEPT;READ;SEND $GRANT;STALL 20;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;STALL;ACCEPT;
 READ;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;READ;SEND :1\\r\\n"
     ask twice -t 3 --kill-after 100ms -- sh -c 'sleep 1.2; exit 7'
@@ -354,8 +356,9 @@ try() {
     assert_status 7
 }
 
-# takes_the_room: a client blocks in BLPOP, and is the only one that the server has room for. The
-# server refuses the client while it still counts a redis_cli that has just ended: then start again.
+# takes_the_room: true if the client, which blocks in BLPOP, has the only connection that the server
+# allows. While the server still counts the connection of a redis_cli that has just ended, it
+# refuses the client, which ends: then takes_the_room starts the client again.
 takes_the_room() {
     alive "$(<"$DIR/pids/client")" || start client redis_cli blpop "$KEY:none" 0
     alive_and_served
@@ -375,7 +378,9 @@ has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
     assert_match "$stderr" "^rlock: $KEY: unreachable: .*LOADING"
     try -w 10 -- sh -c 'exit 7'
     assert_status 7
-    redis_use redis # `start` restarted the server in a fork, whose end doesn't end the server
+    # `start` ran redis_restart in a subshell: read the new REDIS_PID, and stop the server here, as
+    # end_all doesn't find it.
+    redis_use redis
     redis_stop
 }
 

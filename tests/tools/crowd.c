@@ -92,8 +92,9 @@ static pid_t start(void)
 }
 
 /*
- * Fork, and exec this program again with a smaller depth. Without the exec each fork would take
- * longer than the one before, as the kernel chains the memory of all ancestors.
+ * Execs this program again in a forked child, which starts the rest of the chain. Without the exec
+ * each fork would take longer than the previous one, as the kernel links a child's memory to the
+ * memory of all its ancestors.
  */
 static void become_link(char *file, int depth)
 {
