@@ -57,10 +57,11 @@ int bound_process_open(struct bound_process *bound, pid_t pid)
 const char *bound_process_refusal(pid_t pid)
 {
     if (pid == 1)
-        return "everything else here would end with it; start the work in a shell of its own";
+        return "all processes of this machine or container would end with it; start the work in a "
+               "shell of its own";
     if (pid == getpid())
-        return "it is this rlock, which ends at once; a shell's own process is $$ where it doesn't "
-               "exec rlock";
+        return "it is this rlock, which exits soon; $$ in a shell is the pid of rlock if the shell "
+               "runs rlock by exec";
     if ((proctree_flags(pid) & PROCTREE_KERNEL_THREAD) != 0)
         return "it is a thread of the kernel, which nobody can end";
     return NULL;

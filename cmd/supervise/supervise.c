@@ -98,10 +98,11 @@ static void say_paused(const struct supervisor *s)
     char why[400];
 
     renewer_client_overdue_text(&s->renewer, "", why, sizeof why);
-    report_say(&s->session->report, REPORT_NOTICE,
-               (struct message){.what = "paused",
-                                .why = why,
-                                .hint = "the command goes on if the lock proves to be ours still"});
+    report_say(
+        &s->session->report, REPORT_NOTICE,
+        (struct message){.what = "paused",
+                         .why = why,
+                         .hint = "the command goes on if rlock finds that it still has the lock"});
 }
 
 static void say_resumed(const struct supervisor *s)
@@ -109,7 +110,7 @@ static void say_resumed(const struct supervisor *s)
     int64_t ms = s->run.last_pause_ms;
     char why[100];
 
-    snprintf(why, sizeof why, "after %lld.%01d s, as the lock is ours still",
+    snprintf(why, sizeof why, "after %lld.%01d s, as rlock still has the lock",
              (long long)(ms / 1000), (int)(ms % 1000 / 100));
     say(s, REPORT_NOTICE, "resumed", why);
 }

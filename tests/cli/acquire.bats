@@ -336,7 +336,7 @@ another_killer() { [[ -n $(deadline_killer) && $(deadline_killer) != "$1" ]]; }
     # first with --on-lost ignore: an rlock that accepted process 1 by mistake would not end it
     run -64 --separate-stderr rlock acquire -k "$KEY" --on-lost ignore --bind-pid 1
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1
-    assert_line 'usage: bind-pid: process 1: everything else here would end with it'
+    assert_line 'usage: bind-pid: process 1: all processes of this machine or container'
     # shellcheck disable=SC2016
     run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire -k "$KEY" --bind-pid $$'
     assert_line 'usage: bind-pid: process [0-9]+: it is this rlock'
@@ -354,7 +354,7 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
     # shellcheck disable=SC2016
     run -64 --separate-stderr unshare -rpf --mount-proc bash -c \
         '"$RLOCK" acquire -k "$KEY" --bind-pid $$; exit $?'
-    assert_line 'usage: bind-pid: process 1: everything else here would end with it'
+    assert_line 'usage: bind-pid: process 1: all processes of this machine or container'
     gone "$KEY"
 }
 

@@ -153,7 +153,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     assert_status 0
     counted_all
     assert_match "$stderr" "paused: no renewal was confirmed in time.*; the command goes on if"
-    assert_match "$stderr" "resumed: after ([4-9]|[1-9][0-9])\.[0-9] s, as the lock is ours still"
+    assert_match "$stderr" "resumed: after ([4-9]|[1-9][0-9])\.[0-9] s, as rlock still has the lock"
     refute_match "$stderr" ': lost: '
     assert_eq "$(member verdict)" '"granted"'
     assert_between "$(member paused_ms)" 4000 "$(member held_ms)" 'paused_ms'
