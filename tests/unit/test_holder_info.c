@@ -158,9 +158,10 @@ static void test_token(void)
 
         snprintf(value, sizeof value, "%s%s", TOKEN, behind_token[i]);
         holder_info_parse_lock(value, &holder);
-        /* Only a label that itself contains the token is shown with it. */
-        okf(is_in_label || strstr(holder.text, TOKEN) == NULL,
-            "the text for people doesn't contain the token: %s", holder.text);
+        /* The token is shown only if the user has chosen it as the label. */
+        okf((strstr(holder.text, TOKEN) != NULL) == is_in_label,
+            "the text for people contains the token %s: %s",
+            is_in_label ? "because the label does" : "nowhere", holder.text);
     }
 }
 

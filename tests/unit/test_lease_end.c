@@ -69,7 +69,7 @@ static void is_end(int64_t expires_ms, int64_t ttl_ms, int64_t from_ms, int64_t 
     int64_t sent_ms = expires_ms - length_of(ttl_ms);
 
     if (okf(from_ms >= 0 && sent_ms >= from_ms && sent_ms <= read_ms,
-            "%s: the end is counted from before the request was sent", what))
+            "%s: the end of the lease is counted from before the request was sent", what))
         return;
     printf("# counted from %lld ms after the earliest moment, %lld ms after the server's reading\n",
            (long long)(sent_ms - from_ms), (long long)(sent_ms - read_ms));
@@ -147,12 +147,12 @@ static const struct kind {
     size_t n_keys;
     enum rlock_mode mode;
     enum rlock_protocol protocol;
-} kinds[] = {{"exclusive", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
-             {"shared", 1, RLOCK_SHARED, RLOCK_PROTOCOL_TOKEN},
-             {"slots", 1, RLOCK_SLOTS, RLOCK_PROTOCOL_TOKEN},
-             {"several keys", 2, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
-             {"timestamp in ms", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_MS},
-             {"timestamp in s", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_S}};
+} kinds[] = {{"an exclusive lock", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
+             {"a shared lock", 1, RLOCK_SHARED, RLOCK_PROTOCOL_TOKEN},
+             {"a lock with slots", 1, RLOCK_SLOTS, RLOCK_PROTOCOL_TOKEN},
+             {"a lock of two keys", 2, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
+             {"a timestamp lock in ms", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_MS},
+             {"a timestamp lock in s", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_S}};
 
 static void test_kind(const struct kind *kind)
 {
@@ -172,11 +172,11 @@ static void test_kind(const struct kind *kind)
     config.protocol = kind->protocol;
     if (!open_one(&one, config))
         return;
-    okf(acquire(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s: granted", kind->name);
+    okf(acquire(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s is granted", kind->name);
     is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0), kind->name);
     before = rlock_clock_ms();
-    okf(renew(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s: renewed", kind->name);
+    okf(renew(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s is renewed", kind->name);
     is_end(expires_ms, TTL_MS, before,
            server_read_ms(&one.server, is_one ? ASKED_RENEW : ASKED_OTHER, is_one ? 0 : 1),
            kind->name);
@@ -281,7 +281,8 @@ static int64_t acquire_end(struct rlock *lock, const char *what)
 {
     struct rlock_grant grant = {.expires_ms = 0};
 
-    okf(rlock_acquire(lock, in(PATIENCE_MS), &grant, NULL, NULL) == RLOCK_OK, "%s: granted", what);
+    okf(rlock_acquire(lock, in(PATIENCE_MS), &grant, NULL, NULL) == RLOCK_OK,
+        "%s: the lock is granted", what);
     okf(grant.expires_ms == grant.sent_ms + length_of(grant.timing.ttl_ms),
         "%s: expires_ms is one TTL, less the drift, after the grant's sent_ms", what);
     return grant.expires_ms;
@@ -408,10 +409,11 @@ static void test_renew_by_token(void)
         const char *renew[3];
         int64_t asks_ms; /* the TTL that the caller asks for; 0: the TTL of the grant */
         int64_t ttl_ms;  /* the TTL from which the end must be counted */
-    } rows[] = {{"by token, with a TTL", {LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
-                {"by token, with the grant's TTL", {LATE_BY(LEFT_60S)}, 0, 60000},
-                {"by token, after a lost reply", {CLOSE, LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
-                {"by token, after LOADING", {LATE_BY(LOADING), LATE_BY(LEFT_60S)}, 0, 60000}};
+    } rows[] = {
+        {"a renewal by token with a TTL", {LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
+        {"a renewal by token with the grant's TTL", {LATE_BY(LEFT_60S)}, 0, 60000},
+        {"a renewal by token after a lost reply", {CLOSE, LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
+        {"a renewal by token after LOADING", {LATE_BY(LOADING), LATE_BY(LEFT_60S)}, 0, 60000}};
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -427,7 +429,7 @@ static void test_renew_by_token(void)
         if (lock == NULL)
             continue;
         okf(rlock_renew(lock, rows[i].asks_ms, in(PATIENCE_MS), &expires_ms, NULL) == RLOCK_OK,
-            "%s: renewed", rows[i].name);
+            "%s: the lease is renewed", rows[i].name);
         last = server_count(&server, ASKED_RENEW) - 1;
         is_end(expires_ms, rows[i].ttl_ms,
                last > 0 ? server_read_ms(&server, ASKED_RENEW, last - 1) : before,

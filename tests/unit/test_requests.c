@@ -151,7 +151,7 @@ static void test_waiting(void)
         has_words(&request,
                   (const char *[]){KEYS, owner.token, "7", INFO, "30000", "5", queueing[i].policy,
                                    queueing[i].ticket_text, "x", "", NULL},
-                  queueing[i].policy);
+                  "an acquire sends the policy and the ticket");
     }
     snprintf(wake, sizeof wake, WAKE "%s", owner.token);
     for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
