@@ -86,8 +86,8 @@ int signals_open(struct signals *signals)
         if (action_of(number) != SIGNAL_PASSES)
             sigaddset(&stopping, number);
     }
-    sigaction(SIGCHLD, &as_default,
-              &before); /* if SIGCHLD is ignored, waitpid(2) gives no status */
+    /* while SIGCHLD is ignored, waitpid(2) returns no status */
+    sigaction(SIGCHLD, &as_default, &before);
     signals->ignores_child = before.sa_handler == SIG_IGN;
     sigprocmask(SIG_BLOCK, &handled, &signals->inherited);
     signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
