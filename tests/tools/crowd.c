@@ -18,6 +18,7 @@
  * processes have received so many TERMs. `end` kills the processes.
  */
 #include <err.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 enum { PLACES = 20000, LIFE_S = 120, TERMS_SHOWN = 10 };
+enum { FORK_TRIES = 1000, FORK_PAUSE_MS = 20 };
 
 struct place {
     pid_t pid;
@@ -38,6 +40,7 @@ struct place {
 static struct {
     atomic_int taken;
     atomic_int here;
+    atomic_int failed; /* an errno of fork(2), or 0 */
     struct place place[PLACES];
 } * crowd;
 
@@ -82,12 +85,21 @@ static _Noreturn void stay(void)
         pause();
 }
 
+/*
+ * Other tests start thousands of processes as well. If the system has no process number left, wait
+ * until others have ended. If that takes too long, tell the process that waits for all.
+ */
 static pid_t start(void)
 {
-    pid_t pid = fork();
+    pid_t pid;
+    int tries;
 
-    if (pid < 0)
+    for (tries = 1; (pid = fork()) < 0 && errno == EAGAIN && tries < FORK_TRIES; tries++)
+        poll(NULL, 0, FORK_PAUSE_MS);
+    if (pid < 0) {
+        atomic_store(&crowd->failed, errno);
         err(2, "fork");
+    }
     return pid;
 }
 
@@ -127,8 +139,11 @@ static void fill(char *file, int zombies, int children, int depth)
         }
     if (depth > 0 && start() == 0)
         become_link(file, depth);
-    while (atomic_load(&crowd->here) < children + depth)
+    while (atomic_load(&crowd->here) < children + depth) {
+        if (atomic_load(&crowd->failed))
+            errx(2, "not all processes could be started");
         poll(NULL, 0, 1);
+    }
 }
 
 static void say_ready(const char *file)
