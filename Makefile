@@ -335,8 +335,10 @@ SIM_REPLAY  ?= 5000
 .PHONY: sim
 sim: $(SIM) $(B)/tools/clockshim.so  ## simulated worlds with faults, SIM_SECONDS; or one, SIM_SEED
 	$(Q)$(if $(SIM_SEED),$(B)/sim/sim --seed $(SIM_SEED) $(SIM_FAMILY:%=--family %),\
-	$(B)/sim/replay $(abspath $(B))/tools/clockshim.so $(SIM_REPLAY) $$(date +%s) && \
-	$(B)/sim/sim --seconds $(SIM_SECONDS) --seeds tests/sim/seeds $(SIM_FAMILY:%=--family %))
+	$(B)/sim/replay $(abspath $(B))/tools/clockshim.so $(SIM_REPLAY) \
+	    $(or $(SIM_FROM),$$(date +%s)) && \
+	$(B)/sim/sim --seconds $(SIM_SECONDS) $(SIM_FROM:%=--from %) --seeds tests/sim/seeds \
+	    $(SIM_FAMILY:%=--family %))
 
 .PHONY: sim-bugs
 sim-bugs: $(SIM)  ## does make sim find the bugs that tests/sim/bugs.sh puts into a copy of lib/?
