@@ -12,7 +12,7 @@ static const struct exit_reason_row rows[EXIT_REASONS] = {
                             "128 + N: signal N ended rlock before the command ran"},
     [REASON_USAGE] = {"usage", 64, "unknown option, bad value, no key, no command"},
     [REASON_UNREACHABLE] = {"unreachable", 69,
-                            "no server: refused, unreachable, timed out, still loading"},
+                            "no server: connection refused, unreachable, no answer, still loading"},
     [REASON_SYSTEM] = {"system", 71, "a system call failed: fork, memory, descriptors"},
     [REASON_BUSY] = {"busy", 75, "the lock is taken, and -n says not to wait"},
     [REASON_TIMEOUT] = {"timeout", 75, "the lock was not granted within --wait"},
@@ -22,7 +22,7 @@ static const struct exit_reason_row rows[EXIT_REASONS] = {
     [REASON_REFUSED] = {"refused", 77, "the server refused: password, permission, type of key"},
     [REASON_MISCONFIGURED] =
         {"misconfigured", 78,
-         "bad URL, file or certificate, or a server that lacks what was asked"},
+         "bad URL, file or certificate, or the server can't do what was asked"},
 };
 
 const struct exit_reason_row *exit_reason_row(enum exit_reason reason)

@@ -99,7 +99,7 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
     if (server->users_fd < 0)
         server->users_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
     if (server->users_fd < 0)
-        return err_set(err, RLOCK_E_SYSTEM, errno, "local: " PRIVATE_SERVER_USERS);
+        return err_set(err, RLOCK_E_SYSTEM, errno, "local: lock file " PRIVATE_SERVER_USERS);
     if (flock(server->users_fd, LOCK_SH | LOCK_NB) == 0) {
         server->alive_fd = private_server_process_connect(dir);
         if (server->alive_fd >= 0 &&
@@ -176,7 +176,7 @@ static enum rlock_status lock_start(int dir, struct rlock_deadline deadline, int
         if (*start_fd < 0)
             *start_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_START);
         if (*start_fd < 0)
-            return err_set(err, RLOCK_E_SYSTEM, errno, "local: " PRIVATE_SERVER_START);
+            return err_set(err, RLOCK_E_SYSTEM, errno, "local: lock file " PRIVATE_SERVER_START);
         if (flock(*start_fd, LOCK_EX | LOCK_NB) == 0) {
             if (private_server_dir_has(dir, PRIVATE_SERVER_START, *start_fd))
                 return RLOCK_OK;
@@ -205,7 +205,8 @@ static enum rlock_status start(struct private_server *server, int dir,
     unlinkat(dir, PRIVATE_SERVER_SOCKET, 0);
     while (flock(server->users_fd, LOCK_SH) != 0)
         if (errno != EINTR)
-            return err_set(err, RLOCK_E_SYSTEM, errno, "local: flock");
+            return err_set(err, RLOCK_E_SYSTEM, errno,
+                           "local: flock of lock file " PRIVATE_SERVER_USERS);
     st = private_server_process_start(dir, deadline, err);
     if (st != RLOCK_OK)
         return st;

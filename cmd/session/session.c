@@ -351,7 +351,7 @@ static enum exit_reason read_token_file(struct session *session, const char *pat
         return report_fault(&session->report, REASON_MISCONFIGURED, why, 0);
     }
     if (session->token[0] == '\0') {
-        snprintf(why, sizeof why, "no token: %.150s is empty", path);
+        snprintf(why, sizeof why, "no token: the first line of %.150s is empty", path);
         return report_fault(&session->report, REASON_USAGE, why, 0);
     }
     return REASON_GRANTED;
@@ -451,7 +451,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     if (st == RLOCK_GONE)
         return report_fault(
             &session->report, REASON_LOST,
-            "--nested: the parent lock of RLOCK_TOKEN is gone, or is not on this key", 0);
+            "--nested: no parent lock holds this key: it is gone, or has another key", 0);
     return session_fault(session, &err);
 }
 

@@ -384,7 +384,7 @@ static void report_for_program(const struct guard *guard)
         report_say(guard->plan->report, REPORT_FAILURE,
                    (struct message){.what = "lost",
                                     .why = "rlock was stopped for too long, or did not get to run, "
-                                           "so the command was ended before the lease"});
+                                           "so the command was ended before the lease ended"});
 }
 
 /*

@@ -98,7 +98,8 @@ static enum exit_reason open_log(struct acquire *a)
     if (path == NULL)
         return REASON_GRANTED;
     if (strcmp(path, "-") == 0)
-        return fault(a, REASON_USAGE, "log: standard output is for the token: name a file", 0);
+        return fault(a, REASON_USAGE,
+                     "log: standard output is kept for the token: name another file", 0);
     if (strcmp(path, "syslog") == 0) {
         a->log.to = REPORT_TO_SYSLOG;
         return access(SYSLOG_SOCKET, W_OK) == 0
@@ -155,10 +156,10 @@ static enum exit_reason print_token_and_stay(struct acquire *a)
 static enum exit_reason hand_out(struct acquire *a)
 {
     if (a->grant.has_parent)
-        return fault(
-            a, REASON_USAGE,
-            "the parent lock of RLOCK_TOKEN holds this key already: no second token is made for it",
-            0);
+        return fault(a, REASON_USAGE,
+                     "the token in RLOCK_TOKEN holds this key already: renew and release the lock "
+                     "by that token",
+                     0);
     report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
     return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);
 }

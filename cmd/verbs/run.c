@@ -191,8 +191,8 @@ static void warn_of_lost_parent(struct run *run, size_t key)
     run->has_warned_of_parent = true;
     err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
-             says == PARENT_SAYS_YES ? "the parent lock on %s of RLOCK_TOKEN is gone"
-                                     : "RLOCK_TOKEN holds no lock on %s, or no longer",
+             says == PARENT_SAYS_YES ? "the token in RLOCK_TOKEN no longer holds %s"
+                                     : "the token in RLOCK_TOKEN doesn't hold %s, or no longer",
              name);
     report_say(
         &run->session.report, REPORT_NOTICE,

@@ -84,7 +84,7 @@ static enum rlock_status set_timestamp_mode(struct owner *owner, const struct rl
 {
     if (config->n_keys != 1 || config->mode != RLOCK_EXCLUSIVE || config->unless_done)
         return err_set(err, RLOCK_E_USAGE, 0,
-                       "a lock that is a timestamp is one key, held alone, and never done");
+                       "a timestamp lock has one key and one holder, and can't be marked as done");
     owner->is_timestamp = true;
     owner->queue = RLOCK_QUEUE_NONE;
     snprintf(owner->mode, sizeof owner->mode, "%s",
@@ -110,7 +110,7 @@ static enum rlock_status set_mode(struct owner *owner, const struct rlock_config
     if (config->n_slots < 1 || config->n_slots > RLOCK_SLOTS_MAX)
         return err_set(err, RLOCK_E_USAGE, 0, "slots: 1 to %d are possible", RLOCK_SLOTS_MAX);
     if (config->n_keys != 1)
-        return err_set(err, RLOCK_E_USAGE, 0, "slots are those of one key");
+        return err_set(err, RLOCK_E_USAGE, 0, "slots: only a single key can have slots");
     snprintf(owner->mode, sizeof owner->mode, "%d", (int)config->n_slots);
     return RLOCK_OK;
 }

@@ -49,8 +49,9 @@ static enum rlock_status too_few(const struct quorum *quorum,
                                  const struct acknowledged *acknowledged, struct rlock_error *err)
 {
     if (acknowledged->lacking == NULL)
-        return err_set(err, RLOCK_E_REPLICAS, 0, "its replicas did not have it in time");
-    err_set(err, RLOCK_E_REPLICAS, 0, "only %" PRId64 " of %" PRId64 " replicas had it in time",
+        return err_set(err, RLOCK_E_REPLICAS, 0, "the replicas did not confirm the lock in time");
+    err_set(err, RLOCK_E_REPLICAS, 0,
+            "only %" PRId64 " of %" PRId64 " replicas confirmed the lock in time",
             acknowledged->n_replicas, quorum->replicas);
     err_prefix(err, acknowledged->lacking->url.shown);
     return RLOCK_E_REPLICAS;

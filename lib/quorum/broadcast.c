@@ -475,7 +475,8 @@ static void ignore_reply(struct member *member)
     struct rlock_error err;
 
     err_set(&err, RLOCK_E_UNREACHABLE, 0,
-            "%s: it answered an earlier request too late to be asked again", member->url.shown);
+            "%s: it answered an earlier request so late that it could not be asked again",
+            member->url.shown);
     member_set_outcome(member, err.status, &err);
 }
 

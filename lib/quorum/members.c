@@ -57,10 +57,11 @@ static enum rlock_status check_config(const struct rlock_config *config, struct 
                        "makes no majority safer",
                        config->n_urls, config->n_urls > 0 ? config->n_urls - 1 : 0);
     if (config->n_urls > 1 && config->mode == RLOCK_SLOTS)
-        return err_set(err, RLOCK_E_USAGE, 0,
-                       "slots: several servers can't count them: each majority is another one");
+        return err_set(
+            err, RLOCK_E_USAGE, 0,
+            "slots: several servers can't count them: each grant may have another majority");
     if (config->n_urls > 1 && config->protocol != RLOCK_PROTOCOL_TOKEN)
-        return err_set(err, RLOCK_E_USAGE, 0, "a lock that is a timestamp is on one server");
+        return err_set(err, RLOCK_E_USAGE, 0, "a timestamp lock can be on one server only");
     return RLOCK_OK;
 }
 

@@ -209,8 +209,9 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     if (votes->n_superseded > 0)
         return RLOCK_SUPERSEDED;
     if (votes->n_other_mode > 0)
-        return err_set(err, RLOCK_E_USAGE, 0,
-                       "a parent rlock holds it in another mode, which this one would wait for");
+        return err_set(
+            err, RLOCK_E_USAGE, 0,
+            "a parent rlock holds this key in another mode: this rlock would wait for ever");
     if (owner->only_parents && votes->n_gone > quorum->members.n - quorum->members.need)
         return RLOCK_GONE;
     if (votes->n_done > 0) {

@@ -109,6 +109,6 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
     err_set(err, st, 0, "the server says: %s", masked);
     err_set_reason(err, meanings[i].reason);
     if (matches(reply, "CROSSSLOT"))
-        err_suffix(err, "what several keys share goes between braces, as in {job}:a and {job}:b");
+        err_suffix(err, "give all keys the same text between braces, as in {job}:a and {job}:b");
     return st;
 }

@@ -165,7 +165,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     if (resp_is_nil(reply))
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what a Sentinel says");
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the answer of a Sentinel");
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 

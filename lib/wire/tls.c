@@ -73,7 +73,8 @@ static enum rlock_status bad_file(const struct libssl *lib, const char *what, co
     if (ERR_SYSTEM_ERROR(first))
         return err_set(err, RLOCK_E_CONFIG, ERR_GET_REASON(first), "%s %.120s", what, path);
     if (ERR_GET_LIB(first) == ERR_LIB_X509 && ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH)
-        return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: not the certificate's", what, path);
+        return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: it doesn't belong to the certificate",
+                       what, path);
     return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: %s (%.60s)", what, path, lacks,
                    why == NULL ? "no reason is given" : why);
 }
@@ -132,8 +133,8 @@ static enum rlock_status load_certificate(struct tls_context *tls, const char *c
     if (certificate == NULL && key == NULL)
         return RLOCK_OK;
     if (certificate == NULL)
-        return err_set(err, RLOCK_E_CONFIG, 0, "key file %.120s: there is no certificate with it",
-                       key);
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "key file %.120s: no certificate is given for this key", key);
     lib->ERR_clear_error();
     if (lib->SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
         return bad_file(lib, "certificate file", certificate, "no certificate in PEM", err);
@@ -408,7 +409,7 @@ static enum rlock_status alert_fault(const struct tls_connection *connection, in
         if (lacks_certificate(connection) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
             return wants_certificate(err);
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server refuses %s: %.80s",
-                       connection->was_asked ? "our certificate" : "us", words);
+                       connection->was_asked ? "this client's certificate" : "this client", words);
     }
 }
 

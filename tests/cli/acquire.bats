@@ -103,7 +103,7 @@ full_or_closed() {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
     run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: the parent lock of RLOCK_TOKEN holds this key already'
+    assert_line 'usage: the token in RLOCK_TOKEN holds this key already'
     run -64 --separate-stderr rlock acquire -k "$KEY:2" -k "$KEY"
     gone "$KEY:2"
     rlock release -k "$KEY"

@@ -108,7 +108,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
 }
 
 @test "rlock warns that the parent lock is gone before it runs the command under a new lock" {
-    local gone="warning: the parent lock on $KEY of RLOCK_TOKEN is gone; "
+    local gone="warning: the token in RLOCK_TOKEN no longer holds $KEY; "
     gone+='this run takes a lock of its own'
     # shellcheck disable=SC2016
     run -76 --separate-stderr rlock -k "$KEY" --on-lost ignore -t 60 -- sh -c "
@@ -120,7 +120,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
         '$KEY:b' >/dev/null; \"\$RLOCK\" -k '$KEY:a' -k '$KEY:b' -k '$KEY:c' -- true"
-    assert_match "$stderr" "warning: the parent lock on $KEY:b of RLOCK_TOKEN is gone"
+    assert_match "$stderr" "warning: the token in RLOCK_TOKEN no longer holds $KEY:b"
     # With RLOCK_TOKEN alone, rlock can't know whether the token ever held this key.
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
@@ -128,7 +128,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$stderr" ''
     rlock release -k "$KEY"
     run -0 --separate-stderr rlock -k "$KEY" -- true
-    assert_line "^rlock: $KEY: warning: RLOCK_TOKEN holds no lock on $KEY, or no longer; "
+    assert_line "^rlock: $KEY: warning: the token in RLOCK_TOKEN doesn't hold $KEY, or no longer; "
     RLOCK_KEY=$KEY run -0 --separate-stderr rlock -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     # The warning also comes before a wait.
@@ -164,7 +164,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     export RLOCK_TOKEN=$token
     redis_cli set "$KEY" other PX 60000
     run -76 --separate-stderr timeout -k 1 20 "$RLOCK" --nested -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: lost: --nested: the parent lock of RLOCK_TOKEN is gone"
+    assert_line "^rlock: $KEY: lost: --nested: no parent lock holds this key: "
     run -64 --separate-stderr rlock --nested --protocol timestamp -k "$KEY" -- touch "$DIR/ran"
     [[ ! -e $DIR/ran ]]
 }

@@ -247,7 +247,7 @@ probe_nested() {
 probe_replicas() {
     from "$1" replicas 1 -n -k "$KEY" -- true
     assert_status 69
-    assert_match "$stderr" 'only 0 of 1 replicas had it'
+    assert_match "$stderr" 'only 0 of 1 replicas confirmed the lock'
 }
 probe_protocol() {
     from "$1" protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""

@@ -76,7 +76,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     run -64 --separate-stderr rlock -k "$KEY" --slots 2 -- true
     assert_match "$stderr" "slots: several servers can't count them"
     run -64 --separate-stderr rlock -k "$KEY" --protocol timestamp -- true
-    assert_match "$stderr" 'a lock that is a timestamp is on one server'
+    assert_match "$stderr" 'a timestamp lock can be on one server only'
 }
 
 @test "with a single server a run sends two requests, and doesn't ask who the server is" {

@@ -94,7 +94,7 @@ refused() {
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
     : >"$DIR/empty"
     unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
-    assert_line "usage: no token: $DIR/empty is empty"
+    assert_line "usage: no token: the first line of $DIR/empty is empty"
 }
 
 @test "the first line of --token-file is the token, and wins over RLOCK_TOKEN" {

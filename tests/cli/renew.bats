@@ -101,7 +101,7 @@ unchanged_by() {
     RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock renew -k "$KEY"
     : >"$DIR/empty"
     unchanged run -64 --separate-stderr rlock renew -k "$KEY" --token-file "$DIR/empty"
-    assert_line "usage: no token: $DIR/empty is empty"
+    assert_line "usage: no token: the first line of $DIR/empty is empty"
 }
 
 @test "renew waits for a server that restarts, for up to --connect-timeout" {

@@ -62,7 +62,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     stop_two
     run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
-    assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas had it"
+    assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas confirmed "
     assert_match "$stderr" "; it was given back$"
     is_sanitized || assert_between "$took" 500 1500 'ms until rlock gave up'
     [[ ! -e $DIR/ran ]]
@@ -136,14 +136,14 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     finish first
     assert_status 76
     is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until the command was ended'
-    assert_match "$stderr" 'only 1 of 2 replicas had it in time'
+    assert_match "$stderr" 'only 1 of 2 replicas confirmed the lock in time'
     eventually 5 gone "$KEY"
 }
 
 @test "replicas: if the replica returns before the lease ends, the command runs on" {
     hold first -k "$KEY" -t 4 --replicas 2 -v
     stop_two
-    eventually 5 file_has "$DIR/first.err" 'only 1 of 2 replicas had it in time'
+    eventually 5 file_has "$DIR/first.err" 'only 1 of 2 replicas confirmed the lock in time'
     redis_use two
     redis_continue
     redis_use primary
@@ -173,7 +173,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_eq "$(waits)" 2
     stop_two
     run -69 --separate-stderr "$RLOCK" renew -k "$KEY" -t 5 --replicas 2
-    assert_match "$stderr" 'only 1 of 2 replicas had it in time'
+    assert_match "$stderr" 'only 1 of 2 replicas confirmed the lock in time'
     run -0 --separate-stderr "$RLOCK" release -k "$KEY"
     run -69 --separate-stderr "$RLOCK" acquire -k "$KEY" -n -t 5 --replicas 2
     assert_eq "$output" ''

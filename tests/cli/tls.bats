@@ -202,7 +202,7 @@ certificate_refused() {
             -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
         refused 78 "$TLS_PORT: TLS: the server asks for a client certificate$" \
             -u "rediss://127.0.0.1:$TLS_PORT"
-        refused 78 'TLS: the server refuses our certificate: .*unknown ca' \
+        refused 78 "TLS: the server refuses this client's certificate: .*unknown ca" \
             -u "rediss://127.0.0.1:$TLS_PORT" --tls-cert "$TLS/unknown.crt" \
             --tls-key "$TLS/unknown.key"
         refute_match "$(redis_cli info commandstats)" 'cmdstat_(auth|eval)'
@@ -226,12 +226,12 @@ certificate_refused() {
     refused 78 "certificate file $DIR/none: No such file" -u $url --tls-cert "$DIR/none"
     refused 78 "certificate file $TLS/ca.key: no certificate in PEM" -u $url \
         --tls-cert "$TLS/ca.key"
-    refused 78 "key file $TLS/client.key: there is no certificate with it" -u $url \
+    refused 78 "key file $TLS/client.key: no certificate is given for this key" -u $url \
         --tls-key "$TLS/client.key"
     refused 78 "key file $TLS/client.crt: no key in PEM" -u $url "${certificate[@]}"
     refused 78 "key file $DIR/none: No such file" -u $url "${certificate[@]}" --tls-key "$DIR/none"
-    refused 78 "key file $TLS/right.key: not the certificate's" -u $url "${certificate[@]}" \
-        --tls-key "$TLS/right.key"
+    refused 78 "key file $TLS/right.key: it doesn't belong to the certificate" -u $url \
+        "${certificate[@]}" --tls-key "$TLS/right.key"
     refused 78 "key file $TLS/locked.key: no key in PEM without a passphrase" -u $url \
         "${certificate[@]}" --tls-key "$TLS/locked.key"
     # A redis:// URL doesn't need the files.

@@ -63,7 +63,7 @@ static const struct {
     {"an alert: no common TLS version", BYTES("\x15\x03\x03\x00\x02\x02\x46"), RLOCK_E_UNSUPPORTED,
      "1.2"},
     {"an alert: handshake failure", BYTES("\x15\x03\x03\x00\x02\x02\x28"), RLOCK_E_CONFIG,
-     "refuses us"},
+     "refuses this client"},
     {"an alert: internal error", BYTES("\x15\x03\x03\x00\x02\x02\x50"), RLOCK_E_UNREACHABLE,
      "gave up"},
     {"an alert: close notify", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE,
