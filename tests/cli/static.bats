@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # static: the static program runs in a root directory without any other file, and reaches servers.
 #
-# Each test runs it in a root directory (chroot) of its own, which has the program and what the test
-# puts there: no /proc, no /etc, no library. So these tests are for root.
+# Each test runs rlock in its own chroot(2). That contains rlock, an empty /etc and what the test
+# puts there: no /proc, no library. Only root may call chroot(2), so the tests need root.
 
 load ../helpers/common
 load ../helpers/redis
@@ -21,25 +21,25 @@ setup() {
     PROGRAM=$ROOT/build/static/rlock
     [[ -x $PROGRAM ]] || skip_or_fail 'the static program (make static)'
     ((EUID == 0)) || skip 'chroot is for root'
-    EMPTY=$DIR/empty
-    mkdir -p "$EMPTY/etc"
-    cp "$PROGRAM" "$EMPTY/rlock"
+    CHROOT=$DIR/empty
+    mkdir -p "$CHROOT/etc"
+    cp "$PROGRAM" "$CHROOT/rlock"
 }
 teardown() { common_teardown; }
 
-in_empty_root() { env -u LD_PRELOAD /usr/sbin/chroot "$EMPTY" "$@"; }
+in_chroot() { env -u LD_PRELOAD /usr/sbin/chroot "$CHROOT" "$@"; }
 
-# assert_locks URL [OPTION...]: rlock runs a command with the lock held at this server, and gives
-# the lock back. The command is `rlock status`, whose 75 (held) is passed on.
+# assert_locks URL [OPTION...]: rlock acquires the lock at this server, runs a command, and releases
+# the lock. The command is `rlock status`: it ends with 75, as the lock is held, and so does rlock.
 assert_locks() {
     export RLOCK_URL=$1
-    run -75 --separate-stderr in_empty_root /rlock -k "$KEY" -t 5 "${@:2}" -- \
+    run -75 --separate-stderr in_chroot /rlock -k "$KEY" -t 5 "${@:2}" -- \
         /rlock status -k "$KEY" "${@:2}"
     assert_match "$output" "held"
-    assert_eq "$(redis_cli exists "$KEY")" 0 'keys that are left'
+    assert_eq "$(redis_cli exists "$KEY")" 0 'keys of the lock that are left'
 }
 
-# start_dns: a name server at DNS_ADDRESS that knows each name as 127.0.0.1.
+# start_dns: starts a name server that answers each query with 127.0.0.1. Sets DNS_ADDRESS.
 start_dns() {
     need python3
     DNS_ADDRESS=127.$((RANDOM % 250 + 1)).$((RANDOM % 250 + 1)).53
@@ -50,7 +50,7 @@ server.bind((sys.argv[1], 53))
 print("ready", flush=True)
 while True:
     query, client = server.recvfrom(512)
-    end = query.index(0, 12) + 5  # the question: a name, a type, a class
+    end = query.index(0, 12) + 5  # the question: name, 0, 2 bytes of type, 2 of class
     is_ipv4 = query[end - 4:end - 2] == b"\0\1"
     answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
     flags = struct.pack(">HHHHH", 0x8180, 1, int(is_ipv4), 0, 0)
@@ -61,13 +61,13 @@ END
 }
 
 @test "static: --version says that the program is static" {
-    run -0 in_empty_root /rlock --version
+    run -0 in_chroot /rlock --version
     assert_match "$output" '^rlock .*, TLS yes, static\)$'
 }
 
 @test "static: rlock reaches a server by a Unix socket" {
     redis_start
-    ln "$REDIS_SOCKET" "$EMPTY/socket"
+    ln "$REDIS_SOCKET" "$CHROOT/socket"
     assert_locks unix:///socket
 }
 
@@ -78,33 +78,33 @@ END
 
 @test "static: rlock reaches a server by a name in /etc/hosts" {
     redis_start
-    echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
+    echo '127.0.0.1 server.example' >"$CHROOT/etc/hosts"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
 @test "static: rlock reaches a server by a name in the DNS" {
     redis_start
     start_dns
-    echo "nameserver $DNS_ADDRESS" >"$EMPTY/etc/resolv.conf"
+    echo "nameserver $DNS_ADDRESS" >"$CHROOT/etc/resolv.conf"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
 @test "static: other sources in nsswitch.conf are not asked, as rlock would have to load them" {
     redis_start
-    echo 'hosts: resolve [!UNAVAIL=return] mymachines' >"$EMPTY/etc/nsswitch.conf"
-    echo '127.0.0.1 server.example' >"$EMPTY/etc/hosts"
+    echo 'hosts: resolve [!UNAVAIL=return] mymachines' >"$CHROOT/etc/nsswitch.conf"
+    echo '127.0.0.1 server.example' >"$CHROOT/etc/hosts"
     assert_locks "redis://server.example:$REDIS_PORT"
 }
 
 @test "static: rlock reaches a server by TLS, and checks its certificate with --tls-ca" {
     need openssl
     tls_redis tls right --tls-auth-clients no
-    cp "$TLS/ca.crt" "$EMPTY/ca.crt"
-    echo '127.0.0.1 server.example stranger.example' >"$EMPTY/etc/hosts"
+    cp "$TLS/ca.crt" "$CHROOT/ca.crt"
+    echo '127.0.0.1 server.example stranger.example' >"$CHROOT/etc/hosts"
     assert_locks "rediss://127.0.0.1:$TLS_PORT" --tls-ca /ca.crt
     assert_locks "rediss://server.example:$TLS_PORT" --tls-ca /ca.crt
-    run -78 --separate-stderr in_empty_root /rlock -u "rediss://stranger.example:$TLS_PORT" \
+    run -78 --separate-stderr in_chroot /rlock -u "rediss://stranger.example:$TLS_PORT" \
         --tls-ca /ca.crt -k "$KEY" -t 5 -- /rlock --version
-    run -78 --separate-stderr in_empty_root /rlock -u "rediss://server.example:$TLS_PORT" \
+    run -78 --separate-stderr in_chroot /rlock -u "rediss://server.example:$TLS_PORT" \
         -k "$KEY" -t 5 -- /rlock --version
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# guards: who is next in line has its guard ready, whatever becomes of that before its start.
+# guards: the next waiters have a guard ready; a guard may be killed, stopped, or fail to read.
 
 load ../helpers/common
 
@@ -11,7 +11,8 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
 
-# wait_for_turn NAME OPTION...: waits behind the holder; sets pid, and guard once it is there.
+# wait_for_turn NAME OPTION...: starts an rlock that waits for the lock; returns when it has a
+# guard. Sets pid and guard.
 wait_for_turn() {
     local name=$1
     shift
@@ -22,15 +23,15 @@ wait_for_turn() {
 
 has_guard() { [[ -n $(guard_of "$1") ]]; }
 lacks_guard() { [[ -z $(guard_of "$1") ]]; }
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
+queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-@test "who is next in line has a guard ready, who is further behind has none" {
+@test "the first two waiters of the queue have a guard ready, the third has none" {
     local pids=()
     hold holder -k "$KEY"
     for n in 1 2 3; do
         start "w$n" "$RLOCK" -k "$KEY" -- true
         pids[n]=$pid
-        eventually 5 in_line "$n"
+        eventually 5 queue_has "$n"
     done
     eventually 5 has_guard "${pids[1]}"
     eventually 5 has_guard "${pids[2]}"
@@ -44,7 +45,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$(marked)" '' 'processes that are left'
 }
 
-@test "KILL of the guard before its start: another one takes its place" {
+@test "a waiter's guard is killed: another guard starts the command" {
     hold holder -k "$KEY"
     wait_for_turn waiter
     kill -KILL "$guard"
@@ -55,7 +56,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$stderr" ''
 }
 
-@test "STOP of the guard before its start: the command is not started after the lease, 76" {
+@test "a waiter's guard is stopped: the command is not started after the lease, status 76" {
     hold holder -k "$KEY"
     wait_for_turn waiter -t 1
     kill -STOP "$guard"
@@ -67,7 +68,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$(marked)" '' 'processes that are left'
 }
 
-@test "STOP of the guard before its start, and time is over or a signal comes: no hang, 75 or 143" {
+@test "a waiter's guard is stopped: the waiter still ends, by -w with 75 or by TERM with 143" {
     hold holder -k "$KEY"
     wait_for_turn late -w 1
     kill -STOP "$guard"
@@ -81,7 +82,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$(guard_of "$pid")" ''
 }
 
-@test "KILL of one who waits ends its guard, and its place in line is free" {
+@test "a waiter is killed: its guard ends, and the next waiter gets the lock" {
     hold holder -k "$KEY"
     wait_for_turn waiter
     kill -KILL "$pid"
@@ -92,38 +93,40 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-# ---- what the guard and the program hear of each other ----
+# ---- messages between the guard and the program ----
 
-# deaf HOW PID: the next time that this process receives something, that happens instead; sets
-# `injector`. What it is attached to goes on when it has ended.
-deaf() {
+# inject_into_recv HOW PID: strace makes the next recvfrom(2) of this process end as HOW says, such
+# as error=EIO or retval=0 (end of file). Sets `injector`, the pid of strace. When strace has ended,
+# the process runs on.
+inject_into_recv() {
     strace -qq -o "$DIR/trace" -e trace=recvfrom -e "inject=recvfrom:$1:when=1" -p "$2" 3>&- &
     injector=$!
     echo "$injector" >"$DIR/pids/injector"
     eventually 5 is_traced "$2"
 }
 is_traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$1/status"; }
-injected() { file_has "$DIR/trace" INJECTED; }
+has_injected() { file_has "$DIR/trace" INJECTED; }
 
-# run_deaf HOW WHO OPTION...: a job that lasts for longer than its lease, of which WHO (program or
-# guard) receives that once.
-run_deaf() {
+# run_with_injection HOW WHO OPTION...: starts rlock with a command that runs until the test writes
+# to $DIR/go. WHO, program or guard, is the process whose next recvfrom(2) ends as HOW says.
+run_with_injection() {
     local how=$1 who=$2
     shift 2
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 start job "$RLOCK" -k "$KEY" -t 1 "$@" -- \
         sh -c 'echo runs; read -r _ <"$0"; exit 6' "$DIR/go"
     eventually 5 file_has "$DIR/job.out" runs
-    [[ $who == program ]] && deaf "$how" "$pid" || deaf "$how" "$(guard_of "$pid")"
+    [[ $who == program ]] && inject_into_recv "$how" "$pid" ||
+        inject_into_recv "$how" "$(guard_of "$pid")"
 }
 
-@test "one EIO where guard or program listens: nothing is lost by it, and nobody is ended" {
+@test "one recvfrom(2) of guard or program fails with EIO: rlock and its command run on" {
     need strace
     local who
     mkfifo "$DIR/go"
     for who in guard program; do
-        run_deaf error=EIO "$who"
-        eventually 5 injected
-        never 2 dead "$pid" # the lease is renewed over it
+        run_with_injection error=EIO "$who"
+        eventually 5 has_injected
+        never 2 dead "$pid" # the TTL is 1 s: rlock has renewed the lease after the error
         timeout 10 tee "$DIR/go" <<<'' >/dev/null
         finish job
         assert_status 6
@@ -133,19 +136,19 @@ run_deaf() {
     assert_eq "$(marked)" '' 'processes that are left'
 }
 
-@test "a command that the guard killed is never told as one that ended by itself: 76, and why" {
+@test "the guard reads a false end of file and kills the command: a message says so, status 76" {
     need strace
     mkfifo "$DIR/go"
-    run_deaf retval=0 guard --report "$DIR/report"
+    run_with_injection retval=0 guard --report "$DIR/report"
     finish job
-    injected || fail 'nothing was injected'
+    has_injected || fail 'strace has injected nothing'
     assert_status 76
     assert_line "^rlock: $KEY: lost: the guard took rlock for dead, and ended the command$"
     assert_match "$(<"$DIR/report")" '^\{"verdict":"lost","status":76,'
     gone "$KEY"
 }
 
-@test "what is said of a guard that fails is what is known: killed, stopped, or silent" {
+@test "the message about a lost guard says whether the guard was killed or is stopped" {
     local said="rlock: $KEY: guard-lost: the process that guards the command"
     start job "$RLOCK" -k "$KEY" -- sleep 30
     eventually 5 has_guard "$pid"
@@ -165,8 +168,10 @@ run_deaf() {
 }
 has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
 
-# A message may wait 200 ms for whoever reads stderr, and only half a margin of the lease is left.
-@test "a guard that is stopped: the command is ended first, and then that is told" {
+# rlock may wait 200 ms for the reader of its stderr. When rlock finds that the guard is stopped,
+# only half of the margin before the end of the lease is left. So the order of the two steps
+# matters.
+@test "the guard is stopped: rlock ends the command first, and writes its message afterwards" {
     need strace
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 \
         start job "$RLOCK" -k "$KEY" -t 1 -- sleep 30

@@ -165,7 +165,7 @@ bound_by_grant() {
     LATE=900
     serve READ CLOCK "STALL $LATE" "$GRANT"
     bound 3
-    eventually 5 test -s "$DIR/clock" && stayed=$(of_name rlock-renewd) && kill -STOP "$stayed" &&
+    eventually 5 test -s "$DIR/clock" && stayed=$(renewd) && kill -STOP "$stayed" &&
         finish job && assert_status 137 && in_time "$(last_run_ms)" "$(kill_at 3000 1)"
 }
 

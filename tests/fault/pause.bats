@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
-# pause: a command that is frozen when its lease can't be confirmed runs never without the lock.
+# pause: --on-lost pause freezes the command in time, and it runs again only with the lock.
 #
-# The tree of each command has clocks that write down when they run, and a loop that never waits.
-# While it is paused none of them may write, and none may have been given a processor.
+# The command has several processes. Some, the clocks, write the time to a file every 10 ms; one
+# loops without end. While the command is paused, no clock may write, and no process may get a
+# processor.
 
 load ../helpers/common
 load ../helpers/pty
@@ -11,23 +12,24 @@ setup() {
     common_setup
     redis_start
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
-    # What can't be frozen in the last moments of its lease is killed, as it must be. A sanitized
-    # build on a busy machine needs a longer lease to be frozen in time.
+    # rlock kills what it can't freeze in time before the lease ends. A sanitized build on a busy
+    # machine is slow, so it needs a longer lease.
     ttl=2
     ! is_sanitized || ttl=5
     export ttl
-    write_tree
+    write_command
 }
 teardown() {
-    redis_continue # whatever went wrong while it was stopped
+    redis_continue # a failed test may have left the server stopped
     common_teardown
 }
 
-# ---- a command ----
+# ---- the command of the tests ----
 
-# A shell that counts, with a child, a grandchild in a session of its own, a daemon that forked
-# twice and a loop. It ends with the status it finds in the file `end`.
-write_tree() {
+# write_command: writes the command, a shell that prints 1, 2, 3 and so on. It has a child, a
+# grandchild in its own session, a daemon, and a child that loops. It ends when the file $DIR/end is
+# there, with the status that the file contains.
+write_command() {
     cat >"$DIR/tree" <<'END'
 "$TOOLS/hold_clock" "$DIR/clock.child" 10 &
 (exec setsid "$TOOLS/hold_clock" "$DIR/clock.grandchild" 10) &
@@ -46,7 +48,7 @@ END
 
 tree_runs() { [[ -s $DIR/clock.child && -s $DIR/clock.grandchild && -s $DIR/clock.daemon ]]; }
 
-# start_tree [OPTION...]: rlock with that command; sets pid and guard.
+# start_tree [OPTION...]: starts rlock with that command; sets pid and guard.
 start_tree() {
     rm -f "$DIR"/clock.*
     start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause "$@" -- sh "$DIR/tree"
@@ -54,54 +56,61 @@ start_tree() {
     guard=$(guard_of "$pid")
 }
 
-let_end() { # [STATUS]: the command, by itself
+# end_command [STATUS]: makes the command end by itself, and waits for rlock.
+end_command() {
     echo "${1:-0}" >"$DIR/end.new"
     mv "$DIR/end.new" "$DIR/end"
     finish tree
 }
 
 nothing_left() { [[ -z $(marked) ]]; }
-is_taken_over() { [[ $(redis_cli set "$KEY" other XX) == OK ]]; } # once it is held
+# take_lock: gives a lock that is held to another program; fails if the lock is free.
+take_lock() { [[ $(redis_cli set "$KEY" other XX) == OK ]]; }
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
-said() { (($(grep -c "^rlock: $KEY: $1: " "$DIR/tree.err") >= ${2:-1})); }
+# has_message WHAT [N]: rlock has written N messages "rlock: KEY: WHAT: ...".
+has_message() { (($(grep -c "^rlock: $KEY: $1: " "$DIR/tree.err") >= ${2:-1})); }
 
 # ---- time ----
 
-# Sets lease_end, on the clock of the stamps. The next renewal is far enough away for what comes
-# now to happen before it.
-fresh_lease() { eventually 5 is_fresh; }
+# await_renewal: waits until the lease was renewed just now, so that the steps that follow are done
+# before the next renewal. Sets lease_end_ms, on the clock of now_ms().
+await_renewal() { eventually 5 is_fresh; }
 is_fresh() {
     local before left
     before=$(now_ms)
     left=$(redis_cli pttl "$KEY")
-    lease_end=$((before + left))
-    ((left > ttl * 900)) # 90 % of it
+    lease_end_ms=$((before + left))
+    ((left > ttl * 900)) # 90 % of the TTL
 }
 
 wait_until_ms() { while (($(now_ms) < $1)); do sleep 0.02; done; }
 
-# pause [N]: the server stops, and the command is paused, for the Nth time.
+# pause [N]: stops the server, and waits until rlock has paused the command for the Nth time, and
+# the lease is over.
 pause() {
-    fresh_lease
+    await_renewal
     redis_pause
-    eventually 5 said paused "${1:-1}" || fail "rlock said:" "$(cat "$DIR/tree.err")"
-    wait_until_ms "$lease_end"
+    eventually 5 has_message paused "${1:-1}" || fail "rlock's messages:" "$(cat "$DIR/tree.err")"
+    wait_until_ms "$lease_end_ms"
 }
 
-# resume [N]: the server answers, and the command goes on; sets continued.
+# resume [N]: lets the server answer again, and waits until rlock has resumed the command for the
+# Nth time. Sets continued_ms, the time before that.
 resume() {
-    continued=$(now_ms)
+    continued_ms=$(now_ms)
     redis_continue
-    eventually 5 said resumed "${1:-1}"
+    eventually 5 has_message resumed "${1:-1}"
 }
 
 ran_between() { sort -n "$DIR"/clock.* | awk -v a="$1" -v b="$2" 'a <= $1 && $1 < b' | grep .; }
 ran_since() { ran_between "$1" 9999999999999; }
-never_ran() { assert_still "$lease_end" 9999999999999; }
-assert_still() { ! ran_between "$1" "$2" || fail "ran between $1 and $2"; } # FROM TO
+assert_never_ran_again() { assert_none_ran "$lease_end_ms" 9999999999999; }
+# assert_none_ran FROM_MS TO_MS: no clock has written a time between these.
+assert_none_ran() { ! ran_between "$1" "$2" || fail "the command ran between $1 and $2"; }
 
-# What each thread of the tree has used of a processor, and how often it was given one.
-usage() {
+# processor_use: for each thread of the command, how long it has run, and how often it got a
+# processor.
+processor_use() {
     local task
     for task in $(marked); do
         [[ $task == "$pid" || $task == "$guard" ]] || cat \
@@ -110,48 +119,52 @@ usage() {
     done
 }
 
-# assert_frozen: for a while nothing of the tree is given a processor.
+# assert_frozen: for 300 ms no thread of the command gets a processor.
 assert_frozen() {
     local before end
-    before=$(usage)
+    before=$(processor_use)
     end=$(($(now_ms) + 300))
-    (($(grep -c nonvol <<<"$before") >= 5)) || fail "too few threads:" "$(cat "$DIR/tree.err")"
+    (($(grep -c nonvol <<<"$before") >= 5)) ||
+        fail "the command has fewer than five threads:" "$(cat "$DIR/tree.err")"
     wait_until_ms "$end"
-    assert_eq "$(usage)" "$before" 'what the tree has used of processors'
+    assert_eq "$(processor_use)" "$before" 'how long the threads ran'
 }
 
-counted_all() { # the command lost nothing of what it did, and did nothing twice
-    assert_eq "$output" "$(seq "$(tail -n 1 <<<"$output")")" 'what was counted'
+# assert_counted_all: the command has printed each number once, so the pause has undone no step.
+assert_counted_all() {
+    assert_eq "$output" "$(seq "$(tail -n 1 <<<"$output")")" 'the numbers that the command printed'
 }
 
-has_no_clocks() { [[ $(marked) != *$'\n'* ]]; } # but rlock itself
+# only_rlock_is_left: at most one process that the test has started is left.
+only_rlock_is_left() { [[ $(marked) != *$'\n'* ]]; }
 
-# ends_without_running SECONDS STATUS: the tree, in so long, and then rlock. It is paused: what
-# nobody kills stays.
-ends_without_running() {
-    eventually "$(busy_s "$1")" has_no_clocks
+# assert_ends_without_running SECONDS STATUS: the paused command ends within so many seconds,
+# without running again, and then rlock ends with STATUS. A frozen process ends only if it is
+# killed.
+assert_ends_without_running() {
+    eventually "$(busy_s "$1")" only_rlock_is_left
     redis_continue
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status "$2"
     nothing_left
 }
 
 member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
 
-# ---- whose lock it is afterwards ----
+# ---- who holds the lock when the server answers again ----
 
-@test "pause: nobody else in between: it goes on where it was, and its status counts" {
+@test "pause: nobody else had the lock: the command runs on, and rlock passes on its status" {
     start_tree --report "$DIR/report"
     pause
     assert_frozen
-    wait_until_ms $((lease_end + 4000)) # 3 x TTL since the server stopped
+    wait_until_ms $((lease_end_ms + 4000)) # so the server was stopped for about three TTLs
     resume
-    eventually 5 ran_since "$continued"
-    assert_still "$lease_end" "$continued"
-    let_end 0
+    eventually 5 ran_since "$continued_ms"
+    assert_none_ran "$lease_end_ms" "$continued_ms"
+    end_command 0
     assert_status 0
-    counted_all
+    assert_counted_all
     assert_match "$stderr" "paused: no renewal was confirmed in time.*; the command goes on if"
     assert_match "$stderr" "resumed: after ([4-9]|[1-9][0-9])\.[0-9] s, as rlock still has the lock"
     refute_match "$stderr" ': lost: '
@@ -160,21 +173,23 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     key_is_free
 }
 
-@test "pause: again and again, and the status of the command's own is passed on" {
+@test "pause: the command is paused and resumed twice, then rlock passes on its status" {
     local n
     start_tree
     for n in 1 2; do
         pause $n
         resume $n
-        assert_still "$lease_end" "$continued"
+        assert_none_ran "$lease_end_ms" "$continued_ms"
     done
-    let_end 7
+    end_command 7
     assert_status 7
-    counted_all
+    assert_counted_all
 }
 
-# The program is stopped, so that the other one is sooner.
-another_in_between() {
+# lose_lock_while_paused COMMAND...: pauses the command, and runs COMMAND, which takes the lock.
+# rlock is stopped meanwhile, as it would renew first otherwise. Expects $lost as the reason in the
+# message.
+lose_lock_while_paused() {
     start_tree --report "$DIR/report"
     pause
     kill -STOP "$pid"
@@ -184,7 +199,7 @@ another_in_between() {
     assert_frozen
     kill -CONT "$pid"
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 76
     assert_match "$stderr" "rlock: $KEY: lost: $lost; the command is being ended"
     assert_eq "$(grep -c ': lost: ' <<<"$stderr")" 1
@@ -192,66 +207,66 @@ another_in_between() {
     nothing_left
 }
 
-@test "pause: another holder in between: it is killed, 76" {
+@test "pause: another program has had the lock: the command is killed, status 76" {
     local lost='it is gone from the server'
-    another_in_between rlock -k "$KEY" -n -t 5 -- true
+    lose_lock_while_paused rlock -k "$KEY" -n -t 5 -- true
     key_is_free
 }
 
-@test "pause: another holder still: it is killed, 76, and the lock is not touched" {
+@test "pause: another program has the lock, and keeps it: the command is killed, status 76" {
     local lost='it is held by another program .*'
-    another_in_between redis_cli set "$KEY" other NX PX 60000
+    lose_lock_while_paused redis_cli set "$KEY" other NX PX 60000
     assert_eq "$(redis_cli get "$KEY")" other
     assert_between "$(redis_cli pttl "$KEY")" 50000 60000
 }
 
-@test "pause: a server that is back without its data: it is killed, 76" {
+@test "pause: the server restarts without its data: the command is killed, status 76" {
     start_tree
-    fresh_lease
+    await_renewal
     redis_crash
-    eventually 5 said paused
-    wait_until_ms "$lease_end"
+    eventually 5 has_message paused
+    wait_until_ms "$lease_end_ms"
     assert_frozen
     redis_restart
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 76
     nothing_left
 }
 
-@test "pause: a lock that is lost before its end is no reason to wait: TERM, KILL, 76" {
+@test "pause: a renewal finds the lock lost: the command gets TERM and is not paused, status 76" {
     start tree "$RLOCK" -k "$KEY" -t 3 --on-lost pause -- sh -c \
         'trap "echo TERM; exit 0" TERM; while :; do sleep 0.02; done'
-    eventually 5 is_taken_over
+    eventually 5 take_lock
     finish tree
     assert_status 76
     assert_eq "$output" TERM
     refute_match "$stderr" paused
 }
 
-# ---- what happens to rlock meanwhile ----
+# ---- rlock or its guard is killed or stopped while the command is paused ----
 
-@test "pause: KILL of the program: the tree is gone within 1 s, and has not run" {
+@test "pause: rlock is killed: the paused command ends within 1 s, without running again" {
     start_tree
     pause
     kill -KILL "$pid"
-    ends_without_running 1 137
+    assert_ends_without_running 1 137
 }
 
-@test "pause: KILL of the guard: the tree is gone within 1 s, and has not run" {
+@test "pause: the guard is killed: the paused command ends within 1 s, without running again" {
     start_tree
     pause
     kill -KILL "$guard"
-    ends_without_running 1 71
+    assert_ends_without_running 1 71
 }
 
-@test "pause: STOP of the guard, whatever the lock proves to be: nothing runs, and all ends" {
+@test "pause: the guard is stopped: the paused command is killed, lock lost (76) or not (71)" {
     start_tree
     pause
     kill -STOP "$guard"
     redis_continue
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 71
     assert_match "$stderr" 'guard-lost'
     nothing_left
@@ -264,40 +279,40 @@ another_in_between() {
     rlock -k "$KEY" -n -- true
     kill -CONT "$pid"
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 76
     nothing_left
 }
 
-@test "pause: STOP of the guard before: the program ends the tree in time, 76" {
+@test "pause: the guard is stopped before it can freeze: rlock kills the command in time, 76" {
     start_tree
-    fresh_lease
+    await_renewal
     redis_pause
     kill -STOP "$guard"
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 76
     redis_continue
     nothing_left
 }
 
-@test "pause: STOP of the program until the lease is over: frozen, and goes on after CONT" {
+@test "pause: rlock is stopped beyond the lease: the guard freezes the command, CONT resumes it" {
     start_tree
-    fresh_lease
+    await_renewal
     kill -STOP "$pid"
-    wait_until_ms "$lease_end"
+    wait_until_ms "$lease_end_ms"
     assert_frozen
-    continued=$(now_ms)
+    continued_ms=$(now_ms)
     kill -CONT "$pid"
-    eventually 5 said resumed
-    eventually 5 ran_since "$continued"
-    assert_still "$lease_end" "$continued"
-    let_end 0
+    eventually 5 has_message resumed
+    eventually 5 ran_since "$continued_ms"
+    assert_none_ran "$lease_end_ms" "$continued_ms"
+    end_command 0
     assert_status 0
-    counted_all
+    assert_counted_all
 }
 
-@test "pause: STOP of both until the lease is over: what ran meanwhile is not taken for proven" {
+@test "pause: rlock and guard are stopped beyond the lease: the command ran, so it is killed, 76" {
     start_tree
     kill -STOP "$pid" "$guard"
     eventually 5 key_is_free
@@ -308,23 +323,23 @@ another_in_between() {
     nothing_left
 }
 
-# ---- what happens to the tree meanwhile ----
+# ---- signals and forks while the command is paused ----
 
-@test "pause: CONT from others lets nothing go on" {
+@test "pause: CONT from others resumes no process of the paused command" {
     start_tree
     pause
     local before
-    before=$(usage)
+    before=$(processor_use)
     # shellcheck disable=SC2046
     kill -CONT -- $(marked) "-$pid"
-    assert_eq "$(usage)" "$before" 'what the tree has used of processors'
+    assert_eq "$(processor_use)" "$before" 'how long the threads ran'
     assert_frozen
     resume
-    let_end 0
+    end_command 0
     assert_status 0
 }
 
-@test "pause: what somebody else had stopped is still stopped afterwards" {
+@test "pause: a process that was stopped before the pause is still stopped after it" {
     start_tree
     local loop
     loop=$(<"$DIR/loop")
@@ -332,17 +347,17 @@ another_in_between() {
     eventually 5 stopped "$loop"
     pause
     resume
-    eventually 5 ran_since "$continued"
+    eventually 5 ran_since "$continued_ms"
     eventually 5 stopped "$loop"
-    never 1 alive_and_running "$loop"
+    never 1 has_state_R "$loop"
     kill -CONT "$loop"
-    eventually 5 alive_and_running "$loop"
-    let_end 0
+    eventually 5 has_state_R "$loop"
+    end_command 0
     assert_status 0
 }
-alive_and_running() { [[ $(state "$1") == R ]]; }
+has_state_R() { [[ $(state "$1") == R ]]; }
 
-@test "pause: a signal that doesn't end is delivered when the command goes on" {
+@test "pause: a signal that rlock passes on is delivered when the command is resumed" {
     start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- "$TOOLS/show_signals" -e 12 -s 9
     eventually 5 file_has "$DIR/tree.out" '^ready'
     pause
@@ -354,55 +369,56 @@ alive_and_running() { [[ $(state "$1") == R ]]; }
     finish tree
     assert_status 9
     assert_eq "$(grep -oE '[A-Z]+[0-9]* [0-9]+$' <<<"$output" | cut -d ' ' -f 1 | xargs)" \
-        'USR1 USR2' 'signals that came'
+        'USR1 USR2' 'the signals that the command got'
 }
 
-@test "pause: TERM and INT end what is paused, without running it: 137" {
+@test "pause: TERM and INT end the paused command without running it again, status 137" {
     local signal
     for signal in TERM INT; do
         start_tree --report "$DIR/report"
         pause
         kill "-$signal" "$pid"
-        ends_without_running 3 137
+        assert_ends_without_running 3 137
         assert_eq "$(member verdict)" '"granted"'
         eventually 5 key_is_free
     done
 }
 
-@test "pause: KILL of the command: its tree ends without running again, 137" {
+@test "pause: the command is killed: its processes end without running again, status 137" {
     start_tree
     pause
     kill -KILL "$(children "$guard" | head -n 1)"
-    ends_without_running 3 137
+    assert_ends_without_running 3 137
 }
 
-@test "pause: --max-hold is over: it ends without running again, 124" {
+@test "pause: --max-hold is over: the paused command ends without running again, status 124" {
     start_tree --max-hold $((ttl * 2))
     pause
-    ends_without_running 5 124
+    assert_ends_without_running 5 124
 }
 
-# Three chains: each time one has started itself anew, in a session of its own, it ends.
-@test "pause: a tree that forks while it is frozen" {
+# The command is three chains of processes. Each process starts the next, in a new session, and
+# exits.
+@test "pause: a command whose processes fork and exit all the time is frozen and resumed" {
     local name generations
-    cat >"$DIR/hydra" <<'END'
+    cat >"$DIR/chains" <<'END'
 [ ! -e "$DIR/end" ] || exit
 [ "$1" -ne 0 ] || for head in 1 2; do setsid sh "$0" 1 & done
-"$TOOLS/hold_clock" >>"$DIR/clock.hydra"
+"$TOOLS/hold_clock" >>"$DIR/clock.chains"
 setsid sh "$0" 1 &
 END
-    start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause --wait-all -- sh "$DIR/hydra" 0
-    eventually 5 file_has_lines "$DIR/clock.hydra" 20
+    start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause --wait-all -- sh "$DIR/chains" 0
+    eventually 5 file_has_lines "$DIR/clock.chains" 20
     pause
     resume
-    eventually 5 ran_since "$continued"
-    assert_still "$lease_end" "$continued"
-    let_end
+    eventually 5 ran_since "$continued_ms"
+    assert_none_ran "$lease_end_ms" "$continued_ms"
+    end_command
     assert_status 0
 }
 file_has_lines() { (($(wc -l <"$1") >= $2)); }
 
-@test "pause: an rlock inside is frozen with what it has frozen, and both go on" {
+@test "pause: the command is an rlock that has paused its own command: all are frozen and resumed" {
     start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- \
         "$RLOCK" -k "$KEY:inner" -t 1 --on-lost pause -- sh "$DIR/tree"
     eventually 5 tree_runs
@@ -411,30 +427,31 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
     file_has "$DIR/tree.err" "^rlock: $KEY:inner: paused: "
     assert_frozen
     resume
-    eventually 5 ran_since "$continued"
-    assert_still "$lease_end" "$continued"
-    let_end 0
+    eventually 5 ran_since "$continued_ms"
+    assert_none_ran "$lease_end_ms" "$continued_ms"
+    end_command 0
     assert_status 0
-    counted_all
+    assert_counted_all
 }
 
-@test "pause: what can't be frozen is killed in time, 76, and why is said" {
+@test "pause: rlock may not trace a process, and so not freeze it: the command is killed in time" {
     need strace
     start_tree
     start strace strace -o /dev/null -p "$(<"$DIR/loop")"
     eventually 5 file_has "$DIR/strace.err" attached
-    fresh_lease
+    await_renewal
     redis_pause
     finish tree
-    never_ran
+    assert_never_ran_again
     assert_status 76
     assert_match "$stderr" 'lost: .*the command could not be frozen: Operation not permitted'
-    has_no_clocks
+    only_rlock_is_left
 }
 
 # ---- at a terminal ----
 
-pty_job() { # a shell that runs a clock under rlock
+# pty_job: starts a shell at a terminal, and in it rlock with a clock as its command.
+pty_job() {
     local clock='"$TOOLS/hold_clock" "$DIR/clock.job" 10'
 
     pty_start
@@ -448,34 +465,35 @@ pty_stop() {
     pty_prompt
 }
 
-pty_goes_on() { # it does from now on; then it is ended
+# pty_assert_runs_again: waits until rlock has resumed the clock, and ends the shell.
+pty_assert_runs_again() {
     pty_expect 5 'resumed: after'
-    eventually 5 ran_since "$continued"
+    eventually 5 ran_since "$continued_ms"
     pty_key C-c
     pty_prompt
     pty_end
 }
 
-@test "pause: ^Z until the lease is over, then fg: it goes on where it was" {
+@test "pause: ^Z until the lease is over, then fg: the command runs on where it was" {
     pty_job
     pty_stop
     eventually 5 key_is_free
-    continued=$(now_ms)
+    continued_ms=$(now_ms)
     pty_type 'fg'
-    pty_goes_on
+    pty_assert_runs_again
 }
 
-@test "pause: ^Z and fg while it is paused let nothing go on" {
+@test "pause: ^Z and fg while the command is paused do not resume it" {
     pty_job
-    fresh_lease
+    await_renewal
     redis_pause
     pty_expect 5 'paused: '
-    wait_until_ms "$lease_end"
+    wait_until_ms "$lease_end_ms"
     pty_stop
     pty_type 'fg'
-    pty_expect 5 'RLOCK' # the shell says what it continues
-    never 1 ran_since "$lease_end"
-    continued=$(now_ms)
+    pty_expect 5 'RLOCK' # the shell prints the job that it continues
+    never 1 ran_since "$lease_end_ms"
+    continued_ms=$(now_ms)
     redis_continue
-    pty_goes_on
+    pty_assert_runs_again
 }

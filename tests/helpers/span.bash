@@ -1,12 +1,15 @@
 # shellcheck shell=bash
-# span: locks of `rlock acquire`, and the processes that renew them.
+# span: for tests of locks that a shell holds between `rlock acquire` and `rlock release`.
 #
-#     shell NAME OPTION...     start a shell that acquires $KEY with these options, bound to itself;
-#                              returns when the shell holds the lock
-#     tell NAME COMMAND        let that shell run a command; sets `output` to what it prints
-#     renewd, deadline_killer  print the pid of its renew daemon, or of its deadline killer
-#     unchanged COMMAND...     run the command, and check that no key of the server has changed,
-#                              except for its time to live
+#     shell NAME OPTION...       starts a shell that acquires $KEY with --bind-pid and OPTIONs,
+#                                and then waits for tell; returns when the shell holds the lock
+#     tell NAME COMMAND          makes that shell run COMMAND; sets status and output
+#     renewd, deadline_killer    print the pids of the processes that rlock acquire left running:
+#                                rlock-renewd renews the lease, rlock-deadline ends the shell if the
+#                                lease can't be renewed
+#     alone                      true if no such process runs any more
+#     unchanged COMMAND...       runs COMMAND, and fails if a key of the server has changed, except
+#                                for its remaining TTL
 
 shell() {
     local name=$1
@@ -25,23 +28,24 @@ shell() {
 
 tell() {
     rm -f "$DIR/$1.did"
-    timeout 10 tee "$DIR/$1.in" <<<"$2" >/dev/null || fail "$1 has ended" || return 1
-    eventually 10 test -s "$DIR/$1.did" || fail "$1 does not answer: $2"
+    timeout 10 tee "$DIR/$1.in" <<<"$2" >/dev/null || fail "the shell $1 has ended" || return 1
+    eventually 10 test -s "$DIR/$1.did" || fail "the shell $1 has not run this within 10 s: $2"
     status=$(<"$DIR/$1.did")
     output=$(<"$DIR/$1.said")
 }
 
-of_name() {
+# pids_of_name NAME: the pids of the processes of this test whose program has that name.
+pids_of_name() {
     local its_pid
     for its_pid in $(marked); do
         [[ $(cat "/proc/$its_pid/comm" 2>/dev/null) != "$1" ]] || echo "$its_pid"
     done
 }
-renewd() { of_name rlock-renewd; }
-deadline_killer() { of_name rlock-deadline; }
+renewd() { pids_of_name rlock-renewd; }
+deadline_killer() { pids_of_name rlock-deadline; }
 alone() { [[ -z $(renewd)$(deadline_killer) ]]; }
 
-everything() {
+print_server_contents() {
     local key
     for key in $(redis_cli --scan | sort); do
         echo "$key $(redis_cli dump "$key")"
@@ -49,7 +53,7 @@ everything() {
 }
 unchanged() {
     local before
-    before=$(everything)
+    before=$(print_server_contents)
     "$@"
-    assert_eq "$(everything)" "$before" "what the server holds"
+    assert_eq "$(print_server_contents)" "$before" "the keys of the server and their values"
 }
