@@ -15,9 +15,9 @@
  *             replies F. If a majority has replied, the client takes the greatest of their numbers
  *             as the fence, and sends confirm.
  *   confirm   If K is the token and F <= fence, the member sets F to the fence, and replies ok. If
- *             K is the token and F > fence, it replies F: then the client raises its fence to F,
- *             forgets all confirmations, and asks all members again. If a majority has confirmed,
- *             the lock is granted, and the command may start.
+ *             K is the token and F > fence, it replies F: then the client raises its fence to
+ *             F + 1, forgets all confirmations, and asks all members again. If a majority has
+ *             confirmed, the lock is granted, and the command may start.
  *   renew     If F <= fence, and either K is the token, or K is free and the member has a last
  *             fence, the member sets K to the token: it renews the lock or puts it back. If a
  *             majority has done so, the client's lease goes on.
@@ -76,6 +76,10 @@
  *   NO_KILL          the command isn't killed when its lease ends
  *   NO_CHECK         the command starts even if its lease has ended
  *
+ * Left out: locks that owners share. For them rlock's confirm also refuses F = fence, unless the
+ * member itself drew that number for the owner. If one owner holds K at a time, the member always
+ * did.
+ *
  * Left out, because it can't change the result of a check:
  * - A request that would change nothing stays in flight, as a refused client can only give up.
  * - No reply to confirm or renew is lost: with more replies a client can do all that it can do with
@@ -124,7 +128,7 @@
 #define MAX(x, y) ((x) > (y) -> (x) : (y))
 
 /* No fence can be greater than this: the greatest one at the start, plus 1 for each acquire. */
-#define F_MAX (3 * F0 + 2 * N * A + 2)
+#define F_MAX (3 * F0 + 2 * N * A + A + 2)
 
 #if defined(TIMED) || defined(CHK_MUTEX) || defined(CHK_START)
 #define RUNS 1 /* 1: commands start and end; 0: an attempt ends with its grant, or its renewal */
@@ -277,7 +281,7 @@ inline write_fence(n, number) {
 inline raise(a, n) {
     was[a] = fence[a];
     stale[a] = confirms[a] & ~BIT(n);
-    fence[a] = F[n];
+    fence[a] = F[n] + 1;
     confirms[a] = ALL;
     COUNT_NO_MORE(a)
 }
