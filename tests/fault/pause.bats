@@ -392,7 +392,7 @@ has_state_R() { [[ $(state "$1") == R ]]; }
 }
 
 @test "pause: --max-hold is over: the paused command ends without running again, status 124" {
-    start_tree --max-hold $((ttl * 2))
+    start_tree --max-hold $((ttl * 3))
     pause
     assert_ends_without_running 5 124
 }
