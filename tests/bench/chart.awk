@@ -3,6 +3,9 @@
 #     awk -v about=TEXT -f chart.awk kind=limit limits.tsv kind=time time.tsv
 #         kind=memory memory.tsv kind=line line.tsv kind=rest rest.tsv kind=server server.tsv
 #
+# limits.tsv is in this folder; run.sh makes the other files, and TEXT, which is put below the
+# picture.
+#
 # All axes are linear and start at 0. Programs that are nearly as fast as rlock have a panel of
 # their own: in a panel with the slowest program, their bars would all look the same. The default
 # colours can be read on white and on black. A viewer with a light or dark colour scheme uses the
@@ -22,7 +25,8 @@ function label(x, class, text) {
     draw(sprintf("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%s</text>", x, y, class, text))
 }
 
-# bar: draws one program, with a thin line up to the value `beyond`.
+# bar: draws the bar of one program, and a thin line on from its end to the value `beyond` (the 90th
+# percentile).
 function bar(name, value, beyond, unit, scale,    end) {
     y += 24
     end = left + value * scale

@@ -17,11 +17,12 @@
 lines=${BENCH_LINES:-3}
 waiters=${BENCH_WAITERS:-100}
 rest_s=${BENCH_REST:-10}
-waiting=$scratch/waiting    # the list of programs that can wait, like $programs
+waiting=$scratch/waiting    # the programs that can wait; a line is as in the file $programs
 few=10
 many=300
 
-# waits NAME WORDS...: adds a program to the list of those that can wait.
+# waits NAME WORD...: adds a program that can wait for the lock to the file $waiting: its name, and
+# the first words of its command line.
 waits() {
     (IFS=$tab; printf '%s\n' "$*") >>"$waiting"
 }
@@ -54,7 +55,8 @@ line_programs() {
     fi
 }
 
-# crowd NAME WORDS WAITERS MS REST: runs crowd.c with the program; its results are in
+# crowd NAME WORDS WAITERS MS REST: runs crowd.c with the program NAME, whose command line begins
+# with WORDS. WAITERS, MS and REST are the first arguments of crowd.c. Its output goes to the file
 # $scratch/crowd.
 crowd() {
     (
@@ -121,7 +123,8 @@ line_measure() {
         >>"$scratch/order"
 }
 
-# server_crowd NAME WORDS WAITERS MS: runs a crowd, then server_count.
+# server_crowd NAME WORDS WAITERS MS: runs crowd with these arguments and a REST of 0 s, then
+# server_count NAME WAITERS.
 server_crowd() {
     crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
 }
@@ -185,7 +188,7 @@ line_row() {
 
 # begin_with FILE N: prints the lines of the file from the Nth to the last, then those before. What
 # a program leaves in caches and servers changes the times of the next program, so each round begins
-# with another one.
+# with another program.
 begin_with() {
     tail -n "+$2" "$1"
     head -n "$(($2 - 1))" "$1"

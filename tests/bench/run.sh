@@ -175,15 +175,17 @@ programs_list() {
     etcds_start $etcd_ports
 }
 
-# each FUNCTION [LIST]: calls FUNCTION NAME WORDS for each program of the list.
+# each FUNCTION [FILE]: calls FUNCTION NAME WORDS for each line of FILE (default: $programs), which
+# has the name of a program and the words of its command line before the locked command.
 each() {
     while IFS=$tab read -r name words <&3; do
         "$1" "$name" "$words"
     done 3<"${2:-$programs}"
 }
 
-# run WORDS COMMAND...: replaces this shell by the program, which runs for at most 30 s. Call it in
-# a subshell.
+# run WORDS COMMAND...: runs COMMAND under a lock. WORDS, such as "rlock -k bench --", stand before
+# COMMAND in the command line. The program replaces this shell, so call `run` in a subshell. It ends
+# after 30 s at the latest.
 run() {
     words=$1
     shift

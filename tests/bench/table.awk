@@ -4,6 +4,7 @@
 #         kind=memory memory.tsv kind=requests requests.tsv kind=line line.tsv kind=rest rest.tsv
 #         kind=server server.tsv
 #
+# limits.tsv is in this folder; run.sh makes the other files.
 # FILE gets each limit with the measured number. The exit status is 1 if a limit was exceeded.
 #
 # SPDX-License-Identifier: MIT

@@ -2,6 +2,8 @@
 /*
  *     two_round_trips fork|spawn PORT KEY COMMAND [ARG...]
  *
+ * fork or spawn: how it starts the command, by fork() or by posix_spawn().
+ *
  * No lock can be faster: the program connects to 127.0.0.1, acquires by one
  * script, runs the command and releases by another script. It has no deadline,
  * renewal, guard, fence or handling of signals. Don't use it as a lock.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_tls: a TLS handshake gets any bytes from the server, which closes if the first is odd. */
+/*
+ * fuzz_tls: a TLS handshake gets any bytes from the server, which then ends its stream if the first
+ * byte of the input is odd.
+ */
 #include "fuzz.h"
 #include "wire/tls.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_url: parses any bytes as a URL; url_find_password must find each password that it parses. */
+/* fuzz_url: parses any bytes as a URL; if it has a password, url_find_password() must find it. */
 #include "fuzz.h"
 #include "wire/url.h"
 

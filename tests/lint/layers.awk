@@ -48,7 +48,7 @@ FNR == 1 {
     if (other == self || (other == "scripts_embedded" && self == "lock/scripts") ||
         (other == "reply_codes" && self == "lock/replies"))
         next
-    if (!(self in layer)) # the rule above has reported the file: don't report each include, too
+    if (!(self in layer)) # not in LAYERS, as the rule above has reported: skip its includes
         next
     if (!(other in layer))
         complain(self " may not include " other)

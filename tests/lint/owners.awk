@@ -66,8 +66,8 @@ function remember(name, type) {
         variable[name] = type
 }
 
-# holder_of: returns the struct type that has the last field of the chain, or "" if the script can't
-# tell.
+# holder_of: returns the struct type that has the last field of a chain such as a->b[i].c (the field
+# c); "" if the script can't tell.
 function holder_of(chain,   part, n, i, type) {
     gsub(/\[[^]]*\]/, "", chain)
     gsub(/->/, ".", chain)
@@ -97,8 +97,8 @@ function judge(chain, type) {
                  "; see " owners)
 }
 
-# look: judges each chain in the line that is written to: by an assignment, by ++ or --, or by a
-# function that fills memory.
+# look: calls judge() for each chain, such as a->b[i].c, to which the line writes: by an assignment,
+# by ++ or --, or by a function that fills memory.
 function look(line,   chain, rest, before) {
     gsub(/[^-+<>=!*\/%&|^]==/, " @@ ", line)
     gsub(/(<=|>=|!=)/, "@@", line)

@@ -169,8 +169,8 @@ byte fence[A];
 byte acquires[A], acquired[A];
 byte confirms[A], confirmed[A];
 #if RAISES
-byte stale[A]; /* the requests confirm from before the raise that are in flight: bit n: member n */
-byte was[A];   /* the fence before the raise, which those requests carry; 0: not raised */
+byte stale[A]; /* bit n: a confirm from before the raise is still on its way to member n */
+byte was[A];   /* the fence before the raise, which the confirms in `stale` carry; 0: not raised */
 #endif
 #if RENEWS
 byte renews[A], renewed[A];

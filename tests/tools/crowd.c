@@ -9,9 +9,9 @@
  *
  * Starts ZOMBIES children that end at once and are never reaped, CHILDREN children that wait, and a
  * chain of DEPTH processes that wait, each the child of the previous one. The processes that wait
- * write their pids to FILE, and end by KILL or after LIFE_S seconds. When all have done so, crowd
- * creates FILE.ready. Then crowd waits as well, or execs COMMAND, which becomes the parent of these
- * processes.
+ * write their pids to FILE, and end by KILL or after LIFE_S seconds. When all pids are in FILE,
+ * crowd creates FILE.ready. Then crowd waits as well, or execs COMMAND, which becomes the parent of
+ * these processes.
  *
  * `states` prints a line "PROCESSES STATE" for each state of proc(5): how many processes of FILE
  * are in this state. It leaves out dead processes. `terms` prints lines "PROCESSES TERMS": so many
@@ -86,8 +86,9 @@ static _Noreturn void stay(void)
 }
 
 /*
- * Other tests start thousands of processes as well. If the system has no process number left, wait
- * until others have ended. If that takes too long, tell the process that waits for all.
+ * Forks. Other tests start thousands of processes as well: if the system has no process number
+ * left, start() tries again for 20 s. If it fails, crowd->failed tells the process that waits until
+ * all have started.
  */
 static pid_t start(void)
 {

@@ -42,7 +42,7 @@ enum { PAIRS_MAX = 500, QUEUED_MAX = 1 << 20, CHUNK_BYTES = 16384, LIMIT_SECONDS
 
 enum direction { UP, DOWN }; /* to the server, to the client */
 
-enum kind { BYTES, END, GONE }; /* END: the source ended its stream; GONE: it reset it */
+enum kind { BYTES, END, GONE }; /* END: the source ended its stream; GONE: it reset the stream */
 
 struct chunk {
     struct chunk *next;

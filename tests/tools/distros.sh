@@ -53,8 +53,9 @@ make_base() {
     touch "$root/ready"
 }
 
-# inside ROOT COMMAND [SERVER]: runs the shell command in the cloned source in that root directory.
-# When it ends, the kernel kills all processes of its process namespace.
+# inside ROOT COMMAND [SERVER]: runs the shell command COMMAND with the root directory ROOT, in the
+# cloned source there. The tests start SERVER, by default redis-server. When COMMAND ends, the
+# kernel kills all processes of its process namespace.
 inside() {
     # shellcheck disable=SC2016 # the variables are for the shell in the namespace
     unshare --mount --pid --fork --kill-child bash -c '

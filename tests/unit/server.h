@@ -81,8 +81,8 @@ struct server {
     struct {
         enum asked_for what;
         int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
-        char first[80];  /* the first word of ARGV: the token, or the prefix of attempts */
-        char second[24]; /* the second word of ARGV */
+        char first[80];  /* the token; release, undo: VALUE_START of release.lua; BLPOP: the key */
+        char second[24]; /* the word of the request after `first` */
     } log[SERVER_LOG];
     atomic_int n_log;
     atomic_int n_connections; /* connections that the server has accepted */
@@ -136,7 +136,10 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
     return i == n ? n : -1;
 }
 
-/* Returns the kind of a request. No two scripts are sent with the same number of words. */
+/*
+ * Returns the kind of a request, which the number of its words tells. Three kinds have 13 words:
+ * only a confirm has a fence (word 10), and only a leave has the token of a waiter (word 11).
+ */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
     if (n == 18)
@@ -206,7 +209,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        if (strcmp(word[0], "CLUSTER") == 0) /* not in the log, as HELLO and INFO */
+        if (strcmp(word[0], "CLUSTER") == 0) /* not entered in the log; HELLO and INFO neither */
             answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;

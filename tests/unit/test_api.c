@@ -184,7 +184,7 @@ static void test_not_had(void)
 
 static void test_lost_reply(void)
 {
-    static const struct rlock_deadline *const deadlines[] = {&once, NULL}; /* NULL: in 10 s */
+    static const struct rlock_deadline *const deadlines[] = {&once, NULL}; /* NULL: 10 s from now */
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -264,7 +264,7 @@ static void test_renew(void)
     static const struct {
         const char *answer;
         enum rlock_status st;
-        int64_t left_ms; /* the lease may have this much left; 0: there is no lease */
+        int64_t left_ms; /* at most so much of the lease is left; 0: there is no lease */
     } rows[] = {{RENEWED, RLOCK_OK, 988},
                 {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
                 {GONE, RLOCK_GONE, 0},

@@ -65,19 +65,19 @@ static const struct {
     enum source url_from;
     enum source file_from; /* NEVER: no --password-file */
     const char *rlock_password, *rediscli_auth, *redis_url;
-    const char *wanted_url, *wanted; /* NULL: no password beside the URL */
+    const char *wanted_url, *wanted; /* wanted NULL: no password but that of the URL */
 } rows[] = {
     {NULL, NEVER, NEVER, NULL, NULL, NULL, "redis://127.0.0.1:6379", NULL},
     {NULL, NEVER, NEVER, NULL, NULL, "", "redis://127.0.0.1:6379", NULL},
     {NULL, NEVER, NEVER, NULL, NULL, PLAIN, PLAIN, NULL},
     {NULL, NEVER, NEVER, NULL, NULL, WITH, WITH, NULL},
     {PLAIN, FROM_FILE, NEVER, NULL, NULL, WITH, PLAIN, NULL},
-    /* one source */
+    /* one source has a password that is not in the URL */
     {PLAIN, FROM_COMMAND_LINE, NEVER, "in-env", NULL, NULL, PLAIN, "in-env"},
     {PLAIN, FROM_COMMAND_LINE, NEVER, NULL, "in-auth", NULL, PLAIN, "in-auth"},
     {PLAIN, FROM_COMMAND_LINE, FROM_FILE, NULL, NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_COMMAND_LINE, NEVER, "", "", NULL, PLAIN, NULL},
-    /* several sources: the one that outranks the others */
+    /* several sources have a password: the one that outranks the others counts */
     {PLAIN, FROM_FILE, NEVER, "in-env", "in-auth", NULL, PLAIN, "in-env"},
     {PLAIN, FROM_FILE, FROM_FILE, "in-env", "in-auth", NULL, PLAIN, "in-env"},
     {PLAIN, FROM_FILE, FROM_ENVIRONMENT, "in-env", NULL, NULL, PLAIN, "in-file"},
@@ -180,7 +180,7 @@ static void test_several(void)
     set("RLOCK_PASSWORD", NULL);
 }
 
-/* Ask the helper for a password, as the library does. */
+/* Starts a password helper, asks it for a password by the library's calls, and stops it. */
 static enum rlock_status look_up(const struct password_place *place, int patience_ms, char *found,
                                  struct rlock_error *err)
 {

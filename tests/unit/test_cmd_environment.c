@@ -147,7 +147,7 @@ static void test_nested(void)
     environment_fini(&environment);
 }
 
-/* The command gets each token of the parent locks once, that of the parent rlock first. */
+/* RLOCK_PARENT_TOKENS has the token of each rlock above this one once, the nearest one's first. */
 static void test_parent(void)
 {
     static const char *const inherited[] = {

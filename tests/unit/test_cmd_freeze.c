@@ -19,7 +19,7 @@
 #define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
 #define WATCH_MS 100      /* a counter that doesn't move for so long belongs to no running thread */
 #define COUNTERS 8
-#define ALL_FROZEN 9 /* a value of n_started, see freeze_and_stay() */
+#define ALL_FROZEN 9 /* n_started gets this value when freeze_and_stay() has frozen all processes */
 #define CROWD 600    /* children, so many that proctree.c reads the list of their pids in pieces */
 
 #ifdef __SANITIZE_THREAD__

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #define STEPS 1000000
-#define TERM_MS 1000 /* when TERM is due under the lease of reach(), which begins at 0 */
-#define KILL_MS 2000 /* when KILL is due under that lease */
+#define TERM_MS 1000 /* when TERM is due under the lease that reach() sets; it begins at 0 */
+#define KILL_MS 2000 /* when KILL is due under the lease that reach() sets; it begins at 0 */
 #define COUNT_MS 667 /* when two thirds of the time until TERM_MS are over */
 #define GRACE_MS 300
 
@@ -51,11 +51,11 @@ static const char *const event_names[GUARD_EVENTS] = {
 
 /* By which events and rules reach() brings the guard into a state. */
 enum path {
-    PLAIN,     /* in no way named below */
+    PLAIN,     /* without any of the following */
     WAIT_ALL,  /* with --wait-all */
     BY_LEASE,  /* the lease's TERM or KILL was due */
     PAUSES,    /* with --on-lost pause */
-    WAS_FROZEN /* KILLING_FROZEN after FROZEN: all threads were found stopped in time */
+    WAS_FROZEN /* state KILLING_FROZEN: was FROZEN before, as all threads stopped in time */
 };
 
 static const char *const path_names[] = {
@@ -633,7 +633,10 @@ static void kill_tree(void)
         end_command_of_world(COMMAND_KILLED);
 }
 
-/* Makes up a count, as the simulated tree is small: only beyond 500 TERM and KILL come earlier. */
+/*
+ * Makes up a count, as the simulated tree is small: only with more than 500 processes TERM and KILL
+ * come earlier.
+ */
 static void count_tree(void)
 {
     w.n_counted = (size_t)(one_in(2) ? random_from(0, 500) : random_from(501, 3000));
@@ -727,12 +730,12 @@ static void change_tree(void)
         end_command_of_world(COMMAND_EXITED);
     else if (command_is_there() && one_in(60)) /* somebody outside kills the command */
         end_command_of_world(COMMAND_KILLED);
-    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the guard stopped it in exit(3) */
+    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the command was stopped in exit(3) */
         end_command_of_world(COMMAND_EXITED);
     if (w.n_stopped > 0 && one_in(30)) {
         w.n_stopped--;
         w.has_zombie = true;
-        if (w.n_stopped > 0 && one_in(2)) { /* it traced another, which runs again */
+        if (w.n_stopped > 0 && one_in(2)) { /* it ended, and had traced another, which runs now */
             w.n_stopped--;
             w.n_running++;
         }

@@ -107,7 +107,7 @@ static const struct {
     {"\xe2\x81\xa6\xe2\x81\xa9", "\\u2066\\u2069"},                /* direction isolates */
     {"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "\\u200e\\u200f\\u061c"}, /* direction marks */
     {"\xc2\xad\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "\\u00ad\\u200b\\ufeff\\u2028"},
-    {"\xf3\xa0\x81\x81\xf3\xa0\x82\x80", "\\udb40\\udc41\xf3\xa0\x82\x80"}, /* a tag; no tag */
+    {"\xf3\xa0\x81\x81\xf3\xa0\x82\x80", "\\udb40\\udc41\xf3\xa0\x82\x80"}, /* U+E0041: a tag */
 };
 
 static void test_strings(void)

@@ -31,8 +31,8 @@ static struct {
     atomic_int n_ready;        /* processes that have started, and entered their pid */
     atomic_int n_terms;        /* TERMs that on_term() has counted */
     bool forks_at_term;        /* on_term() forks a helper */
-    atomic_int wanted_pid;     /* the pid that a stranger has to get; 0: not known yet */
-    atomic_int stranger_state; /* 1: a stranger has it; -1: the kernel refuses that; 0: not yet */
+    atomic_int wanted_pid;     /* a stranger, outside the tree, must get this pid; 0: none yet */
+    atomic_int stranger_state; /* 1: it has wanted_pid; -1: the kernel refuses that; 0: not yet */
     pid_t pid[PROCESSES];      /* each process enters its own; 0: this process has reaped it */
 } * shm;
 
@@ -455,9 +455,9 @@ int main(void)
     test_kill("by /proc/PID/task/TID/children");
     test_many();
     test_term();
-    test_reused("/proc/%d/task/%d/children", 1); /* after the process was found */
-    test_reused("/proc/%d/stat", 1);             /* after its pid was listed */
-    test_reused("/proc/%d/stat", 2);             /* after proctree has opened its pidfd */
+    test_reused("/proc/%d/task/%d/children", 1); /* given away after the process was found */
+    test_reused("/proc/%d/stat", 1);             /* given away after the pid was listed */
+    test_reused("/proc/%d/stat", 2);             /* given away after proctree opened the pidfd */
     hides_children_files = true;
     reset();
     test_found("by a search of /proc");

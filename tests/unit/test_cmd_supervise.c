@@ -31,7 +31,7 @@ static bool is_live(enum supervise_state state)
     return state >= SUPERVISE_STATE_RUNNING && state <= SUPERVISE_STATE_UNKILLABLE;
 }
 
-/* ---- each cell ---- */
+/* ---- each cell of the table ---- */
 
 static const struct guard_news usual_news = {
     .kind = GUARD_NEWS_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};

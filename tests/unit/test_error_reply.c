@@ -71,8 +71,8 @@ static const struct {
      ""}, /* Redis 5 and 6.0 */
     {"ERR Error running script (call to f_17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d): "
      "@user_script:9: ",
-     ""},                                                                          /* 6.2 */
-    {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* 7 */
+     ""},                                                                          /* Redis 6.2 */
+    {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* Redis 7 */
 };
 
 /* The reason and the kind, by which the caller decides whether to send the request again. */

@@ -2,8 +2,9 @@
 /*
  * test_memory: every allocation of a lock's life fails once, and nothing breaks or is left over.
  *
- * Linked with --wrap for each function below, so that the calls of librlock.a, and of hiredis
- * where that is a static library, come by here. After libvalkey's tests.
+ * The program is linked with --wrap for malloc, calloc, realloc, strdup and free: librlock.a, and
+ * hiredis if it is a static library, call the __wrap_ functions of this file. libvalkey's tests do
+ * so, too.
  */
 #include "server.h"
 #include "tap.h"
@@ -25,16 +26,16 @@ char *__wrap_strdup(const char *text);
 void __wrap_free(void *old);
 int __wrap_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Of the test's own thread alone; the server's allocations are none of this. */
+/* Each thread has its own: allocations of the server's thread never fail and aren't counted. */
 static _Thread_local struct {
     bool is_on;
-    bool for_good; /* all after the first one that fails fail as well */
-    int left;      /* so many are good */
+    bool for_good; /* after the first failed allocation all others fail, too */
+    int left;      /* so many allocations succeed before the first fails */
     int failed;
-    int live; /* allocated and not freed */
+    int live; /* blocks that are allocated and not freed */
 } fault;
 
-/* How often the lock was given back, with its place in line or without one. */
+/* How often the client has given the lock back: by a release, or by leaving the queue. */
 static int given_back(struct server *server)
 {
     return server_count(server, ASKED_RELEASE) + server_count(server, ASKED_LEAVE);
@@ -106,10 +107,13 @@ static struct rlock_deadline in(int64_t ms)
 
 static bool is_fault(enum rlock_status st)
 {
-    return st == RLOCK_E_MEMORY || st == RLOCK_E_PROTOCOL; /* hiredis tells them not apart */
+    return st == RLOCK_E_MEMORY || st == RLOCK_E_PROTOCOL; /* hiredis doesn't tell them apart */
 }
 
-/* A lock's life, of which allocation `n` fails; true if all went well or ended in a fault. */
+/*
+ * Opens, acquires and releases a lock; allocation `n` fails. True: all went well, or the error was
+ * reported.
+ */
 static bool live(struct server *server, int n, bool for_good)
 {
     const char *url = server->url;

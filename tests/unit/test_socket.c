@@ -276,7 +276,10 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     return __real_getaddrinfo(host, port, hints, list);
 }
 
-/* The alias is used if the host refuses the connection, is unknown, or its lookup hangs. */
+/*
+ * A URL may have a second name of its host, the alias. It is used if the first one refuses the
+ * connection, is unknown, or its lookup hangs.
+ */
 static void test_alias(void)
 {
     static const char *const hosts[] = {"127.0.0.2", "name.invalid", "127.0.0.1", "hanging.invalid",
