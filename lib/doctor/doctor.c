@@ -221,7 +221,7 @@ enum {
     RIGHTS_SEVERAL = 4,  /* commands for several holders: shared locks and slots */
     RIGHTS_READING = 6,  /* commands of status, list and break */
     RIGHTS_KEYS = 8,     /* the keys of the lock */
-    RIGHTS_NO_WRITE = 10 /* why the server executes no writes now; its second string is "" */
+    RIGHTS_NO_WRITE = 10 /* first string: why the server executes no writes now; second: "" */
 };
 
 #define RIGHTS_STRINGS 12
@@ -278,9 +278,9 @@ static void report_key_rule(struct probe *probe, const char *found)
 
 /* Which commands and keys the server denies this user, with the server's errors; "": none. */
 struct rights {
-    char needed[900];   /* commands without which some lock can't be acquired */
-    char reading[300];  /* commands that only status, list and break need */
-    char keys[400];     /* the keys of the lock */
+    char needed[900];   /* denied commands without which some lock can't be acquired */
+    char reading[300];  /* denied commands that only status, list and break need */
+    char keys[400];     /* keys of the lock that the user may not use */
     char no_write[300]; /* why the server executes no writes now, so that few commands were tried */
 };
 

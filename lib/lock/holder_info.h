@@ -44,8 +44,8 @@ void holder_info_parse(const char *info, struct rlock_party *party);
 bool holder_info_has(const char *info, const char *name, const char *value);
 
 /*
- * holder_info_members_hash: copy the hash of the members that the holder or waiter uses; "": it
- * uses a single server.
+ * holder_info_members_hash: copy HASH from the word members=HASH, a hash of the addresses of all
+ * servers of the holder's or waiter's quorum; "": it uses a single server.
  */
 void holder_info_members_hash(const char *info, char *hash, size_t room);
 

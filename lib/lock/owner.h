@@ -21,7 +21,8 @@ struct owner {
     size_t n_locks;
     char token[RLOCK_TOKEN_BYTES + 1];
     bool is_adopted;        /* config gave the token: another process was granted the lease */
-    bool has_renewer;       /* a renewer renews the locks: a release by another process tells it */
+    bool has_renewer;       /* a renewer renews the locks; if another process releases them,
+                               release.lua tells the renewer */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* acquire the locks only if parent tokens hold them already */

@@ -18,8 +18,8 @@ struct granted_lock {
 
 /* The reply of a script that acquires, confirms, renews or releases. */
 struct reply {
-    enum reply_code code; /* of a release: REPLY_OK instead of REPLY_PASSED_ON */
-    int64_t server_ms;    /* the server's clock, ms since 1970; 0: not in the reply to a release */
+    enum reply_code code; /* REPLY_PASSED_ON is stored as REPLY_OK with is_passed_on */
+    int64_t server_ms;    /* server time, ms since 1970; 0 after a release, whose reply has none */
 
     /* set with the codes REPLY_OK, REPLY_RESTORED and REPLY_LATE: */
     uint64_t fence; /* of a grant; with REPLY_LATE: the greatest fence that the server has stored */

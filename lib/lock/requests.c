@@ -154,7 +154,7 @@ static void begin_undo(const struct owner *owner, struct request *request, enum 
     request_add(request, "");
 }
 
-/* Uses EVAL, not EVALSHA: the member closes the connection before a NOSCRIPT could arrive. */
+/* Uses EVAL, not EVALSHA: rlock may close the connection before a NOSCRIPT could arrive. */
 void requests_undo(const struct owner *owner, struct request *request,
                    const struct requests_params *params)
 {

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 
-#define DRIFT_PART 100 /* ttl_ms / DRIFT_PART */
+#define DRIFT_PART 100 /* the drift is ttl_ms / DRIFT_PART + DRIFT_MS */
 #define DRIFT_MS 2
 #define REPLY_MAX_MS 2000
 #define GRACE_MAX_MS 5000

@@ -87,8 +87,8 @@ for _, lock in ipairs(locks) do
   if released == #locks then
     code = REPLY_RELEASED
   end
-  -- The renewer goes on to renew the locks that were not released. So the word "released" must last
-  -- until the next renewal. Once all locks are released, the script deletes the word.
+  -- The renewer goes on to renew the locks that were not released. So the key with the word
+  -- "released" must last until the next renewal. Once all are released, the script deletes the key.
   if lock.is_released then
     redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or digits(lock.ttl))
   else

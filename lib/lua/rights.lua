@@ -24,8 +24,9 @@ local function is_about_rights(err)
     string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
 end
 
--- Returns true if the server executed the command. Keeps the first error that isn't about rights in
--- `state`, and the others in `refused` and `why`.
+-- Returns true if the server executed the command. If the user lacks a right, adds the command to
+-- `refused`, and keeps the first such error in `why`. Keeps the first error of another kind in
+-- `state`.
 local function try(command, ...)
   local reply = redis.pcall(command, ...)
   local err = type(reply) == 'table' and reply.err
@@ -39,7 +40,7 @@ local function try(command, ...)
   return not err
 end
 
--- Appends the pair about the commands since the last call to the reply.
+-- Appends a pair to the reply: the commands that were refused since the last sum_up(), and why.
 local answer = {}
 local function sum_up()
   answer[#answer + 1], answer[#answer + 2] = table.concat(refused, ' '), why

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITERS_PER_PAGE "28" /* of up to 64 elements: 4 for the lock, 2 for each waiter */
+#define WAITERS_PER_PAGE "28" /* a reply has up to 64 elements: 4 for the lock, 2 for each waiter */
 #define LOCKS_PER_PAGE 60
 #define LOCKS_WANTED 45        /* target for a page; fewer than 60, as one SCAN may find more */
 #define REPLY_SPARE_BYTES 4096 /* list.lua does not count all bytes of its reply */

@@ -32,7 +32,7 @@
 /* How many members must say yes to decide a broadcast. */
 enum enough { MAJORITY, ONE, ALL };
 
-/* Further rules that depend on the purpose: one bit each. */
+/* Rules that hold for some purposes of a broadcast, see purposes[]: one bit each. */
 enum rule {
     UNDO_ABANDONED = 1,     /* abandoning a member sends it an undo of the request */
     SUPERSEDES_PENDING = 2, /* is sent even to a member that hasn't answered an earlier request */
@@ -43,7 +43,7 @@ enum rule {
 };
 
 static const struct {
-    requests_build *build; /* NULL: broadcast->request is sent, or CLUSTER NODES */
+    requests_build *build; /* NULL: the broadcast sends broadcast->request, or CLUSTER NODES */
     reply_parse *read;     /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
     unsigned rules;

@@ -42,7 +42,7 @@ struct broadcast {
 struct votes {
     size_t n_granted;  /* members whose grant, renewal or release counts */
     size_t n_restored; /* those of n_granted that had lost the lock, and have put it back */
-    /* how many members gave each of the other replies, see enum reply_code */
+    /* how many members replied REPLY_HELD, REPLY_GONE and so on, see enum reply_code */
     size_t n_held;
     size_t n_gone;
     size_t n_late;
@@ -50,9 +50,9 @@ struct votes {
     size_t n_released;
     size_t n_done;
     size_t n_other_mode;
-    size_t n_yes;                /* members that said yes: n_granted, or any reply if no reply of
-                                    this purpose is parsed */
-    size_t n_no;                 /* members with another answer, or with a fault */
+    size_t n_yes;                /* members that said yes: n_granted; or, if the purpose's replies
+                                    aren't parsed, all that replied */
+    size_t n_no;                 /* members that answered anything but yes, or failed */
     size_t n_recently_restarted; /* members that granted, but don't count yet after a restart */
     int64_t uncounted_ms;        /* how long until all of n_recently_restarted count */
     unsigned granted_by;         /* bit i is set: member i granted, whether that counts or not */
@@ -61,13 +61,13 @@ struct votes {
     unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
     int64_t sent_ms;       /* when the first request that was granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
-    size_t n_same_fence;   /* members that granted with exactly that fence */
+    size_t n_same_fence;   /* members that granted with exactly the fence `fence` */
     int64_t left_ms;       /* of a renewal: the shortest lease of all members; 0: not told */
     int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
     size_t n_same_holder;  /* members that name the most frequent holder */
     const struct reply *granted; /* the reply of a member that granted; NULL: there is none */
     const struct reply *held_by; /* the reply of a member that names the holder or the done mark */
-    const struct reply *other_quorum; /* the reply of a member whose holder uses other members */
+    const struct reply *other_quorum; /* a reply that names a holder of another quorum */
 };
 
 /*

@@ -87,7 +87,7 @@ static void set_endpoint(struct member *member, struct endpoint *endpoint, struc
     endpoint->id = ++member->route.last_id;
 }
 
-/* Makes the server `url` the primary, and the former primary the redirect. Takes `url`. */
+/* Makes the server `url` the primary; route->redirect becomes the former one. Takes `url`. */
 static void set_primary(struct member *member, struct url *url)
 {
     struct member_route *route = &member->route;
@@ -424,7 +424,7 @@ static bool is_demoted(const struct member *member, enum rlock_status st)
     return st == RLOCK_E_SERVER && member->err.reason == RLOCK_REASON_NOT_PRIMARY;
 }
 
-/* Did the lookup of the password fail? Then the server isn't at fault, and isn't named. */
+/* Did the lookup of the password fail? The server isn't at fault: the message doesn't name it. */
 static bool is_lookup_fault(const struct member *member, enum rlock_status st)
 {
     return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
@@ -720,8 +720,8 @@ void member_step(struct member *member)
 void member_abandon(struct member *member, const struct request *undo)
 {
     struct conn *conn = &member->route.current->conn;
-    /* If the caller gives up earlier than that, it was stopped or has no more time, and the server
-     * isn't at fault. */
+    /* A caller that gives up long before the request's deadline was stopped, or has no more time:
+     * then the server isn't at fault. */
     bool is_late = rlock_clock_ms() >=
                    member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
 

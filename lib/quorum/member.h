@@ -55,11 +55,11 @@ struct member_request {
     enum member_phase phase;
     char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
     size_t n_bytes;
-    const char *script; /* the text of the script that its EVALSHA names; NULL: it is no EVALSHA */
+    const char *script; /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
     reply_parse *read;  /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;
-    int64_t sent_ms; /* taken just before its first byte was sent; 0: the server has not executed it
-                        (it was not sent, or the server answered so) */
+    int64_t sent_ms; /* just before the request's first byte was sent; 0: no server has executed the
+                        request (it was not sent, or the server replied so) */
     int64_t try_deadline_ms;   /* if not connected by then, the member tries another server */
     int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
     int n_redirects;           /* redirects followed since the last back-off */
@@ -109,8 +109,8 @@ struct member {
     struct member_server server;
     struct member_request request;
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
-    const struct resp_value *reply; /* set if RLOCK_OK; valid until the next request */
-    struct reply answer;            /* set if RLOCK_OK, and if the request has a `read` */
+    const struct resp_value *reply; /* set if `state` is RLOCK_OK; valid until the next request */
+    struct reply answer;            /* set if `state` is RLOCK_OK, and request.read isn't NULL */
     struct rlock_error err;         /* set if `state` is a fault */
 };
 
@@ -223,7 +223,7 @@ bool member_has_password(const struct member *member);
 /* member_sent_ms: when the last request was sent, or just before; 0: no server executed it. */
 int64_t member_sent_ms(const struct member *member);
 
-/* member_has_granted: has the member granted the last request that had a `read`? */
+/* member_has_granted: did the last request with a `read` get REPLY_OK or REPLY_RESTORED? */
 bool member_has_granted(const struct member *member);
 
 /* member_is_on_grant_connection: did the last request use the same connection as the last grant? */

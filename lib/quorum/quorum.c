@@ -248,7 +248,10 @@ static void warn_of_other_quorum(const struct quorum *quorum, const struct reply
     hooks->on_warning(hooks->context, text);
 }
 
-/* A majority has stored the token: stores the fence there and takes the grant, or undoes both. */
+/*
+ * Called when a majority has stored the token. Makes a majority store the fence, too, and takes the
+ * grant. If no majority stores the fence in time, removes the token again.
+ */
 static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
                                   const struct votes *votes, const struct broadcast *broadcast,
                                   struct rlock_deadline deadline, struct rlock_grant *grant,

@@ -131,7 +131,7 @@ struct line {
     char at[HOST_BYTES]; /* ADDRESS:PORT@BUS[,NAME] */
     char flags[64];
     char primary[64];  /* of a replica: the id of its primary */
-    const char *slots; /* the rest of the line */
+    const char *slots; /* SLOTS..., up to the end of the line */
     size_t slots_bytes;
 };
 

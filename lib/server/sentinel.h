@@ -15,7 +15,7 @@ struct sentinel {
     char *question;                /* the encoded request, the same for all Sentinels */
     size_t question_bytes;
     struct url wrong;    /* the server that was found to be down or no primary; host NULL: none */
-    struct url named;    /* as `wrong`: a Sentinel has named it again; host NULL: none has */
+    struct url named;    /* the server `wrong`, if a Sentinel has named it again; else host NULL */
     int64_t deadline_ms; /* when sentinel_locate() gives up */
     int64_t patience_ms; /* when `named` is returned, even if other Sentinels have not replied */
     bool is_asking;      /* requests to Sentinels are pending */

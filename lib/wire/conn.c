@@ -272,7 +272,7 @@ int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD &&
         password_source_fd(conn->settings.password_source) < 0)
-        return rlock_clock_ms(); /* now: a call for another connection has ended the lookup */
+        return rlock_clock_ms(); /* now: the lookup, shared with other connections, has ended */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 

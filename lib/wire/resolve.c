@@ -21,7 +21,7 @@
 
 /* Shared by the caller and the thread. The last of the two to call drop_user() frees it. */
 struct lookup {
-    atomic_int users; /* how many of the two still use this struct */
+    atomic_int users; /* how many of caller and thread still use this struct: 2, 1, 0 */
     int ready[2];     /* a pipe, whose writing end the thread closes when the lookup has ended */
     atomic_bool
         is_answered; /* stored last: a caller that loads true sees all that the thread wrote */

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* then a call returns to its caller, which watches the deadline */
+#define READS_A_STEP 16 /* after so many reads a call returns: its caller checks the deadline */
 
 struct tls_context {
     struct libssl lib;

@@ -72,8 +72,8 @@ enum rlock_status url_copy(struct url *url, const struct url *from, struct rlock
 bool url_is_same(const struct url *a, const struct url *b);
 
 /*
- * url_find_password: return the start of the password in a text that contains a URL of the forms
- * above, such as the argument --url=URL; `*bytes` is the length of the password. NULL: no password.
+ * url_find_password: return the start of the password in a text that contains a URL as url_parse()
+ * reads it, such as the argument --url=URL; `*bytes` is the password's length. NULL: no password.
  */
 char *url_find_password(char *text, size_t *bytes);
 

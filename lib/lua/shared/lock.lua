@@ -31,7 +31,7 @@ local function remove_holder(lock, token)
   redis.call('HDEL', lock.holder_info, token)
 end
 
--- Makes the marker and the lists of holders expire with the last of the leases.
+-- Makes the three keys of a shared lock or slots expire with the last of its leases.
 local function set_expiry(lock)
   local last = redis.call('ZRANGE', lock.holders, -1, -1, 'WITHSCORES')[2]
   local left = digits(math.max(1, last - now_ms))

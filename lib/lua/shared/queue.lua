@@ -141,7 +141,7 @@ local function probe(lock, first)
 end
 
 -- Gives the turn to the first waiter if it can have the lock now, and no other waiter has its turn.
--- Returns true if this call has told the waiter.
+-- Returns true if this call has given the turn.
 local function pass_on(lock)
   local first, is_its_turn = next_waiter(lock)
   return is_its_turn and not lock.turn and offer_turn(lock, first)

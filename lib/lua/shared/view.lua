@@ -50,7 +50,7 @@ local function view(lock, max_holders)
       shown[i] = math.floor(some[i + 1] - now_ms)
       shown[i + 1] = string.sub(redis.call('HGET', lock.holder_info, some[i]) or '', 1, VALUE)
     end
-    value = n_holders > 0 and value -- without holders the marker counts for nothing
+    value = n_holders > 0 and value -- a shared lock or slots without holders: it is free
   end
   local is_turn = value and string.match(value, '^%x+ v1 try=0 ')
   return {value, left, (last or 0) > 0 and digits(last) or '', n_waiting, is_turn and 1 or 0,
