@@ -78,7 +78,7 @@ full_or_closed() {
 
 # ---- waiting ----
 
-@test "acquire waits as run does: -n, -w and -E work, and on a signal it leaves the queue" {
+@test "acquire waits as rlock with a command does: -n, -w and -E work, and a signal ends the wait" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock acquire -k "$KEY" -n
     assert_line 'busy: held by another program'
@@ -213,7 +213,7 @@ full_or_closed() {
     redis_use redis
 }
 
-@test "when the lock is lost, the process and its children get TERM, then KILL; others don't" {
+@test "if the lock is lost, the bound process and its children get TERM, then KILL; others don't" {
     local its_pid child
     start bystander sleep 30
     shell sh -t 1
@@ -230,7 +230,7 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "if no renewal is confirmed, the process and its children end before the lease does" {
+@test "if no renewal is confirmed, the bound process and its children end before the lease does" {
     local end
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET

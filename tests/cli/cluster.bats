@@ -258,7 +258,7 @@ move_about() {
     ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER
 }
 
-@test "a holder asks a server once for the nodes of a Cluster" {
+@test "a holder asks a plain server only once for the nodes of a Cluster" {
     redis_start plain
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_monitor "$DIR/monitor"
@@ -285,8 +285,9 @@ move_about() {
 
 # ---- names and addresses of the nodes ----
 
-# elsewhere ARG...: runs rlock in a network namespace, as if on another machine: there 127.0.0.1 is
-# not the machine of the nodes, and the name nodes.example has the nodes' address.
+# elsewhere_open: makes a network namespace, as if it were another machine: there 127.0.0.1 is not
+# the machine of the nodes, and the name nodes.example has the nodes' address. `elsewhere ARG...`
+# runs rlock in it.
 elsewhere_open() {
     export NETNS_ID=$BASHPID
     need ip

@@ -274,8 +274,9 @@ with_everywhere() {
     sed -E "s/\\\$[a-z_]*everywhere/$all/"
 }
 
-# Each program_* function prints what the completions must have. zsh's file names arguments in words
-# of its own, so only whether an option takes an argument is compared.
+# Each program_* function prints what the completions must have: program_arguments the arguments of
+# the options. zsh's file names arguments in words of its own, so for zsh program_has_argument
+# prints only whether an option takes an argument.
 program_arguments() { dump_column options 1-3; }
 program_has_argument() {
     dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
@@ -420,7 +421,8 @@ manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
 }
 
 acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }
-# Without ASKING, which rlock sends only to a Cluster: cluster.bats tests that right.
+# granted_commands: prints the commands of the manual's ACL rule, but not ASKING, which rlock sends
+# only to a Cluster: cluster.bats tests that right.
 granted_commands() { acl_rule | grep -oE '\+[a-z|]+' | grep -vxF +asking; }
 used_commands() {
     redis_cli info commandstats | sed -nE 's/^cmdstat_([a-z|]+):calls=[1-9].*/+\1/p' |

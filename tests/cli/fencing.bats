@@ -51,7 +51,8 @@ stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
     RLOCK_FENCE=$old run -1 ./publish
     assert_eq "$output" 'somebody with a newer lock has written already'
     assert_eq "$(stored "$new")" "by $new"
-    # The manual's condition for later writes: it changes a row with the new fence, not the old one.
+    # With the manual's condition for a holder's later writes, an UPDATE with the old fence changes
+    # no row, and one with the new fence changes the row.
     more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock.1")
     for RLOCK_FENCE in "$old:0" "$new:1"; do
         assert_eq "$(sqlite3 report.db "UPDATE report SET body = 'more'

@@ -92,7 +92,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
-@test "rlocks that start while the last server is ending are served" {
+@test "rlocks that start while the last private server is ending are served" {
     local loop
     for loop in 1 2 3; do
         start "$loop" bash -ec 'for n in {1..15}; do "$RLOCK" -k "$1" -- true; done' \
@@ -105,7 +105,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
-@test "when the last rlock gets KILL, the server ends, too" {
+@test "when the last rlock gets KILL, the private server ends, too" {
     hold one
     eventually 5 runs one
     kill -KILL "$pid"
@@ -116,7 +116,7 @@ nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 
 # The guard keeps the server running, because it may outlive rlock and must then end the command
 # while the lock is still held.
-@test "rlock and its guard each keep the server running, and the command doesn't" {
+@test "rlock and its guard each keep the private server running, and the command doesn't" {
     hold one
     eventually 5 runs one
     holds_server "$pid"
@@ -126,7 +126,7 @@ nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 }
 holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 
-@test "when the server or its parent gets KILL, rlock ends the command, and the next is granted" {
+@test "when the private server or its parent gets KILL, the command is ended and the lock is free" {
     local victim
     for victim in servers 'first keepers'; do
         rm -f "$DIR/one.runs"
@@ -141,7 +141,7 @@ holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 }
 first() { "$@" | head -n 1; }
 
-@test "the process that waits for the last user is replaced if it gets KILL, and the server ends" {
+@test "if the process that waits for the private server's last user gets KILL, it is replaced" {
     local before
     hold one
     eventually 5 runs one
@@ -176,7 +176,7 @@ kill_server() {
     kill -KILL "$server" && eventually 5 dead "$server"
 }
 
-@test "when the server is killed, rlock ends the command at once, and only then others get locks" {
+@test "when the private server is killed, rlock ends the command before others get locks" {
     local loop
     for loop in 1 2 3; do
         rm -f "$DIR"/*.runs
@@ -191,7 +191,7 @@ kill_server() {
     done
 }
 
-@test "when the server is killed as the command ends, rlock doesn't say that the lock remains" {
+@test "if the private server dies as the command ends, rlock doesn't say that the lock remains" {
     for _ in 1 2 3 4 5; do
         rm -f "$DIR"/one.*
         hold one
@@ -205,7 +205,7 @@ kill_server() {
     done
 }
 
-@test "when the parent of the server is killed, the command is ended before others are granted" {
+@test "when the private server's parent is killed, the command ends before others get locks" {
     stubborn one
     kill -KILL "$(first keepers)"
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
@@ -213,7 +213,7 @@ kill_server() {
     assert_status 76
 }
 
-@test "when the server is killed under --on-lost ignore, others wait for the end of the command" {
+@test "--on-lost ignore: others wait for the command's end, also if the private server is killed" {
     stubborn one --on-lost ignore
     kill_server
     not_granted
@@ -229,7 +229,7 @@ kill_server() {
     assert_status 76
 }
 
-@test "when server and rlock are killed, the guard ends the command before others are granted" {
+@test "if private server and rlock are killed, the guard ends the command; then others get locks" {
     local guard
     stubborn one
     guard=$(named rlock-guard) # look now: later the waiters have guards, too
@@ -240,7 +240,7 @@ kill_server() {
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
 }
 
-@test "when the server is killed, the waiters are served by the next server in the same order" {
+@test "when the private server is killed, the next one serves the waiters in the same order" {
     local n
     stubborn one
     for n in 1 2 3; do
@@ -259,7 +259,7 @@ kill_server() {
 }
 is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l) == $1)); }
 
-@test "when the server is killed, the process of acquire --bind-pid is ended at once" {
+@test "when the private server is killed, the process of acquire --bind-pid is ended at once" {
     start sh bash -c '"$RLOCK" acquire -k "$KEY" -t 600 --bind-pid $$ >"$DIR/got"; exec sleep 60'
     eventually 10 test -s "$DIR/got"
     kill_server
@@ -268,7 +268,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     run -0 "$RLOCK" -k "$KEY" -- true
 }
 
-@test "when only the connection breaks, the command runs on" {
+@test "when only the connection to the private server breaks, the command runs on" {
     hold one -t 600
     eventually 5 runs one
     local_cli client kill type normal >/dev/null || :
@@ -279,7 +279,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
 
 # ---- a cleaner removes files of the private server ----
 
-@test "when its lock files are removed, the server runs on until its users have ended" {
+@test "when its lock files are removed, the private server runs on until its users have ended" {
     local server
     hold one
     eventually 5 runs one
@@ -296,7 +296,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
-@test "when the socket is removed, nobody is granted a lock before the old users have ended" {
+@test "when the private server's socket is removed, others get locks only after its users' end" {
     stubborn one
     rm "$place/server.sock"
     not_granted
@@ -307,7 +307,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
-@test "rlock keeps the times of the files fresh, so that cleaners don't remove them" {
+@test "rlock keeps the times of the private server's files fresh, so cleaners don't remove them" {
     ! is_sanitized || skip 'another library may not be loaded ahead of a sanitizer'
     LD_PRELOAD=$TOOLS/hurryshim.so hold one
     eventually 5 runs one
@@ -319,7 +319,7 @@ all_fresh() { [[ -z $(find "$place" -amin +60 -o -mmin +60) ]]; }
 
 # ---- only the user reaches the server ----
 
-@test "the server has no TCP port, and a socket of mode 0600 in a folder of mode 0700" {
+@test "the private server has no TCP port, and a socket of mode 0600 in a folder of mode 0700" {
     local inode
     umask 0
     hold one
@@ -335,7 +335,7 @@ all_fresh() { [[ -z $(find "$place" -amin +60 -o -mmin +60) ]]; }
 # sockets_of PID: prints the inodes of the process's sockets, by which /proc/net lists them.
 sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n'; }
 
-@test "on disk there are only the socket and two empty lock files" {
+@test "on disk the private server has only the socket and two empty lock files" {
     hold one
     eventually 5 runs one
     local_cli set some value >/dev/null
@@ -346,7 +346,7 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" $'start 0\nusers 0'
 }
 
-@test "the server has no descriptors and no variables of the rlock that started it" {
+@test "the private server has no descriptors and no variables of the rlock that started it" {
     export SOME_PASSWORD=geheim
     as_server "set >'$DIR/variables'; exec '$(redis_program)' \"\$@\""
     start reader bash -c '"$RLOCK" -k "$KEY:a" -- \
@@ -359,7 +359,7 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     run find "/proc/$(servers)/fd" -lname "*seven*"
     assert_eq "$output" ''
     run ! grep geheim "$DIR/variables"
-    grep -q PWD "$DIR/variables" # the script has written the file: its shell sets PWD itself
+    grep -q PWD "$DIR/variables" # a shell sets PWD itself, so `set` has written the file
     let_go one
 }
 
@@ -377,20 +377,20 @@ refused() {
 
 @test "status 69: neither server program is installed, and the message names both" {
     mkdir "$DIR/empty"
-    for _ in {1..20}; do # 20 times, as the server's parent may notice early or late
+    for _ in {1..20}; do # 20 times, as its parent may learn early or late that no server started
         refused 69 'neither valkey-server nor redis-server can be run; install one' \
             env PATH="$DIR/empty"
     done
 }
 
-@test "status 69: the server ends at once, or never answers, and the message says which" {
+@test "status 69: the private server ends at once, or never answers, and the message says which" {
     as_server 'echo "# Fatal error: no luck"; exit 1'
     refused 69 'the private server ended: # Fatal error: no luck'
     as_server 'exec /bin/sleep 60'
     refused 69 "the private server doesn't accept connections"
 }
 
-@test "TERM while the server starts ends rlock by TERM, and the server, too" {
+@test "TERM while the private server starts ends rlock by TERM, and the server, too" {
     as_server 'exec /bin/sleep 60'
     start one "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
     eventually 5 has_server
@@ -402,7 +402,7 @@ refused() {
 }
 has_server() { [[ $(servers) ]]; }
 
-@test "status 78: other users could write to the server's folder" {
+@test "status 78: other users could write to the private server's folder" {
     local mode
     for mode in 770 707 750 701; do
         mkdir -m "$mode" "$place"
@@ -433,7 +433,7 @@ has_server() { [[ $(servers) ]]; }
     assert_eq "$(ls "$DIR/theirs")" '' "new files in another user's folder"
 }
 
-@test "status 78: another user runs the server" {
+@test "status 78: another user runs the private server" {
     ((UID == 0)) || skip 'only root can be several users'
     need perl
     mkdir -m 700 "$place"
@@ -449,7 +449,7 @@ refused_by_peer() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "the folder has mode 700 whatever the umask of rlock is" {
+@test "the private server's folder has mode 700 whatever the umask of rlock is" {
     local mask
     for mask in 777 0 277; do
         (umask "$mask" && "$RLOCK" -k "$KEY" -- sh -c 'umask >"$DIR/umask"')
@@ -476,7 +476,7 @@ refused_by_peer() {
     let_go one
 }
 
-@test "the server doesn't have the resource limits of rlock" {
+@test "the private server doesn't have the resource limits of rlock" {
     local hard
     hard=$(ulimit -Hn)
     ulimit -Sn 40
@@ -503,13 +503,14 @@ refused_by_peer() {
     touch "$DIR/one.stop"
     wait $!
 }
-limit_of() { # limit_of NAME soft|hard
+# limit_of NAME soft|hard: prints the private server's limit of this name in /proc/PID/limits.
+limit_of() {
     awk -v name="Max $1" -v at="$([[ $2 == soft ]] && echo 1 || echo 2)" '
         index($0, name) == 1 { split(substr($0, 27), value, " "); print value[at] }' \
         "/proc/$(servers)/limits"
 }
 
-@test "a hard limit that is too low and can't be raised is reported" {
+@test "a hard limit on open files that is too low for the private server is reported" {
     if ((UID == 0)); then
         run --separate-stderr in_ns 'ulimit -n 100; as 65000 "$R" -k key -- true'
     else
@@ -519,7 +520,7 @@ limit_of() { # limit_of NAME soft|hard
     assert_match "$stderr" 'allows the private server 68 connections'
 }
 
-@test "a folder whose path is longer than a socket's path may be works" {
+@test "a private server's folder may have a longer path than a socket may have" {
     local name
     name=$(printf '%200s' '' | tr ' ' x)
     mkdir -p "$DIR/$name/$name"
@@ -527,7 +528,7 @@ limit_of() { # limit_of NAME soft|hard
         test -S "$DIR/$name/$name/rlock/server.sock"
 }
 
-@test "a folder whose path has characters that are special in a URL works" {
+@test "the path of a private server's folder may have characters that are special in a URL" {
     export RLOCK_LOCAL_DIR="$DIR/%41?db=1 #@:é"
     run -0 "$RLOCK" -k "$KEY" -- test -S "$RLOCK_LOCAL_DIR/server.sock"
 }
@@ -578,7 +579,7 @@ in_ns() {
         '"$1" 3>&-
 }
 
-@test "root has one server, with and without a login session" {
+@test "root has one private server, with and without a login session" {
     run in_ns 'mkdir -p -m 700 /run/user/0
         holds 0; busy 0 XDG_RUNTIME_DIR=/run/user/0; let_go 0
         holds 0 XDG_RUNTIME_DIR=/run/user/0; busy 0; busy 0 HOME=/nowhere; let_go 0
@@ -586,7 +587,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "each other user has one server, with and without a login session, with and without a home" {
+@test "each other user has one private server, with and without a login session or a home" {
     run in_ns 'for uid in 54321 321 65000; do
             mkdir -p -m 700 /run/user/$uid; chown $uid:$uid /run/user/$uid
             holds $uid; busy $uid XDG_RUNTIME_DIR=/run/user/$uid HOME=/; let_go $uid
@@ -598,7 +599,7 @@ in_ns() {
     assert_status 0
 }
 
-@test "a server that still runs in a folder of older rlocks is used until its users have ended" {
+@test "a private server that still runs in an older rlock's folder is used until its users' end" {
     run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321:54321 /run/user/54321
         for old in /run/user/54321/rlock /tmp/rlock-54321 /var/tmp/rlock-54321; do
             holds 54321 RLOCK_LOCAL_DIR=$old

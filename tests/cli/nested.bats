@@ -11,7 +11,7 @@ setup() { kinds_setup; }
 # shellcheck disable=SC2016
 seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
 
-@test "three deep: each rlock runs under the lease of the outermost" {
+@test "of three nested rlocks each runs under the lease of the outermost" {
     run -7 rlock -k "$KEY" -t 30 -w 5 -c "$seen; \"$RLOCK\" -k '$KEY' -w 5 -c '$seen;
         \"$RLOCK\" -k \"$KEY\" -n -c \"${seen//[\"\$]/\\&}; exit 7\"'"
     assert_eq "${#lines[@]}, ${lines[1]}, ${lines[2]}" "3, ${lines[0]}, ${lines[0]}"
@@ -19,7 +19,7 @@ seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
     assert_only_fences
 }
 
-@test "three deep: RLOCK_TOKEN alone is enough, and of the TTLs the shortest counts" {
+@test "a nested rlock needs only RLOCK_TOKEN, and has the shorter TTL of its own and its parent's" {
     cat >"$DIR/inner" <<END
 $seen
 case \$1 in

@@ -25,7 +25,7 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
 
 # ---- --once ----
 
-@test "of 50 rlocks at once one runs the command; all exit with 0, and the others name that one" {
+@test "--once: of 50 rlocks one runs the command; all exit with 0, and the others name that one" {
     local n each
     n=$(few 50 20)
     redis_cli set "$KEY" other px 60000 >/dev/null
@@ -56,7 +56,7 @@ END
     run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
 }
 
-@test "failed runs are repeated one at a time, and after the first success no command runs" {
+@test "--once: failed commands are repeated one at a time; after the first success none runs" {
     local n each
     n=$(few 20 10)
     # shellcheck disable=SC2016

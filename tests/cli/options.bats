@@ -24,7 +24,7 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
 
 # ---- the command line ----
 
-@test "an option takes its argument in each of the usual ways, and the last value counts" {
+@test "an option's argument may follow as -kX, -k X, --key=X or --key X; the last value counts" {
     local words
     while read -ra words; do
         run -0 --separate-stderr rlock "${words[@]}" "${show_ttl[@]}"
@@ -469,7 +469,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 
 # One shell runs rlock once for each place of a configuration file. Each file has another TTL, so
 # the TTL that rlock passes to its command tells which file rlock has read.
-@test "the file is \$RLOCK_CONFIG, else the user's, else the system's, and only one of them" {
+@test "the configuration file is RLOCK_CONFIG's, else the user's, else the system's; one is read" {
     unshare -rm mount -t tmpfs none /etc 2>/dev/null || skip 'no mount namespaces here'
     run -0 --separate-stderr unshare -rm bash -c '
         mount -t tmpfs none /etc
@@ -483,7 +483,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_eq "${output//$'\n'/ }" '30000 4000 30000 3000 2000 4000'
 }
 
-@test "a file has lines of name = value, comments and empty lines" {
+@test "a configuration file has lines of name = value, comments and empty lines" {
     export RLOCK_CONFIG=$DIR/config
     printf '%s\n' '# comment = 1' '' '   ' $'\t# another' 'ttl=9' $'  ttl\t =  2  \r' 'json = no' \
         "url = unix://$REDIS_SOCKET?db=2" >"$DIR/config"
@@ -493,7 +493,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'fences in database 0'
 }
 
-@test "a bad file is refused with its name, the line and the reason" {
+@test "a bad configuration file is refused with its name, the line and the reason" {
     local line says
     export RLOCK_CONFIG=$DIR/config
     while IFS='|' read -r line says; do
@@ -525,7 +525,7 @@ END
     refused 78 "misconfigured: $DIR/config: not a text" -k "$KEY" -- true
 }
 
-@test "a named pipe or a device is refused, and rlock doesn't wait to open it" {
+@test "a named pipe or device as configuration, password or token file is refused without a wait" {
     local path
     mkfifo "$DIR/fifo"
     for path in "$DIR/fifo" /dev/zero /dev/tty; do
@@ -539,7 +539,7 @@ END
     done
 }
 
-@test "a pipe given as a descriptor is read, and a signal ends rlock while it reads" {
+@test "the configuration may come by a pipe on a descriptor; a signal ends rlock while it reads" {
     RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
     assert_eq "$output" 7000
     mkfifo "$DIR/open"
@@ -552,7 +552,7 @@ END
     assert_status 143
 }
 
-@test "a file that another user owns or may write is refused, \$RLOCK_CONFIG, too" {
+@test "a configuration file is refused if another user owns it or may write it" {
     local path
     mkdir -p "$DIR/.config/rlock"
     for path in "$DIR/.config/rlock/config" "$DIR/config"; do
@@ -581,7 +581,7 @@ unprivileged() {
     "${drop[@]}" "$@"
 }
 
-@test "a file that can't be read is an error, and isn't taken for an empty file" {
+@test "a configuration or password file that can't be read is an error, not an empty file" {
     local path
     echo 'ttl = 2' >"$DIR/config"
     chmod 0 "$DIR/config"

@@ -51,7 +51,7 @@ widest() {
 }
 here() { stat -c %s "$DIR/screen"; }
 
-@test "the line shows the holder, the time and the place in the queue, and is drawn each second" {
+@test "the progress line shows holder, time and place in the queue, and is drawn each second" {
     hold holder -k "$KEY" -t 60 --label 'spring cleaning'
     start first "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
@@ -69,7 +69,7 @@ here() { stat -c %s "$DIR/screen"; }
     pty_prompt
 }
 
-@test "the line is cleared when the command starts" {
+@test "the progress line is cleared when the command starts" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for another program \("other"\), '
@@ -80,7 +80,7 @@ here() { stat -c %s "$DIR/screen"; }
     assert_match "$(pty_rows)" $'\ndone\n' 'the screen'
 }
 
-@test "the line is cleared before the message of a timeout or a fault" {
+@test "the progress line is cleared before the message of a timeout or a fault" {
     # a key that never expires, so that the drawn line is longer than the message
     redis_cli set "$KEY" other >/dev/null
     pty_type 'rlock -k "$KEY" -w 0.3 -- true'
@@ -97,7 +97,7 @@ here() { stat -c %s "$DIR/screen"; }
     assert_match "$(pty_rows)" $'\n'"rlock: $KEY: refused: " 'the screen'
 }
 
-@test "the line is cut to the width, also after a resize, and never reaches the last column" {
+@test "the progress line is cut to the width, also after a resize; the last column stays free" {
     local label from
     label=$(printf '%0150d' 7)
     type_key "$KEY:$(printf '%0200d' 7)"
@@ -126,7 +126,8 @@ here() { stat -c %s "$DIR/screen"; }
     assert_cleared
 }
 
-# resize_at SECOND COLUMNS: resizes the terminal just after that second was drawn; sets `from`.
+# resize_at SECOND COLUMNS: resizes the terminal just after that second was drawn. Sets `from` to
+# the number of bytes that the screen has got so far.
 resize_at() {
     pty_expect 5 "waiting $1s"
     pty_resize "$2"
@@ -161,7 +162,7 @@ resize_at() {
 
 # ---- signals ----
 
-@test "^C clears the line, and ends rlock by INT" {
+@test "^C clears the progress line, and ends rlock by INT" {
     taken
     pty_type 'rlock -k "$KEY" -- true'
     pty_expect 5 'waiting 0s for '
@@ -173,7 +174,7 @@ resize_at() {
     in_line 0
 }
 
-@test "^Z clears the line, fg draws it again, and in the background none is drawn" {
+@test "^Z clears the progress line, fg draws it again, and in the background none is drawn" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s for '
@@ -193,7 +194,7 @@ resize_at() {
     assert_cleared
 }
 
-@test "an rlock started in the background draws the line only after fg" {
+@test "an rlock started in the background draws the progress line only after fg" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done &'
     pty_prompt
@@ -221,7 +222,7 @@ resize_at() {
 
 # ---- where no line is drawn ----
 
-@test "no line is drawn with -q, --json or -v, nor if stderr isn't the terminal" {
+@test "no progress line is drawn with -q, --json or -v, nor if stderr isn't the terminal" {
     local words
     taken
     for words in '-q' '--json' '-v' '-v --json' '2>"$DIR/err"' '2>&1 | cat'; do
@@ -267,7 +268,7 @@ own_server() {
     taken
 }
 
-@test "an unreachable server is shown in the line and reported once, and so is its return" {
+@test "the progress line shows an unreachable server; that and its return are reported once" {
     own_server
     pty_type "RLOCK_URL=$RLOCK_URL"
     pty_prompt

@@ -44,8 +44,8 @@ requests() { # requests: prints how many the server got so far
         assert_clean
         : >"$DIR/served"
     done
-    # Above, 2 is added for the requests that the last release spares, as it wakes no waiter.
-    # Heartbeats are subtracted, as another test limits their number.
+    # per: requests for 100 grants. 2 is added for the requests that the last release spares, as it
+    # wakes no waiter. Heartbeats are subtracted, as another test limits their number.
     echo "# of these, without beats: ${per[*]}" >&3
     is_sanitized || assert_between "${per[1]}" 200 800 'requests per grant, in hundredths'
     is_sanitized || assert_between $((per[1] * 100 / per[0])) 1 110 \
@@ -178,8 +178,8 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     sleep 5
     let_go holder
     all_end 0 {1..10}
-    # Count the requests of each connection in the first 4.5 s. Only the busiest, the first waiter,
-    # may exceed the limit.
+    # Count the requests of each connection in the first 4.5 s. Only the busiest connection, that of
+    # the first waiter, may send more than 4.
     awk '/"(EVALSHA|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
         if ($1 < first + 4.5) n[$3]++ } END { for (c in n) print n[c] }' "$DIR/monitor" |
         sort -rn >"$DIR/counts"

@@ -89,7 +89,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_match "$output" 'cmdstat_info:calls=2,' # the test itself sent these two
 }
 
-@test "a member that refuses INFO doesn't count" {
+@test "a member of a quorum that refuses INFO doesn't count" {
     each_of '1 2 3' redis_cli acl setuser shy on '>pw' '~*' '+@all' -info >/dev/null
     RLOCK_URL=${RLOCK_URL//redis:\/\//redis://shy:pw@} \
         run --separate-stderr rlock -k "$KEY" -n -- touch "$DIR/ran"
@@ -102,7 +102,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 
 # ---- grants ----
 
-@test "all members have the lock under one token, and after the run none has it" {
+@test "all members of a quorum have the lock under one token, and after the run none has it" {
     hold a -k "$KEY"
     assert_eq "$(holders "$KEY")" 5 'members that have the lock'
     assert_eq "$(each_of '1 2 3 4 5' redis_cli get "$KEY" | cut -c1-32 | sort -u)" \
@@ -115,7 +115,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_no_locks
 }
 
-@test "the fence is the greatest of all members', and all members then remember it" {
+@test "a quorum's fence is the greatest of all members', and all members then remember it" {
     on 2 redis_cli set "{$KEY}:rlock:fence" 8000000000000000 >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     assert_eq "$output" 8000000000000001 fence
@@ -144,7 +144,9 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_no_locks
 }
 
-hold_waiter() { # hold_waiter NAME OPTION...
+# hold_waiter NAME OPTION...: starts an rlock, whose command will write the time to $DIR/NAME.at,
+# and returns when it waits in the queue.
+hold_waiter() {
     local name=$1
     shift
     start "$name" "$RLOCK" -k "$KEY" "$@" -- sh -c '"$TOOLS/hold_clock" >"$0"' "$DIR/$name.at"
@@ -190,7 +192,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-@test "16 waiters are served one at a time, and none waits for long" {
+@test "16 waiters for a quorum's lock are served one at a time" {
     local each
     hold a -k "$KEY"
     for each in {1..16}; do

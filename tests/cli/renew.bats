@@ -14,7 +14,7 @@ setup() {
 
 lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
 
-@test "without -t the lease lasts for the TTL of the grant again, with -t for that TTL" {
+@test "after a renewal the lease lasts for the TTL of the grant again, or for that of renew's -t" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
     export RLOCK_TOKEN
     redis_cli pexpire "$KEY" 3000
@@ -46,15 +46,15 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 100000
 }
 
-@test "of a shared or slot lock a token renews only its own lease, also past the others" {
+@test "of a shared or slot lock a token renews only its own lease, also beyond the others' end" {
     local first way
     for way in -s '--slots 2'; do
         # shellcheck disable=SC2086
         first=$(rlock acquire -k "$KEY" $way -t 100) && rlock acquire -k "$KEY" $way -t 100
         RLOCK_TOKEN=$first rlock renew -k "$KEY" -t 300
         lasts 300000
-        # An rlock that tries to acquire recomputes the key's expiry from the leases, and finds the
-        # same.
+        # An rlock that tries to acquire recomputes the key's expiry from the leases. That must not
+        # change the expiry.
         # shellcheck disable=SC2086
         rlock -k "$KEY" ${way/2/3} -n -- true
         lasts 300000

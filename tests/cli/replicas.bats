@@ -58,7 +58,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$(waits)" 1
 }
 
-@test "replicas: with too few, rlock releases the lock and exits with 69; the next is granted" {
+@test "replicas: with too few, rlock exits with 69, and releases the lock for the next rlock" {
     stop_two
     run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69

@@ -131,7 +131,9 @@ reports() {
     assert_report "$verdict" "$wanted"
 }
 
-assert_report() { # assert_report VERDICT STATUS
+# assert_report VERDICT STATUS: $DIR/report is one line, which has this verdict and status, and all
+# other members of a report.
+assert_report() {
     assert_eq "$(json "$DIR/report" '"%s %s %s: %s" % (o["verdict"], o["status"], o["key"],
         " ".join(k for k, v in o.items() if (type(v) is str) == (k in ("verdict", "key"))
             and (type(v) is str or type(v) is int and v >= 0)))')" \

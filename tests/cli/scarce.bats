@@ -16,7 +16,7 @@ setup() {
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
     done; echo "$open" >"$DIR/open"'
 
-@test "if standard descriptors are closed, they are for the command, too, and the lock is freed" {
+@test "standard descriptors that rlock gets closed are closed for the command; the lock is freed" {
     local closed command
     redis_cli config resetstat
     for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- >&- 2>&-'; do
@@ -126,7 +126,7 @@ injected() {
     redis_cli del "$KEY"
 }
 
-@test "with ulimit -f 0 the command inherits SIGXFSZ as rlock did" {
+@test "with ulimit -f 0 the command ignores SIGXFSZ only if rlock was started with it ignored" {
     local how
     for how in : 'trap "" XFSZ'; do
         run -0 env --default-signal bash -c "$how"'; grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'

@@ -11,7 +11,9 @@ setup() {
 }
 teardown() { common_teardown; }
 
-embed() { # FORM FILE...
+# embed FORM FILE...: prints what embed.awk makes of the table of reply codes and the Lua files;
+# FORM is c, lua or enum.
+embed() {
     awk -v form="$1" -f "$LUA/embed.awk" "$TABLE" "${@:2}"
 }
 

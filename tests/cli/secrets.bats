@@ -18,7 +18,7 @@ setup() {
     SECRET=$(<"$BATS_FILE_TMPDIR/password")
     AT=127.0.0.1:$REDIS_PORT
     unset REDISCLI_AUTH "${!RLOCK_PASSWORD@}"
-    # a password from any other place wins over that of REDIS_URL
+    # a URL without a password, for the tests that give only the password
     export REDIS_URL=redis://$AT
 }
 
@@ -132,7 +132,9 @@ assert_unseen() {
     admin acl deluser open
 }
 
-@test "of several passwords the nearest source's counts; in one source first URL, then file" {
+# At one place a URL's password counts, then a password file's, then RLOCK_PASSWORD. REDISCLI_AUTH
+# comes last.
+@test "of several passwords the command line's counts, then a variable's, then the file's" {
     local nearer farther
     while read -r nearer farther; do
         given "$nearer" "$SECRET" given "$farther" wrong accepted
@@ -322,7 +324,7 @@ sys.exit(not found)
 END
 }
 
-@test "the guard's memory has no password; rlock's has none that it can look up again" {
+@test "the guard's memory has no password, and rlock's has none that is in a password file" {
     local way
     ((EUID == 0)) || skip 'reads the memory of others'
     ! is_sanitized || skip 'a sanitizer keeps what was freed, and has terabytes of shadow'

@@ -215,7 +215,8 @@ replicas_have() {
 }
 renewed() { (($(ttl_ms "$KEY") > 11000)); }
 
-doctor() { # doctor SENTINELS OPTION...
+# doctor SENTINELS OPTION...: runs rlock doctor with a URL of these Sentinels.
+doctor() {
     run rlock doctor -u "redis+sentinel://$1/main" "${@:2}"
 }
 
@@ -246,14 +247,15 @@ protected() {
     redis_use s1
     RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run --separate-stderr rlock -k "$KEY" -n "$@"
 }
-# protect: sets a password for new connections to s1. Those between the Sentinels stay.
+# protect PASSWORD: from now on Sentinel s1 wants a password on each new connection. The connections
+# that the Sentinels have to each other stay open.
 protect() {
     redis_use s1
     redis_cli acl setuser default resetpass ">$1" >/dev/null
 }
 as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
 
-@test "a password for Sentinels comes from each place; without or with a wrong one rlock exits 77" {
+@test "a Sentinel's password may be given in each way; if it is missing or wrong, rlock exits 77" {
     local way
     printf 'spass\n' >"$DIR/password"
     printf 'wrong-spass\n' >"$DIR/wrong"
@@ -340,7 +342,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     assert_eq "$output" "$KEY"
     run --separate-stderr rlock doctor --tls-ca "$TLS/ca.crt"
     assert_match "$output" 'good +connection: TLS'
-    assert_match "$output" 'sentinels: [1a]' # the doctor has asked it
+    assert_match "$output" 'sentinels: [1a]' # the doctor has asked the Sentinel
     run -78 --separate-stderr rlock --tls-ca "$TLS/other.crt" -k "$KEY" -n -- true
     assert_line 'main: 127.0.0.1:[0-9]*: .*certificate'
     RLOCK_URL=redis+sentinel://127.0.0.1:$sentinel/main \

@@ -164,5 +164,5 @@ redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
     done
     assert_eq "$(value "$KEY")" foreign
     redis_cli del "$KEY" >/dev/null
-    eventually 5 assert_only_fences # their members expire with the leases
+    eventually 5 assert_only_fences # the readers in the helper keys expire with their leases
 }

@@ -60,7 +60,7 @@ END
 
 holder() { redis_cli get "$KEY"; }
 
-@test "the key holds the time of its expiry in seconds or milliseconds, and expires then" {
+@test "timestamp: the key holds the time of its expiry in s or ms, and expires then" {
     local now unit digits
     while read -r unit digits; do
         now=$(date +%s)
@@ -76,7 +76,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'keys beside the last fence'
 }
 
-@test "a future time is waited for, a past time is replaced, what is no time is left alone" {
+@test "timestamp: a future time is waited for, a past one is replaced, what is none is left alone" {
     local over
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
@@ -95,7 +95,7 @@ holder() { redis_cli get "$KEY"; }
     done
 }
 
-@test "a renewal moves the time; if another owner's time is there, the command is ended" {
+@test "timestamp: a renewal moves the time; if it finds another owner's, the command is ended" {
     local first other
     start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
     eventually 5 exists "$KEY"
@@ -109,7 +109,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(holder)" "$other"
 }
 
-@test "a release leaves another owner's time alone" {
+@test "timestamp: a release leaves another owner's time alone" {
     hold job -k "$KEY"
     redis_cli set "$KEY" 77
     let_go job
@@ -117,7 +117,7 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(holder)" 77
 }
 
-@test "nested runs, --min-hold and a killed holder work as with other locks" {
+@test "timestamp: nested runs, --min-hold and a killed holder work as with other locks" {
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -- echo inner
     assert_eq "$output" inner
     run -0 --separate-stderr rlock --min-hold 9 -k "$KEY" -- true
@@ -131,7 +131,7 @@ holder() { redis_cli get "$KEY"; }
 }
 
 # RLOCK_TEST_TURNS=100 makes the test longer.
-@test "10 rlocks and 10 older programs take many turns, and never two at once" {
+@test "timestamp: 10 rlocks and 10 older programs take many turns, and never two at once" {
     local i turns=${RLOCK_TEST_TURNS:-25}
     ! is_sanitized || turns=10
     for i in {1..10}; do
@@ -149,7 +149,7 @@ holder() { redis_cli get "$KEY"; }
     gone "$KEY"
 }
 
-@test "of 20 waiters one takes over a crashed holder's lock" {
+@test "timestamp: of 20 waiters only one takes over a crashed holder's lock" {
     local i
     redis_cli set "$KEY" $(($(date +%s) + 1))
     for i in {1..10}; do
@@ -161,7 +161,7 @@ holder() { redis_cli get "$KEY"; }
 }
 second_one() { (($(wc -l <"$DIR/in") > 1)); }
 
-@test "nested: the inner rlock extends the outer one's time at its start, in the outer one's unit" {
+@test "timestamp: a nested rlock extends its parent's time when it starts, in the parent's unit" {
     local unit other before
     # The outer rlock itself doesn't renew within the first 6 s.
     while read -r unit other; do
@@ -176,7 +176,7 @@ second_one() { (($(wc -l <"$DIR/in") > 1)); }
     done <<<$'s s\nms ms\ns ms\nms s'
 }
 
-@test "nested: the inner rlock's renewals keep the outer one's unit" {
+@test "timestamp: a nested rlock's renewals keep the unit (s or ms) of the parent" {
     run -0 --separate-stderr rlock -k "$KEY" -t 1 --timestamp-unit s -c "
         '$RLOCK' -k '$KEY' -t 1 --timestamp-unit ms -n -c 'for i in 1 2 3 4 5 6 7 8 9 10; do
             $(asking | tr -d "'") get $KEY

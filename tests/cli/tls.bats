@@ -167,7 +167,8 @@ certificate_refused() {
         "the server's certificate: it was signed by a CA that is not trusted here, .*"
 }
 
-@test "a listener with the right certificate gets the password, as the tests above assume" {
+# So in the other tests only the wrong certificate keeps rlock from sending the password.
+@test "the password is sent to a listener with a right certificate" {
     tls_listener right right
     refused 69 'no answer in time' -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
     eventually 5 file_has "$DIR/right.out" "$SECRET"

@@ -10,7 +10,7 @@ teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
-    # A short command name, for what is typed.
+    # rlock and two tools are on the PATH, so that the lines that the tests type are short.
     mkdir "$DIR/bin"
     ln -s "$RLOCK" "$DIR/bin/rlock"
     ln -s "$TOOLS"/{show_signals,hold_clock} "$DIR/bin"
