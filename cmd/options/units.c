@@ -47,7 +47,7 @@ bool units_duration(const char *text, int64_t *ms)
         if (!is_digit(*++text))
             return false;
         for (; is_digit(*text); text++, place /= 10)
-            /* the tenth digit and all after it only round up */
+            /* behind the point, the tenth digit and all after it only round up */
             billionths += place > 0 ? (*text - '0') * place : *text > '0';
     }
     if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)

@@ -17,7 +17,7 @@
 static const struct {
     int number;
     enum signal_action action;
-    bool by_key; /* a terminal sends the signal, to rlock and to the command: a key, a resize */
+    bool by_key; /* the terminal sends it to the whole job, as at ^C or a resize */
 } table[] = {
     {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
     {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
@@ -73,7 +73,8 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    sigset_t stopping; /* without CONT and WINCH: a waiter that is interrupted leaves the queue */
+    /* not CONT and WINCH: they must not interrupt a waiter, which would lose its place */
+    sigset_t stopping;
     int number;
 
     sigemptyset(&handled);

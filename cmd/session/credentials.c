@@ -39,7 +39,7 @@ static enum source source_beside_urls(const struct options *options, const char 
     if (value != NULL)
         return FROM_ENVIRONMENT;
     *variable = first_set(getenv("REDISCLI_AUTH"),
-                          NULL); /* used last: it may be meant for another server */
+                          NULL); /* REDISCLI_AUTH comes last: it may be for another server */
     return FROM_DEFAULT;
 }
 

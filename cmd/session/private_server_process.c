@@ -293,7 +293,7 @@ static bool await_end(int dir, int users, pid_t server)
             close(users);
             users = current;
         }
-        /* its fork failed, somebody has killed it, or there is a new file to wait for */
+        /* if no waiting process runs: fork(2) failed, it was killed, or its file was replaced */
         if (waiter < 0 || (ended > 0 && ended == waiter))
             waiter = start_waiter(users, getpid());
     }

@@ -43,11 +43,10 @@ struct session {
     const struct options *options; /* borrowed */
     struct report report;
     struct progress progress;
-    const struct session_hooks *hooks; /* borrowed during session_acquire(); NULL: none */
-    struct signals signals;            /* fd -1: signals aren't blocked, and act by default */
-    int interrupted_by;                /* the signal that ends rlock before the command runs */
-    struct private_server
-        private_server; /* the private server of -u local:, fd -1: another server is used */
+    const struct session_hooks *hooks;      /* borrowed during session_acquire(); NULL: none */
+    struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
+    int interrupted_by;                     /* the signal that ends rlock before the command runs */
+    struct private_server private_server;   /* of -u local:; users_fd -1: another server is used */
     struct password_helper password_helper; /* looks up the password of the Redis servers */
     struct password_helper sentinel_password_helper;
     bool has_sentinel_password;
@@ -81,8 +80,9 @@ void session_set_holder(struct session *session, pid_t holder_pid, bool has_rene
  * yet. `program` is the name of the command, which other rlocks show beside the holder.
  *
  * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
- * was reported. Blocks   only for the private server, at most as long as rlock may wait for the
- * lock.
+ * was reported.
+ *
+ * Blocks   only for the private server, at most as long as rlock may wait for the lock.
  */
 enum exit_reason session_open(struct session *session, const char *program);
 

@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEARD_WITHIN_MS 1000 /* how long to wait for the starter's last message */
+#define HEARD_WITHIN_MS 1000 /* how long to wait for KILLER_END_BOUND before the report */
 #define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
 #define KILL_AT_ONCE_MS 20   /* how long one call of proctree_kill() repeats KILL */
 #define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */
@@ -98,7 +98,7 @@ static void note_root(struct bound_process *bound, pid_t spared)
     proctree_spare(&bound->tree, getpid());
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
-    /* if the bound process has ended, its pid may be another's, and the root is wrong */
+    /* if the bound process has ended, `tree` may have another process with its pid as the root */
     bound->is_noted = !bound_process_has_ended(bound);
 }
 

@@ -2,8 +2,8 @@
 /*
  * deadlines: when the processes that run under a lease get TERM, and when KILL.
  *
- * The lease's own KILL comes 250 ms or more before the lease ends, which is enough for a tree of
- * some hundred processes. A tree of some thousand needs more: the kernel takes 0.08 to 0.15 ms of
+ * For a small tree KILL comes 250 ms or more before the lease ends, which is enough for some
+ * hundred processes. A tree of some thousand needs more time: the kernel takes 0.08 to 0.15 ms of
  * two processors to tear down one process after its KILL. To find a process in /proc and send TERM
  * to it takes 0.05 to 0.1 ms for each of two walks, and to freeze a process takes 0.2 to 0.3 ms.
  */
@@ -11,9 +11,9 @@
 
 #include <rlock.h>
 
-#define FEW_PROCESSES 500 /* so many processes end between the lease's KILL and its end */
-#define KILL_US 150       /* added for each further process: from its KILL to its end */
-#define TERM_US 300       /* added for each further process: to send it TERM, or to freeze it */
+#define FEW_PROCESSES 500 /* so many can end within the 250 ms from KILL to the lease's end */
+#define KILL_US 150       /* for each process above FEW_PROCESSES: from its KILL to its end */
+#define TERM_US 300       /* for each process above FEW_PROCESSES: to send it TERM, or freeze it */
 
 /*
  * The guard counts the tree when a third of the time to TERM is left. The renewer sends a renewal

@@ -77,10 +77,10 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * For a large tree the guard has moved TERM and KILL forward. It tells the program the moved time
- * of TERM, but the lease's own time of KILL, because the program replaces a guard that is silent
- * for some time after KILL. With the moved time of KILL the program would replace a guard that is
- * still busy with ending a large tree.
+ * For a large tree the guard has set earlier times for TERM and KILL. It tells the program the
+ * earlier time of TERM, but the lease's own time of KILL, because the program replaces a guard that
+ * is silent for some time after KILL. With the earlier time of KILL the program would replace a
+ * guard that is still busy with ending a large tree.
  */
 static void tell_deadlines(const struct guard *guard)
 {
@@ -111,7 +111,7 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 
 /*
  * The guard reports a process once for TERM and once for KILL. After KILL was refused the program
- * knows that only the process itself can end.
+ * knows that rlock can only wait until the process ends by itself.
  */
 static void tell_refused(struct guard *guard, bool was_kill)
 {

@@ -128,7 +128,7 @@ static void move_kill(struct guard_machine *machine)
         deadlines_for_tree(machine->lease, machine->n_processes, machine->in.now_ms).kill_ms};
 }
 
-/* The tree has got TERM already, so only the time of KILL is moved forward. */
+/* The tree has got TERM already, so only the time of KILL becomes earlier. */
 static enum guard_state move_kill_for_count(struct guard_machine *machine)
 {
     machine->n_processes = machine->in.n_processes;
@@ -219,7 +219,7 @@ static enum guard_state thaw(struct guard_machine *machine)
     return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
 }
 
-/* If the renewed lease's time of TERM is over already, the tree may not run, but KILL moves. */
+/* If even the renewed lease's time of TERM is over, the tree may not run, but gets KILL later. */
 static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
 {
     if (machine->in.now_ms < machine->in.lease.term_ms)
@@ -239,7 +239,7 @@ static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
     return machine->state;
 }
 
-/* If every thread is stopped, no renewal lets the tree run. The guard answers so. */
+/* KILL was sent: if every thread is stopped, answer a renewal that the tree stays frozen. */
 static enum guard_state answer_while_killing(struct guard_machine *machine)
 {
     if (machine->frozen_since_ms == 0)
@@ -328,7 +328,8 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* COMMAND_EXITED, COMMAND_KILLED: the command has ended before, and ends once.
-             * KILL_DUE, END_DUE, TREE_STOPPED: as in RUNNING. */
+             * KILL_DUE: TERM_DUE comes first. END_DUE: END_ASKED comes first. TREE_STOPPED: the
+             * tree is not being frozen. */
         },
     [GUARD_STATE_TERMINATING] =
         {

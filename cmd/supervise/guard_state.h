@@ -16,7 +16,7 @@ enum guard_state {
     GUARD_STATE_FROZEN,      /* every thread is stopped, and the guard has told the program */
     GUARD_STATE_REFREEZING,  /* after FROZEN a process ended, and threads that it traced may run */
     GUARD_STATE_KILLING,     /* the guard repeats KILL until no process of the tree is left */
-    GUARD_STATE_KILLING_FROZEN, /* the same, and the guard stops threads that aren't dead */
+    GUARD_STATE_KILLING_FROZEN, /* the guard repeats KILL, and stops threads that aren't dead */
     GUARD_STATE_DONE,           /* every process that had to end has ended */
     GUARD_STATES
 };

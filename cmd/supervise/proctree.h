@@ -29,7 +29,7 @@ struct proctree {
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
-    int children;          /* the file of that name of our main thread; -1: not open */
+    int children;          /* /proc/PID/task/TID/children of our main thread, open; -1: not open */
     pid_t session;         /* the session that rlock was started in */
     long hertz;            /* ticks a second: the kernel gives start times in ticks */
     int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */

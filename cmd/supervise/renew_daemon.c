@@ -57,7 +57,7 @@ enum lease_state {
 
 struct renewing {
     const struct session *session;
-    struct private_server *private_server; /* of that session */
+    struct private_server *private_server; /* the session's */
     const struct rlock_grant *grant;
     const struct renew_daemon_log *log;
     struct report report;

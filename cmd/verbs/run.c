@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define STACK_BYTES 40960 /* more than the functions called until the command starts use */
+#define STACK_BYTES 40960 /* rlock needs less stack than this until the command starts */
 #define PAGE_BYTES 4096
 
 extern char **environ;

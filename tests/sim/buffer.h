@@ -24,9 +24,9 @@ void buffer_take(struct buffer *buffer, size_t n); /* drops the first n bytes */
 void buffer_free(struct buffer *buffer);
 
 struct text text_of(const char *string);
-bool text_is(struct text text, const char *string);    /* the same bytes */
-bool text_is_word(struct text text, const char *word); /* the same, in capitals or not */
+bool text_is(struct text text, const char *string);    /* are the bytes the same? */
+bool text_is_word(struct text text, const char *word); /* upper and lower case are the same */
 bool text_starts(struct text text, const char *beginning);
-int text_compare(struct text one, struct text other); /* as memcmp(3), the shorter first */
+int text_compare(struct text one, struct text other); /* as memcmp(3); "a" is before "aa" */
 
 #endif

@@ -4,13 +4,14 @@
 #     tests/sim/bugs.sh [NAME...]
 #
 # Each row of bugs.tsv changes one file of a copy of the source, in build/bugs. The simulator
-# is built from the copy, and runs worlds of the given family for 60 s at most. A promise must be
-# broken in one of them. TAP: a line for each bug.
+# is built from the copy, and runs worlds of the family in the row, for 60 s at most. A promise must
+# be broken in one of them. TAP: a line for each bug.
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
 
-# build NAME FILE RULE: the simulator with that bug, in build/bugs/NAME.
+# build NAME FILE RULE: copies the source to build/bugs/NAME, puts a bug into the copy by sed's rule
+# RULE on FILE, and builds the simulator from the copy.
 build() {
     local folder=build/bugs/$1
     rm -rf "$folder"

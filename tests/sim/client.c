@@ -16,16 +16,16 @@
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
 #define KEYS_TOGETHER 3
-#define BREAK_LATEST_US (60 * SECOND) /* parted networks deliver it so late at most */
+#define BREAK_LATEST_US (60 * SECOND) /* rlock_break()'s request arrives so late at most */
 
-/* One process. When it is killed another takes its place, as cron would start it. */
+/* A client's process. When it is killed, another takes its place, as cron would start it. */
 struct client {
     struct process process;
-    struct claim *claim; /* the lease that it believes in; NULL: none */
-    unsigned keys;       /* that its present job is about; 0: it has none */
+    struct claim *claim; /* the lease that the client believes to hold; NULL: none */
+    unsigned keys;       /* the keys of the present job, a bit for each; 0: it has no job */
     bool is_breaking;
-    int64_t work_end_ms; /* the command's own end, on the client's clock */
-    int64_t kill_at_ms;  /* when the guard ends it */
+    int64_t work_end_ms; /* when the command ends by itself, on the client's clock */
+    int64_t kill_at_ms;  /* when the guard ends the command */
 };
 
 /* A job that a client has drawn. */
@@ -60,7 +60,10 @@ static void carry_fault_out(struct process *process)
         process_kill(process);
 }
 
-/* Its last request may still be on the way. */
+/*
+ * The client's last request to break the locks may still be on the way. So until it must have
+ * arrived, the oracle accepts that leases on these keys are lost.
+ */
 static void stop_breaking(struct client *client)
 {
     oracle_break(client->keys, -1);
@@ -68,7 +71,7 @@ static void stop_breaking(struct client *client)
     client->is_breaking = false;
 }
 
-/* The guard sees that rlock is gone, and kills the command. The lock stays until its TTL ends. */
+/* rlock was killed, so its guard kills the command. The lock stays until its TTL ends. */
 static void on_killed(struct process *process)
 {
     struct client *client = process->context;
@@ -127,7 +130,7 @@ static void draw(struct job *job, int64_t ttl_ms)
     draw_keys(job);
 }
 
-/* ---- doing it ---- */
+/* ---- carrying a job out ---- */
 
 static struct rlock_deadline in_ms(int64_t ms)
 {
@@ -166,7 +169,7 @@ static void take_event(struct client *client, const struct rlock_event *event,
     }
 }
 
-/* The command runs, and the renewer beside it. */
+/* Lets the command run, while the library's renewer renews the lease. */
 static void run_command(struct client *client, struct rlock *lock,
                         const struct rlock_timing *timing)
 {
@@ -190,7 +193,7 @@ static void run_command(struct client *client, struct rlock *lock,
     rlock_unkeep(lock);
 }
 
-/* Another process gets the token, and renews the lease by it. */
+/* As `rlock renew` does: renews the lease by its token, through a second handle. */
 static void renew_by_token(struct client *client, const struct job *job, const char *token)
 {
     struct rlock_config config = job->config;
@@ -220,7 +223,10 @@ static void renew_by_token(struct client *client, const struct job *job, const c
     rlock_close(lock);
 }
 
-/* The check before exec: a lease that has ended starts nothing. */
+/*
+ * Runs the command under the grant, and releases the lock. The command is not started if its time
+ * for KILL has come already, as spawn.c checks before the exec.
+ */
 static void work(struct client *client, const struct job *job, struct rlock *lock,
                  const struct rlock_grant *grant)
 {
@@ -244,10 +250,10 @@ static void work(struct client *client, const struct job *job, struct rlock *loc
 static void note_obstacle(struct client *client, const struct rlock_error *err)
 {
     if (strstr(err->text, "may stay taken") != NULL)
-        oracle_died(client->keys); /* it says so, and that is all that can be done */
+        oracle_died(client->keys); /* rlock_acquire() warns: a lost request may hold the lock */
 }
 
-/* Draws how long to wait: once, a while, or without end. */
+/* Draws how long to wait for the lock: not at all, for some time, or without end. */
 static struct rlock_deadline draw_deadline(void)
 {
     switch (random_below(5)) {
@@ -301,7 +307,7 @@ static void take_and_work(struct client *client, struct job *job)
     rlock_close(lock);
 }
 
-/* ---- break ---- */
+/* ---- breaking a lock ---- */
 
 static void copy_name(void *context, const struct rlock_view *view)
 {
@@ -327,7 +333,7 @@ static void break_lock(struct client *client, struct job *job)
     rlock_close(lock);
 }
 
-/* ---- a life ---- */
+/* ---- a client's life ---- */
 
 static void *live(void *arg)
 {

@@ -12,7 +12,7 @@
 #define SYNTAX_ERROR "-ERR syntax error\r\n"
 #define NO_EXPIRY 0
 
-/* One command under way. */
+/* A command that is being carried out. */
 struct call {
     struct store *store;
     const struct text *word;
@@ -98,7 +98,7 @@ static bool to_double(struct text text, double *number)
 
 /* ---- keys ---- */
 
-/* The key of the command, or NULL; replies with an error where it is of another type. */
+/* Finds the command's key; NULL: there is none. False: it has another type; the reply says so. */
 static bool find(struct call *call, enum store_type type, struct store_key **key)
 {
     *key = store_find(call->store, call->word[1]);
@@ -453,7 +453,7 @@ static void run_zcard(struct call *call)
         reply_int(call, key == NULL ? 0 : (int64_t)key->n);
 }
 
-/* The place of the member that the third word names; -1, after a reply, where there is none. */
+/* The index of the member that word 2 names. -1: there is none, and the reply was written. */
 static int64_t find_member(struct call *call, struct store_key **key)
 {
     int64_t at;
@@ -516,7 +516,7 @@ static void run_zrange(struct call *call)
     reply_members(call, key, from, n, with_scores);
 }
 
-/* A bound of ZRANGEBYSCORE: a score, "(" in front: it is not included. */
+/* A bound of ZRANGEBYSCORE: a score; with "(" before it, the score itself is not included. */
 struct bound {
     double score;
     bool is_open;
@@ -609,12 +609,12 @@ static void run_zrangebyscore(struct call *call)
     reply_members(call, key, from, n, with_scores);
 }
 
-/* ---- all of them ---- */
+/* ---- the table of commands ---- */
 
 static const struct {
     const char *name;
-    size_t least; /* words, the name included */
-    size_t most;  /* 0: any number */
+    size_t least; /* the fewest words of the command, its name included */
+    size_t most;  /* the most words; 0: any number */
     void (*run)(struct call *);
 } commands[] = {
     {"DEL", 2, 0, run_del},       {"EXISTS", 2, 0, run_exists},

@@ -12,7 +12,7 @@
 
 #define COMMANDS_WRONG_TYPE "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 
-/* commands_run: append the reply; false: there is no such command here, and no reply. */
+/* commands_run: append the reply. False: this simulation has no such command; no reply. */
 bool commands_run(struct store *store, const struct text *word, size_t n, struct buffer *reply);
 
 void commands_bulk(struct buffer *reply, struct text text);

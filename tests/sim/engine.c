@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define STACK_BYTES (256 * 1024) /* as lib/base/thread.c gives a thread; touched pages only */
+#define STACK_BYTES (256 * 1024) /* as in lib/base/thread.c; only pages that are used take memory */
 
 struct event {
     int64_t at_us;
-    uint64_t order; /* of those at the same time */
+    uint64_t order; /* of events at the same time, the one with the lowest order comes first */
     engine_action *run;
     void *arg;
     uint64_t tag;
@@ -25,7 +25,7 @@ struct task {
     struct process *process;
     void *(*body)(void *);
     void *arg;
-    uint64_t n_waits; /* the tag of the wake-ups of the present wait; older ones are stale */
+    uint64_t n_waits; /* number of the present wait; a wake-up whose tag is another does nothing */
     bool has_ended;
     void *stack;
 };
@@ -38,7 +38,7 @@ static struct {
     size_t n;
     size_t room;
     struct task *current;
-    ucontext_t context; /* of engine_run() */
+    ucontext_t context; /* where engine_run() goes on when a coroutine waits or ends */
     void *free_stack[1024];
     size_t n_free_stacks;
 } engine;
@@ -153,7 +153,7 @@ static void run_body(void)
     swapcontext(&task->context, &engine.context);
 }
 
-/* An event: the wait with this tag is over. */
+/* An event: the wait number `tag` of a task is over. */
 static void resume(void *arg, uint64_t tag)
 {
     struct task *task = arg;

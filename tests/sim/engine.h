@@ -23,7 +23,7 @@
 /* engine_now: the true time, in microseconds since the world began. No client's clock shows it. */
 int64_t engine_now(void);
 
-/* engine_at: call run(arg, tag) at that time; what was added first goes first. */
+/* engine_at: call run(arg, tag) at `at_us`; for equal times in the order of these calls. */
 typedef void engine_action(void *arg, uint64_t tag);
 void engine_at(int64_t at_us, engine_action *run, void *arg, uint64_t tag);
 
@@ -45,16 +45,16 @@ struct process *task_process(const struct task *task);
 bool task_has_ended(const struct task *task);
 
 /*
- * task_wait: let others run until task_wake(), or until `until_us`. A wake-up may come for another
- * reason than is waited for: look again. A coroutine of a stopped process goes on when its process
- * does; one of a killed process never does.
+ * task_wait: let other coroutines run until task_wake() or `until_us`. A wake-up may come for
+ * another reason, so the caller checks whether what it waits for has happened. In a stopped
+ * process a coroutine goes on when the process does; in a killed one never.
  */
 void task_wait(int64_t until_us);
 void task_wake(struct task *task);
 
 /* ---- the trace ---- */
 
-/* trace: a line of the history, if it is wanted; it begins with the time. */
+/* trace: if `trace_is_on`, print a line that begins with the virtual time. */
 extern bool trace_is_on;
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

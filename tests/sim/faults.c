@@ -14,13 +14,13 @@
 
 /* What goes wrong, a bit for each. */
 enum fault {
-    LATE_MESSAGES = 1 << 0,  /* late by up to seconds, but all arrive, and in order */
-    LOSSY_NETWORK = 1 << 1,  /* resets at any byte, cuts, losses */
+    LATE_MESSAGES = 1 << 0,  /* up to seconds late, but all arrive, and in their order */
+    LOSSY_NETWORK = 1 << 1,  /* connections are reset or cut at any byte, packets are lost */
     PARTED_NETWORK = 1 << 2, /* a client and a server can't reach each other for a while */
     STOPPED_SERVER = 1 << 3,
     SLOW_SCRIPTS = 1 << 4,
-    RESTARTED_SERVER = 1 << 5, /* with all its keys */
-    EMPTIED_SERVER = 1 << 6,   /* restarted without its keys */
+    RESTARTED_SERVER = 1 << 5, /* the server restarts, and keeps its keys */
+    EMPTIED_SERVER = 1 << 6,   /* the server restarts, and has lost its keys */
     FAILED_OVER = 1 << 7,      /* a replica that lags takes the server's place */
     CLOCK_BACK = 1 << 8,
     CLOCK_FORWARD = 1 << 9,
@@ -68,9 +68,9 @@ static const struct family {
 
 static struct {
     const struct family *family;
-    int64_t ttl_us;      /* the longest */
-    int64_t between_us;  /* about so long from one fault of a server to the next */
-    bool was_clock_back; /* fences can't be compared over a loss of keys any more */
+    int64_t ttl_us;      /* the longest TTL */
+    int64_t between_us;  /* the time from one fault of a server to the next, about */
+    bool was_clock_back; /* not used */
     int64_t last_save_us;
 } world;
 
@@ -107,7 +107,10 @@ static void plant_foreign_keys(struct server *server)
     }
 }
 
-/* On one server keys that are lost may be granted anew; a quorum's other members have them. */
+/*
+ * If the only server has lost keys, other clients may be granted the locks while the old leases
+ * last, and the oracle must accept that. In a quorum the other members still have the keys.
+ */
 static void note_loss(void)
 {
     if (world.family->n_servers == 1)
@@ -186,7 +189,10 @@ static void draw_weather(int64_t latest_us)
 
 static void draw_servers(void)
 {
-    /* members that may lose their last fence go by their clocks, which then must be alike */
+    /*
+     * how far a server's clock may be from the true time. A server that has lost its last fence
+     * makes the next one from its clock, so fences only rise if the clocks are close together
+     */
     int64_t apart_us = has(EMPTIED_SERVER) ? 200 * MS : 20 * SECOND;
     int i;
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* faults_family_of: the seed's family, or -1; faults_family_name: NULL: there are no more. */
+/* faults_family_of: the family of a seed. faults_family_name: NULL: no family has this number. */
 int faults_family_of(uint64_t seed);
 const char *faults_family_name(int family);
 

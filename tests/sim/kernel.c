@@ -25,10 +25,10 @@
 
 enum file_kind { FILE_FREE, FILE_SOCKET, FILE_PIPE_READ, FILE_PIPE_WRITE };
 
-/* Both ends of a pipe share it. */
+/* A pipe; both of its descriptors point to the same struct. */
 struct pipe {
     struct buffer bytes;
-    struct task *reader; /* that polls it; NULL: none */
+    struct task *reader; /* the coroutine that polls the pipe; NULL: none */
     int n_ends;
     bool has_writer;
 };
@@ -200,7 +200,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
     return n_ready;
 }
 
-/* The library then looks at each descriptor in turn, as it does where the kernel has none left. */
+/* Fails, as without free descriptors: the library must then connect without epoll, see socket.c. */
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_create1(int flags)
 {
@@ -268,7 +268,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
         errno = EPIPE;
         return -1;
     }
-    if (n > 1 && net_weather.is_crowded && random_one_in(64)) /* it has room for a part of it */
+    if (n > 1 && net_weather.is_crowded && random_one_in(64)) /* the send buffer is nearly full */
         n = (size_t)random_range(1, (int64_t)n - 1);
     net_send(link, NET_TO_SERVER, bytes, n, 0);
     return (ssize_t)n;
@@ -286,7 +286,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
         return -1;
     }
     n = n < link->received.n ? n : link->received.n;
-    if (n > 1 && random_one_in(64)) /* it came in two packets */
+    if (n > 1 && random_one_in(64)) /* only a first packet has come so far */
         n = (size_t)random_range(1, (int64_t)n - 1);
     memcpy(bytes, link->received.at, n);
     buffer_take(&link->received, n);
@@ -388,7 +388,7 @@ int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*bod
 int __wrap_pthread_join(pthread_t id, void **result);
 int __wrap_pthread_join(pthread_t id, void **result)
 {
-    struct thread *thread = (struct thread *)id; /* never freed: the process is soon over */
+    struct thread *thread = (struct thread *)id; /* never freed: a world's process ends soon */
 
     (void)result;
     thread->joiner = task_current();

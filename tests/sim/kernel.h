@@ -11,7 +11,7 @@
 
 struct process;
 
-/* kernel_close_all: as at the end of a process. Connections end by a FIN or a reset. */
+/* kernel_close_all: close a process's descriptors, as at its end; its connections end. */
 void kernel_close_all(struct process *process);
 
 #endif

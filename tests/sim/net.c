@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define RETRANSMIT_US (200 * MS) /* the least time-out of TCP in Linux */
-#define TROUBLE_US (50 * MS)     /* what comes later than this is trouble for the client */
+#define TROUBLE_US (50 * MS) /* a packet that takes longer counts as a fault that hits the client */
 #define PARTS_MAX 64
 
 struct net_weather net_weather;
 
-/* Bytes under way. */
+/* Bytes that are on their way. */
 struct segment {
     struct link *link;
     enum net_way way;
@@ -51,7 +51,7 @@ static int64_t parted_until(const struct link *link)
     return until;
 }
 
-/* When that arrives which is sent now; with a loss it is sent again. */
+/* Draws when a packet arrives that is sent at `sent_us`. A lost packet arrives when sent again. */
 static int64_t arrival(struct link *link, enum net_way way, int64_t sent_us)
 {
     int64_t at = sent_us + net_weather.delay_us + random_below(net_weather.jitter_us + 1);
@@ -61,8 +61,8 @@ static int64_t arrival(struct link *link, enum net_way way, int64_t sent_us)
         at += RETRANSMIT_US << random_below(4);
     if (net_weather.late_one_in > 0 && random_one_in(net_weather.late_one_in))
         at += random_log(10 * MS, net_weather.late_us);
-    if (parted >
-        at) /* the time-out has doubled meanwhile: so much later at most is it sent again */
+    /* TCP doubles its pauses: at most as late after `parted` as `parted` is after `sent_us` */
+    if (parted > at)
         at = parted + random_below(parted - sent_us + 1);
     if (at > sent_us + TROUBLE_US)
         process_note_trouble(link->process, at);
@@ -133,7 +133,7 @@ struct link *net_connect(struct process *process, struct server *server)
     return link;
 }
 
-/* Both ends hear that the connection is broken: some box on the way has forgotten it. */
+/* A box on the way (a firewall) has forgotten the connection, and resets it for both ends. */
 static void reset_on_the_way(struct link *link)
 {
     trace("client %d: connection to server %d reset", link->process->id,

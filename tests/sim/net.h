@@ -14,17 +14,17 @@
 
 struct server;
 
-/* What happens on the way; the world's own, see faults.c. Times in microseconds, chances one in. */
+/* What the network does to packets. faults.c draws it for each world. Times in microseconds. */
 struct net_weather {
     int64_t delay_us;    /* least time for one way */
-    int64_t jitter_us;   /* at most so much is added */
-    int64_t loss_one_in; /* 0: never */
+    int64_t jitter_us;   /* at most so much is added to delay_us */
+    int64_t loss_one_in; /* one packet in so many is lost; 0: none */
     int64_t late_one_in; /* so many packets are late_us late; 0: none */
     int64_t late_us;
     int64_t reset_one_in; /* so many connections are reset behind some byte; 0: none */
     int64_t cut_one_in;   /* so many connections are cut behind some byte; 0: none */
-    bool is_crowded;      /* a client's kernel may take only a part of what is sent */
-    bool drops_at_reset;  /* what is on its way when an end resets may be dropped */
+    bool is_crowded;      /* send(2) of a client may accept only a part of the bytes */
+    bool drops_at_reset;  /* when one end resets, the bytes on their way may be lost */
 };
 
 extern struct net_weather net_weather;
@@ -37,27 +37,30 @@ struct link {
     struct process *process;
     struct server *server;
     enum link_state state;    /* as the client's kernel sees it */
-    bool is_closed_by_client; /* the descriptor is gone */
+    bool is_closed_by_client; /* the client has closed the descriptor */
     bool is_closed_by_server;
-    struct buffer received;           /* by the client's kernel, and not read yet */
-    struct task *waiter;              /* the client's coroutine that polls it; NULL: none */
-    int64_t arrives_us[NET_WAYS];     /* the last byte that was sent */
-    int64_t bytes_to_reset[NET_WAYS]; /* 0: it isn't reset */
-    int64_t bytes_to_cut[NET_WAYS];   /* 0: it isn't cut; -1: it is */
-    void *session;                    /* the server's, see server.c; NULL: not accepted */
+    struct buffer received;           /* bytes that the client has yet to read */
+    struct task *waiter;              /* the client's coroutine that polls the link; NULL: none */
+    int64_t arrives_us[NET_WAYS];     /* when the last byte that was sent arrives */
+    int64_t bytes_to_reset[NET_WAYS]; /* after so many more bytes the link is reset; 0: never */
+    int64_t bytes_to_cut[NET_WAYS];   /* after so many more bytes it is cut; 0: never; -1: it was */
+    void *session;                    /* struct session of server.c; NULL: not accepted */
 };
 
 /* net_connect: begins to connect; the link's state changes later, and wakes its waiter. */
 struct link *net_connect(struct process *process, struct server *server);
 
-/* net_send: some bytes, from the end from which that way leads. */
+/* net_send: send bytes in the direction `way`, now or, if that is later, at `not_before`. */
 void net_send(struct link *link, enum net_way way, const char *bytes, size_t n, int64_t not_before);
 
-/* net_reset_by_client, net_reset_by_server: that end is gone; the other hears of it later. */
+/*
+ * net_reset_by_client, net_reset_by_server: this end has closed the link. The other end gets the
+ * reset later, or never if `is_silent`.
+ */
 void net_reset_by_client(struct link *link);
 void net_reset_by_server(struct link *link, bool is_silent);
 
-/* net_part: nothing gets from the process to the server, or back, until then. */
+/* net_part: until `until_us` no packet gets from the process to the server, or back. */
 void net_part(struct process *process, struct server *server, int64_t until_us);
 
 #endif

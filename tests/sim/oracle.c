@@ -16,14 +16,14 @@
 #define WAITERS_MAX 8192
 #define GIVEN_UP_MAX 64
 #define CHANGES_MAX 512
-#define FORGET_US (25 * SECOND) /* a waiter that was hit may need so long to be in order again */
-#define STUCK_US (10 * SECOND)  /* twenty dead waiters in a row cost so much */
+#define FORGET_US (25 * SECOND) /* so long after a fault a waiter is left out of the checks */
+#define STUCK_US (10 * SECOND)  /* so long 20 dead waiters in a row may keep a lock ungranted */
 #define TICK_US (SECOND / 2)
 #define KEYS_PER_LOCK 6
 
-/* A lease that a client believes in. */
+/* A lease that a client believes to hold. */
 struct claim {
-    const struct process *process; /* NULL: this one is free */
+    const struct process *process; /* NULL: this entry of the array is unused */
     unsigned keys;
     enum rlock_mode mode;
     int64_t slot;
@@ -32,22 +32,22 @@ struct claim {
     int64_t expires_us;
 };
 
-/* A client in the queue of one key of one server, from its first reply "held" on. */
+/* A client in the queue of a key on a server, since the server first replied "held" to it. */
 struct waiter {
-    char token[RLOCK_TOKEN_BYTES + 1]; /* "": this one is free */
+    char token[RLOCK_TOKEN_BYTES + 1]; /* "": this entry of the array is unused */
     const struct server *server;
     const struct process *process;
     int key;
     int64_t since_us;
-    int64_t ticket; /* its place: the server's time of its first attempt */
+    int64_t ticket; /* orders the queue: the server's time at the client's first attempt */
 };
 
-/* The fences of one key, in the order in which their grants were complete. */
+/* The fences of a key, in the order in which the clients got their grants. */
 struct fences {
     struct {
         int64_t at_us;
         uint64_t fence;
-        uint64_t greatest; /* of this one and all before it */
+        uint64_t greatest; /* of this fence and all before it */
     } * grant;
     size_t n;
     size_t room;
@@ -59,11 +59,11 @@ static struct {
     int64_t n_grants;
     struct claim claim[CLAIMS_MAX];
     struct waiter waiter[WAITERS_MAX];
-    size_t n_waiters; /* the highest index in use, plus one */
+    size_t n_waiters; /* entries from this index on were never used */
     struct fences fences[ORACLE_KEYS_MAX];
     int64_t void_until_us[ORACLE_KEYS_MAX];
-    int n_breaks[ORACLE_KEYS_MAX];          /* clients that are about to take it away */
-    int64_t busy_until_us[ORACLE_KEYS_MAX]; /* so long nobody else can be granted it */
+    int n_breaks[ORACLE_KEYS_MAX];          /* how many clients are about to break the lock */
+    int64_t busy_until_us[ORACLE_KEYS_MAX]; /* until then a waiter may go without the lock */
     struct {
         char token[RLOCK_TOKEN_BYTES + 1];
         int64_t at_us;
@@ -73,7 +73,7 @@ static struct {
         char name[128];
         bool lacks_expiry;
         bool is_foreign;
-    } change[CHANGES_MAX]; /* by the command that is carried out now */
+    } change[CHANGES_MAX]; /* keys that the present command of a client has changed */
     size_t n_changes;
 } oracle;
 
@@ -211,7 +211,7 @@ void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us)
     claim->sent_us = sent_us;
     claim->expires_us = expires_us;
     for (key = 0; key < oracle.world.n_keys; key++)
-        if ((claim->keys >> key & 1) && is_live(claim)) { /* a stopped client reads old news */
+        if ((claim->keys >> key & 1) && is_live(claim)) { /* the client may read this late */
             check_overlap(claim, key);
             oracle.busy_until_us[key] = later(oracle.busy_until_us[key], expires_us);
         }
@@ -348,13 +348,13 @@ static void check_order(const struct server *server, const struct process *proce
 
 /* ---- commands ---- */
 
-/* "lock3" is key 3. */
+/* The number of a key by its name: 3 for "lock3". */
 static int key_number(struct text name)
 {
     return text_starts(name, "lock") ? atoi(name.at + 4) : 0;
 }
 
-/* {held, now, left, value, block, ticket, ...}: the value and the ticket have two lines each. */
+/* Reads the ticket in acquire.lua's reply: held, now, left, value (2 lines), block, ticket. */
 static int64_t ticket_of(const struct buffer *reply)
 {
     const char *at = reply->at;
@@ -384,17 +384,17 @@ static void watch_acquire(struct server *server, struct process *client, const s
         add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
     if (code != REPLY_OK)
         return;
-    waiter = find_waiter(token, server); /* the reply that told it the ticket may have been lost */
+    waiter = find_waiter(token, server); /* the reply with the client's ticket may have been lost */
     if (waiter != NULL && waiter->ticket < ticket)
         ticket = waiter->ticket;
-    /* a repeated attempt, as the reply to the one that was granted came too late */
+    /* the same token again: a repeated attempt, whose first grant was checked already */
     if ((is_fifo || is_newest) && strcmp(client->granted, token) != 0)
         check_order(server, client, key, ticket);
     memcpy(client->granted, token, sizeof token);
     forget_waiter(token);
 }
 
-/* May a script with these keys write that one? Its own keys, and the wake-up lists beside them. */
+/* May a script with the keys `key` write `name`? Only its own keys, and their wake-up lists. */
 static bool may_write(const struct text *key, size_t n, const char *name)
 {
     size_t i;
@@ -426,7 +426,7 @@ static void check_changes(const struct text *key, size_t n)
     oracle.n_changes = 0;
 }
 
-/* In the words of the scripts, without the text of the script and the ends of the lines. */
+/* Traces a command and its reply, cut short; of a script only the name and the arguments. */
 static void trace_command(const struct server *server, const struct process *client,
                           const struct text *word, size_t n, const struct buffer *reply)
 {
@@ -486,7 +486,7 @@ static void note_change(void *context, struct text name, const struct store_key 
     oracle.change[i].is_foreign = key != NULL && key->is_foreign;
 }
 
-/* ---- from time to time ---- */
+/* ---- checks in each TICK_US ---- */
 
 static void check_stuck(const struct waiter *waiter)
 {
@@ -515,7 +515,7 @@ static bool is_held_by(struct store *store, int key, const char *token)
            lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
 }
 
-/* On the server, or on a majority. What stands on a minority is in nobody's way for long. */
+/* Does the token hold the key on a majority of the servers? A minority is no lock. */
 static bool is_had_by(int key, const char *token)
 {
     int n_servers = oracle.world.is_quorum ? 3 : 1;

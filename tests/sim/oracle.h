@@ -27,56 +27,56 @@
 
 #define ORACLE_KEYS_MAX 8
 
-/* What is known of the world before it begins. */
+/* The properties of the world, which the checks depend on. */
 struct oracle_world {
     bool is_quorum;
-    bool is_reliable;  /* no message is lost, no server or client fails: nothing may be left over */
-    int64_t latest_us; /* of a reliable world: how late a message can be */
-    int64_t ttl_ms;    /* the longest */
+    bool is_reliable;  /* no message is lost, nothing fails: a token given up must hold nothing */
+    int64_t latest_us; /* in a reliable world: how late a message can arrive */
+    int64_t ttl_ms;    /* the longest TTL */
     int n_keys;
-    bool has_sets; /* who waits for several keys may keep a free one until it has them all */
+    bool has_sets; /* a client may ask for several keys, and keep one until it has all */
 };
 
 void oracle_start(const struct oracle_world *world);
 bool oracle_has_failed(void);
 int64_t oracle_n_grants(void);
 
-/* oracle_fail: say so, and end the world. */
+/* oracle_fail: print that a promise was broken, and end the world. */
 void oracle_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- what the clients say ---- */
 
 struct claim;
 
-/* keys: bit i stands for the world's key i. Times are true times, in microseconds. */
+/* A client was granted a lease: bit i of `keys` is key i. Times are true times, in us. */
 struct claim *oracle_granted(struct process *process, unsigned keys, enum rlock_mode mode,
                              const struct rlock_grant *grant, int64_t sent_us, int64_t expires_us);
 void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us);
 
-/* oracle_ended: the client takes the lease as over; `is_free`: the next waiter can have it. */
+/* oracle_ended: the client's lease is over. `is_free`: the next waiter can be granted the lock. */
 void oracle_ended(struct claim *claim, bool is_free);
 
-/* oracle_died: by then nothing of what the client asked for stands. */
+/* oracle_died: what the client asked for may stay on the servers until its TTL ends. */
 void oracle_died(unsigned keys);
 
-/* oracle_gave_up: the client has said that this token holds nothing any more. */
+/* oracle_gave_up: the library says that this token holds no lock any more. */
 void oracle_gave_up(const char *token);
 
 /*
- * oracle_left: the acquire of this process has come to nothing. `is_sure`: its token holds nothing
- * any more.
+ * oracle_left: rlock_acquire() has returned, so the client waits no more. `is_sure`: it was not
+ * granted the lock, and its token holds none.
  */
 void oracle_left(struct process *process, bool is_sure);
 
-/* oracle_asked: an acquire of so many requests is over, which took this long. */
+/* oracle_asked: rlock_acquire() has returned, after `n_requests` requests in `waited_us`. */
 void oracle_asked(struct process *process, int64_t n_requests, int64_t waited_us);
 
 /* ---- what else happens ---- */
 
-/* oracle_void: a lease that was confirmed before `until_us` may be lost; of these keys. */
+/* oracle_void: leases of `keys` that were last confirmed before `until_us` may be lost. */
 void oracle_void(unsigned keys, int64_t until_us);
 
-/* oracle_break: how many clients are about to take these locks away: one more, or one less. */
+/* oracle_break: one more client, or one less (-1), is about to break the locks on `keys`. */
 void oracle_break(unsigned keys, int more);
 
 #endif

@@ -31,7 +31,7 @@ int64_t process_wall_us(const struct process *process)
     return process->wall_offset_us + elapsed_us(process);
 }
 
-/* The inverse of elapsed_us(), which is out by less than a millisecond. */
+/* The inverse of process_boot_us(), with an error of less than a millisecond. */
 int64_t process_true_us(const struct process *process, int64_t boot_ms)
 {
     double elapsed = (double)(boot_ms * MS - process->boot_offset_us);

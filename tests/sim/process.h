@@ -2,8 +2,8 @@
 /*
  * process: a client's process on a machine of its own, whose clock may run too fast or too slow.
  *
- * A fault that hits a process is planned as a number of calls from now: so it can come between any
- * two of the calls that the library makes.
+ * A fault that hits a process is planned to come after a number of system calls. So it can come
+ * between any two calls that the library makes.
  */
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -14,17 +14,17 @@ struct process {
     int id;
     int64_t boot_offset_us; /* what the boot clock showed when the world began */
     int64_t rate_ppm;       /* by how many millionths the machine's clocks are too fast */
-    int64_t wall_offset_us; /* of the wall clock; a clock step changes it */
+    int64_t wall_offset_us; /* what the wall clock showed when the world began */
     int64_t stopped_until_us;
     int64_t troubled_us; /* when a fault last hit it or its connections; -1: never */
     bool is_dead;
-    int64_t n_requests;     /* that reached a server */
-    char granted[40];       /* the token that a server has granted a lock last; "": none yet */
-    char token[40];         /* with which it has asked for a lock last; "": with none yet */
-    int64_t calls_to_fault; /* 0: none is planned */
+    int64_t n_requests;     /* how many requests have reached a server */
+    char granted[40];       /* the last token to which a server has granted a lock; "": none yet */
+    char token[40];         /* the token of its last request for a lock; "": none yet */
+    int64_t calls_to_fault; /* system calls before the planned fault; 0: no fault is planned */
     void (*on_fault)(struct process *); /* carries the planned fault out, and plans the next one */
     void (*on_killed)(struct process *);
-    void *context; /* of on_killed */
+    void *context; /* for on_killed() */
 };
 
 void process_start(struct process *process, int id, int64_t rate_ppm);
@@ -37,14 +37,14 @@ int64_t process_true_us(const struct process *process, int64_t boot_ms);
 bool process_is_dead(const struct process *process);
 int64_t process_stopped_until(const struct process *process);
 
-/* process_stop: by SIGSTOP, for so long. process_kill: by SIGKILL; closes its descriptors. */
+/* process_stop: as SIGSTOP, and SIGCONT after `for_us`. process_kill: as SIGKILL. */
 void process_stop(struct process *process, int64_t for_us);
 void process_kill(struct process *process);
 
-/* process_note_trouble: something isn't as it should be for it, now or until then. */
+/* process_note_trouble: a fault hits the process or its connections until `until_us`. */
 void process_note_trouble(struct process *process, int64_t until_us);
 
-/* process_count_call: the coroutine makes a call, which a planned fault may come before. */
+/* process_count_call: the coroutine makes a system call. A planned fault may come before it. */
 void process_count_call(void);
 
 #endif

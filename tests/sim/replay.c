@@ -113,7 +113,7 @@ static void append_reply(const redisReply *reply, struct buffer *out)
     }
 }
 
-/* Behind " script: " an error names the line, which the model doesn't know. */
+/* Cuts an error at " script: ": the real server adds the line of the script, the model doesn't. */
 static void cut(struct buffer *reply)
 {
     char *at;
@@ -368,7 +368,7 @@ static void make(struct command *command)
     }
 }
 
-/* ---- both ---- */
+/* ---- the model and the real server ---- */
 
 static void ask_model(const struct command *command, struct buffer *reply)
 {
@@ -395,7 +395,7 @@ static bool ask_real(const struct command *command, struct buffer *out)
     if (reply == NULL)
         return false;
     append_reply(reply, out);
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3) { /* for later commands */
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3) { /* keep a fence or name */
         const redisReply *third = reply->element[2];
 
         if (third->type == REDIS_REPLY_STRING && third->len < sizeof last_fence &&

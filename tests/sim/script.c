@@ -22,7 +22,7 @@ static struct {
         char *error;
     } script[SCRIPTS_MAX];
     int n;
-    struct store *store; /* of the script that runs */
+    struct store *store; /* the keys of the server on which the script runs */
     int64_t now_us;
 } scripts;
 
@@ -89,7 +89,7 @@ static bool append_field(lua_State *lua, int at, const char *name, char sign, st
 
 static void append_value(lua_State *lua, int at, struct buffer *reply);
 
-/* An array ends at its first nil. */
+/* Appends a Lua table as an array, up to the first nil, as Redis does. */
 static void append_array(lua_State *lua, int at, struct buffer *reply)
 {
     struct buffer elements = {.at = NULL};
@@ -149,7 +149,7 @@ static bool append_time(const struct text *word, size_t n, struct buffer *reply)
     return true;
 }
 
-/* Pushes the reply to the command that the arguments are. */
+/* redis.call() and redis.pcall(): the arguments are the words of a command; pushes its reply. */
 static void call(lua_State *lua)
 {
     static const char unknown[] = "-ERR Unknown Redis command called from script\r\n";
@@ -227,7 +227,7 @@ static int new_global(lua_State *lua)
     return luaL_error(lua, "Attempt to modify a readonly table");
 }
 
-/* A script may use no global that isn't there, and make none, but for KEYS and ARGV. */
+/* As in Redis, a script that reads an undefined global variable, or sets a new one, fails. */
 static void protect_globals(lua_State *lua)
 {
     lua_newtable(lua);

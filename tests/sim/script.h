@@ -17,10 +17,10 @@ int script_number(struct text source);
 int script_number_of_sha1(struct text sha1);
 
 /*
- * script_run: run it and append its reply.
+ * script_run: run a script, and append its reply.
  *
  *   word, n  numkeys, keys and arguments, as they follow the script in EVAL
- *   now_us   what TIME says
+ *   now_us   what the command TIME replies to the script
  */
 void script_run(int script, struct store *store, const struct text *word, size_t n, int64_t now_us,
                 struct buffer *reply);

@@ -22,8 +22,8 @@ struct session {
     bool is_blocked;
     struct buffer blocked_on[BLOCK_KEYS_MAX];
     size_t n_blocked_on;
-    uint64_t n_blocks; /* the tag of the end of the present one */
-    uint64_t order;    /* who blocked first is served first */
+    uint64_t n_blocks; /* number of the present BLPOP; a time-out of an earlier one does nothing */
+    uint64_t order;    /* of clients that block, the one with the lowest is served first */
     struct session *next;
 };
 
@@ -31,12 +31,12 @@ struct server {
     int number;
     struct store store;
     struct store saved;
-    int64_t clock_at_us; /* true time at which the clock showed clock_us; it goes on by its rate */
+    int64_t clock_at_us; /* the true time at which the clock showed clock_us */
     int64_t clock_us;
     int64_t rate_ppm;
-    int64_t frozen_until_us; /* stopped, or busy with a slow script */
-    int64_t down_until_us;   /* restarting; ENGINE_NEVER: not planned */
-    bool is_off;             /* while it is down, its machine is off */
+    int64_t frozen_until_us; /* it is stopped, or runs a slow script */
+    int64_t down_until_us;   /* it restarts; until then it accepts no connection */
+    bool is_off;             /* while it is down its machine is off, and sends no resets */
     int64_t troubled_us;
     int64_t started_us;
     int n_starts;
@@ -226,7 +226,7 @@ static size_t parse(const struct buffer *input, struct text word[WORDS_MAX], siz
         return 0;
     *n = (size_t)strtoul(at + 1, NULL, 10);
     if (*at != '*' || *n > WORDS_MAX)
-        abort(); /* the library sends nothing else */
+        abort(); /* the library sends every request as an array */
     at = line + 1;
     for (i = 0; i < *n; i++) {
         line = memchr(at, '\n', (size_t)(end - at));
@@ -257,7 +257,7 @@ static void reply_role(struct buffer *reply)
     buffer_add_format(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
 }
 
-/* EVAL and EVALSHA; returns whether a script was run. */
+/* Carries out EVAL or EVALSHA. False: no script was run, as the server does not know the SHA1. */
 static bool run_script(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
     bool is_sha1 = text_is_word(word[0], "EVALSHA");
@@ -272,7 +272,7 @@ static bool run_script(struct server *s, const struct text *word, size_t n, stru
     return true;
 }
 
-/* What a server answers at once; a command that isn't here is an error. */
+/* Carries out a command other than EVAL, EVALSHA and BLPOP; replies with an error to others. */
 static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
     if (commands_run(server_store(s), word, n, reply))
@@ -306,7 +306,7 @@ static void unblock(struct session *session)
         buffer_free(&session->blocked_on[--session->n_blocked_on]);
 }
 
-/* Takes the first element of the first list that has one; false: none has. */
+/* Pops the first element of the first list that is not empty. False: all are empty. */
 static bool pop(struct server *s, const struct text *name, size_t n, struct buffer *reply)
 {
     size_t i;
@@ -371,7 +371,7 @@ static void block(struct session *session, const struct text *word, size_t n)
                   session->link, session->n_blocks);
 }
 
-/* Serves those who wait for a list that has elements now, who blocked first before the others. */
+/* Serves each client whose BLPOP waits for a list that has elements now, the earliest first. */
 static void serve_blocked(struct server *s)
 {
     struct session *session;

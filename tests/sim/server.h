@@ -32,13 +32,13 @@ void server_stop(struct server *server, int64_t for_us); /* by SIGSTOP */
 void server_step_clock(struct server *server, int64_t by_us);
 void server_set_rate(struct server *server, int64_t rate_ppm);
 
-/* server_restart: down for a while; `is_silent`: the machine went off, and resets nothing. */
+/* server_restart: down for `for_us`. `is_silent`: its machine is off, and resets no connection. */
 void server_restart(struct server *server, int64_t for_us, enum server_data data, bool is_silent);
 
-/* server_save: what SERVER_LOSES_LATEST goes back to: the keys as they are now. */
+/* server_save: keep a copy of the keys, to which SERVER_LOSES_LATEST sets them back. */
 void server_save(struct server *server);
 
-/* server_slow_scripts: one in so many takes up to `most_us`; 0: none. */
+/* server_slow_scripts: one run of a script in `one_in` takes up to `most_us`; 0: none. */
 void server_slow_scripts(struct server *server, int64_t one_in, int64_t most_us);
 
 /* ---- for the net ---- */
@@ -51,8 +51,8 @@ void server_lose_link(struct link *link);
 /* ---- for the oracle ---- */
 
 /*
- * Called after each command of a client, with its words and its reply; `is_change`: of a key. NULL:
- * not called.
+ * server_on_command: called after each command of a client except BLPOP, with the command's words
+ * and reply. NULL: not called.
  */
 typedef void server_observer(struct server *server, struct process *client, const struct text *word,
                              size_t n, const struct buffer *reply);

@@ -4,15 +4,16 @@
  *
  *     sim [--seconds N] [--seed N] [--from N] [--family N] [--seeds FILE] [--jobs N] [--first]
  *
- *   --seconds  for so long, 60 s if not said, worlds of new seeds are run
- *   --from     the first of these seeds; if not said it is drawn, and printed
- *   --seed     the world of this seed alone, with its trace
- *   --family   worlds of this family alone
- *   --seeds    first the worlds of the seeds in this file, which found a fault once
- *   --first    end at the first violation
+ *   --seconds  run worlds of new seeds for so long; by default 60 s
+ *   --from     the first of these seeds; by default it comes from the clock, and is printed
+ *   --seed     run only the world of this seed, and print its trace
+ *   --family   run only worlds of this family (its number)
+ *   --seeds    first run the worlds of the seeds in this file, which have found a fault before
+ *   --jobs     how many worlds run at the same time; by default 2
+ *   --first    end after the first broken promise
  *
  * Each world runs in a process of its own. TAP: a line for each family of worlds, and for each kept
- * seed. The status is 1 if a promise was broken. A failing seed's trace is printed, its end only.
+ * seed. The status is 1 if a promise was broken. Of a failing seed's trace the end is printed.
  */
 #include "engine.h"
 #include "faults.h"
@@ -50,7 +51,7 @@ static double real_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The process of one world: 0 if no promise was broken in it. */
+/* Runs a world, in a process of its own. Returns 1 if a promise was broken, else 0. */
 static int run_world(uint64_t seed, int family)
 {
     struct counts *mine = &counts[family];
@@ -75,7 +76,7 @@ static pid_t start_world(uint64_t seed, int family)
     return pid;
 }
 
-/* Runs a world that has failed once more, for its trace. */
+/* Runs a world again, in which a promise was broken, and prints the end of its trace. */
 static void show_trace(const char *program, uint64_t seed, int family)
 {
     char command[600];
@@ -92,7 +93,7 @@ struct options {
     uint64_t from;
     uint64_t seed;
     bool has_seed;
-    int family; /* -1: all in turn */
+    int family; /* -1: all families in turn */
     int jobs;
     const char *seeds;
 };
@@ -160,7 +161,7 @@ static void run_worlds(const char *program, const struct options *options)
     }
 }
 
-/* Lines of SEED FAMILY REASON; '#' begins a comment. Returns how many fail. */
+/* Runs the worlds in a file of lines "SEED FAMILY REASON". Returns in how many a promise broke. */
 static int run_kept(const char *program, const char *path, int *n_tests)
 {
     FILE *file = fopen(path, "r");

@@ -29,7 +29,7 @@ struct store_key {
     struct store_item *item;
     size_t n;
     size_t room;
-    bool is_foreign; /* planted: no client may change it, and it needs no expiry */
+    bool is_foreign; /* another program's key: no client may change it, and it needs no expiry */
     struct store_key *next;
 };
 
@@ -38,7 +38,7 @@ struct store_key {
 struct store {
     struct store_key *bucket[STORE_BUCKETS];
     int64_t now_ms; /* the server's clock, set before each command; decides what has expired */
-    /* called after each change of a key, `key` NULL: it was deleted; NULL: not called */
+    /* called after a change of a key (`key` NULL: its deletion). NULL: not called */
     void (*on_change)(void *context, struct text name, const struct store_key *key);
     void *context;
 };
@@ -49,7 +49,7 @@ struct store_key *store_find(struct store *store, struct text name);
 /* store_find_or_add: a new key has no value, no items and no expiry. */
 struct store_key *store_find_or_add(struct store *store, struct text name, enum store_type type);
 
-/* store_drop: the same as store_delete(), and on_change isn't called. */
+/* store_drop: delete a key as store_delete() does, but don't call on_change. */
 void store_drop(struct store *store, struct text name);
 bool store_delete(struct store *store, struct text name);
 void store_note_change(struct store *store, const struct store_key *key);
