@@ -118,7 +118,10 @@ bool session_is_interrupted(struct session *session);
  */
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err);
 
-/* session_deadline: returns the deadline of a single request: --connect-timeout from now. */
+/*
+ * session_deadline: returns the deadline of a single request: --connect-timeout from now. A verb
+ * that asks servers in several steps hands over deadline_never instead: then each step has its own.
+ */
 struct rlock_deadline session_deadline(const struct session *session);
 
 /*

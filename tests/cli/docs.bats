@@ -8,14 +8,15 @@ load ../helpers/common
 
 MAN=$ROOT/man/rlock.1
 
-# agree LEFT RIGHT: calls two functions, which must print the same lines in any order, and at least
-# one.
+# agree LEFT RIGHT [PLACE]: calls two functions, which must print the same lines in any order, and
+# at least one. PLACE is what to change if they don't.
 agree() {
     local left right difference
     left=$("$1" | sort -u) && right=$("$2" | sort -u) || fail "$1 or $2 failed" || return 1
     [[ -n $left ]] || fail "$1 prints nothing" || return 1
     difference=$(diff <(echo "$left") <(echo "$right")) && return
     sed -n "s/^</only in $1:/p; s/^>/only in $2:/p" <<<"$difference" >&2
+    [[ -z ${3:-} ]] || echo "change $3" >&2
     return 1
 }
 
@@ -81,7 +82,7 @@ help_options() {
 }
 
 @test "options: the manual has each option with its argument and default, and no others" {
-    agree program_options manual_options
+    agree program_options manual_options 'man/rlock.1, OPTIONS'
 }
 
 # known_options prints the options of the program's table; mentioned_options prints those, and every
@@ -108,7 +109,7 @@ manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
 @test "verbs: --help, the manual and tests/cli have each verb of the table, and no others" {
     local verb
     agree named_verbs help_verbs
-    agree named_verbs manual_verbs
+    agree named_verbs manual_verbs 'man/rlock.1, VERBS'
     for verb in $(named_verbs); do
         [[ -s $ROOT/tests/cli/$verb.bats ]] || fail "no tests of $verb"
         run -0 --separate-stderr "$RLOCK" "$verb" --help
@@ -301,7 +302,7 @@ bash_verb_options() {
 
 @test "completions: bash's file has each option, its argument and its verbs, and no others" {
     agree program_arguments bash_options
-    agree program_verb_options bash_verb_options
+    agree program_verb_options bash_verb_options completions/rlock.bash
 }
 
 FISH=$ROOT/completions/rlock.fish
@@ -323,7 +324,7 @@ fish_verb_texts() { sed -nE "s/^__rlock_verb ([a-z-]+) [^ ]+ '(.*)'$/\1\t\2/p" "
 @test "completions: fish's file has each option and verb with the words of --help, and no others" {
     agree program_arguments fish_options
     agree program_option_texts fish_option_texts
-    agree program_verb_options fish_verb_options
+    agree program_verb_options fish_verb_options completions/rlock.fish
     agree program_verb_texts fish_verb_texts
 }
 
@@ -346,7 +347,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
 @test "completions: zsh's file has each option and verb with the words of --help, and no others" {
     agree program_has_argument zsh_options
     agree program_option_texts zsh_option_texts
-    agree program_verb_options zsh_verb_options
+    agree program_verb_options zsh_verb_options completions/_rlock
     agree named_verb_texts zsh_verb_texts
 }
 

@@ -497,6 +497,21 @@ static void test_places(void)
     rmdir(path);
 }
 
+/* Without this, "-k" would be an unknown option of a verb that needs a key. */
+static void test_keys_of_verbs(void)
+{
+    unsigned accepted = 0;
+    int i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].letter == 'k')
+            accepted = option_table[i].verbs;
+    for (i = 0; i < VERB_COUNT; i++)
+        if (verb_table[i].needs_key || verb_table[i].takes_one_key)
+            okf((accepted & IN(i)) != 0, "%s: its keys are given by -k (IN_KEYED in options.c)",
+                verb_table[i].name != NULL ? verb_table[i].name : "run");
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(folder) != NULL && clearenv() == 0, "the test can make a folder"))
@@ -511,6 +526,7 @@ int main(void)
     test_environment();
     test_files();
     test_places();
+    test_keys_of_verbs();
     unlink(file);
     rmdir(folder);
     return done_testing();
