@@ -33,7 +33,8 @@ teardown() {
     [[ -z ${CGROUP:-} ]] || find "$CGROUP" -depth -type d -exec rmdir {} + || :
 }
 
-# start_as_nobody NAME COMMAND...: start, as the user 65534 in $CGROUP.
+# start_as_nobody NAME COMMAND...: runs the command in the background, as `start` does, but as the
+# user 65534 (nobody) in $CGROUP.
 start_as_nobody() {
     local name=$1
     shift
@@ -97,7 +98,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     has_no_command_cgroup
 }
 
-@test "the command leaves a daemon: it runs on in its cgroup, which a later rlock removes" {
+@test "the command leaves a daemon: it runs on in its cgroup; a later rlock removes the cgroup" {
     start_as_nobody first "$BIN/rlock" --cgroup -k "$KEY" -- sh -c 'setsid sleep 60 & echo $!'
     finish first
     assert_status 0
@@ -111,8 +112,9 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     has_no_command_cgroup
 }
 
-# An earlier rlock had the same pid, and its daemon still runs in a cgroup with that name. The test
-# makes two such cgroups before rlock starts.
+# rlock names its cgroup after its own pid. If an earlier rlock had the same pid, a daemon of its
+# command may still run in a cgroup of that name. The test makes two such cgroups before rlock
+# starts.
 @test "cgroups of the same name have members already: rlock does not kill these members" {
     local each strangers
     # shellcheck disable=SC2016
@@ -135,9 +137,8 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 }
 
 # 1. A first rlock, in its own pid namespace, has made its cgroup, and waits for the lock. The
-# cgroup
-#    is empty, as the command has not started. Outside of that namespace no process has the first
-#    rlock's pid.
+#    cgroup is empty, as the command has not started. Outside of that namespace no process has the
+#    first rlock's pid.
 # 2. A second rlock starts in the same parent cgroup, and removes the empty cgroups of dead rlocks.
 #    The first rlock is not dead, so the second must keep its cgroup.
 @test "an rlock in another pid namespace waits with an empty cgroup: the next rlock keeps it" {
@@ -172,7 +173,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     [[ ! -e $BIN/ran ]]
 }
 
-# last_ms: when a process of the chains last ran, on the clock of now_ms().
+# last_ms: prints when a process of the command `runaway` last ran, on the clock of now_ms().
 last_ms() {
     local last
     last=$("$TOOLS/runaway" last "$BIN/shown")

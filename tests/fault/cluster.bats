@@ -44,7 +44,7 @@ choose_key() {
     RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
 }
-# use_another_node: makes redis_cli talk to a node other than OWNER that runs.
+# use_another_node: makes redis_cli talk to a running node that is not OWNER.
 use_another_node() {
     local each
     for each in {1..6}; do

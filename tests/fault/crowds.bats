@@ -47,7 +47,8 @@ start_crowd() {
 
 crowd_has_ended() { [[ -z $("$TOOLS/crowd" states "$DIR/ours") ]]; }
 
-# assert_crowd_ends_within_1_s SINCE_MS: on a busy machine the crowd has more time, see busy_ms().
+# assert_crowd_ends_within_1_s SINCE_MS: the whole crowd ends at most 1 s after SINCE_MS; on a busy
+# machine it has more time, see busy_ms().
 assert_crowd_ends_within_1_s() {
     eventually 10 crowd_has_ended
     is_sanitized ||
@@ -96,11 +97,11 @@ assert_each_got_one_term() {
     assert_status 76
 }
 
-@test "crowds: the server stops: each process gets one TERM, all end before the lease, status 76" {
+@test "crowds: the server stops: each process gets one TERM, all end before the lease does, 76" {
     local end
     start_crowd -t 6
     redis_pause
-    end=$(($(now_ms) + 6000)) # the last renewal was earlier, so the lease ends earlier
+    end=$(($(now_ms) + 6000)) # the lease ends before this: its last renewal was earlier
     eventually 15 crowd_has_ended
     is_sanitized || assert_between "$(now_ms)" 0 "$end" 'the time at which the crowd had ended'
     redis_continue
@@ -123,8 +124,8 @@ all_run_again() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total S" ]]; }
 all_are_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
 
 @test "crowds: --on-lost pause: all are frozen in time, run again, and end when the lock is lost" {
-    # To freeze thousands of processes takes about a second. A TTL of 20 s leaves two, as the
-    # default TTL does.
+    # To freeze thousands of processes takes about a second. With a TTL of 20 s rlock begins to
+    # freeze them 2 s before KILL would be due, and so it does with the default TTL.
     start_crowd -t $((children > 1000 ? 20 : 10)) --on-lost pause
     redis_pause
     eventually 25 all_are_frozen
@@ -140,7 +141,7 @@ all_are_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
     assert_status 76
 }
 
-@test "crowds: --bind-pid: each process of the bound tree gets one TERM, then KILL, and no other" {
+@test "crowds: --bind-pid: the bound tree's processes get one TERM, then KILL; no others do" {
     start others "$TOOLS/crowd" "$DIR/others" 0 "$children" 0 sleep 60
     start ours sh -c 'ulimit -s 128; exec "$@"' sh \
         "$TOOLS/crowd" "$DIR/ours" "$zombies" "$children" "$depth"

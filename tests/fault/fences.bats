@@ -60,7 +60,7 @@ last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
 }
 replica_has() { [[ -n $1 && $(last_fence) == "$1" ]]; }
 
-@test "four programs with all kinds of locks at once: no fence twice, and each program's grow" {
+@test "four programs take all kinds of locks: no fence comes twice, and the fences of each grow" {
     local each n
     n=$(few 40 5)
     redis_start

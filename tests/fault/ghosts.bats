@@ -28,7 +28,7 @@ any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
 # BLPOP.
 has_polled() { (($(redis_cli client list | grep -Ec ' cmd=(eval|evalsha|blpop) ') >= ${1:-1})); }
 
-# run_through_line OPTION... -- COMMAND...: starts rlock as `holder`, connected through cutline.
+# run_through_line OPTION... -- COMMAND...: starts rlock as `holder`, connected through a proxy.
 run_through_line() { start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" "$@"; }
 
 # ---- requests that rlock gave up and the server executes later ----
@@ -322,7 +322,7 @@ assert_ran_once() {
     assert_eq "$(contents)" "$before"
 }
 
-@test "lua: a last fence that became another type: its holder can still renew and release" {
+@test "lua: a last fence that became another type: the lock's holder can still renew and release" {
     local last
     acquire $mine 1
     last=$(fence)
@@ -334,7 +334,7 @@ assert_ran_once() {
     is_free
 }
 
-@test "lua: acquire and renew give the lock its TTL, and the last fence a week or nine TTLs" {
+@test "lua: acquire and renew give the lock its TTL, the last fence a week or 9 TTLs, the longer" {
     local ttl
     for ttl in 30000 1500 2592000000; do
         redis_cli flushall

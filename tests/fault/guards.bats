@@ -168,9 +168,9 @@ run_with_injection() {
 }
 has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
 
-# rlock may wait 200 ms for the reader of its stderr. When rlock finds that the guard is stopped,
-# only half of the margin before the end of the lease is left. So the order of the two steps
-# matters.
+# rlock kills the command itself if the guard has not done so when half of the time between KILL and
+# the end of the lease is over. rlock may wait 200 ms for the reader of its stderr, so it must not
+# write the message before it has killed the command.
 @test "the guard is stopped: rlock ends the command first, and writes its message afterwards" {
     need strace
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 \

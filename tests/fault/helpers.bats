@@ -60,7 +60,7 @@ dump_keys() {
         return all' 0
 }
 
-@test "a helper key of another type: rlock changes no key, names the wrong one, 77" {
+@test "a helper key of another type: rlock changes no key, and its message names that key, 77" {
     local kind type before options
     while read -r kind type; do
         redis_cli flushall >/dev/null
@@ -115,7 +115,7 @@ dump_keys() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "a holders' key of another type under a shared lock: no script renews, grants or changes it" {
+@test "a holders' key of another type: no script grants or renews the lock, or changes that key" {
     local kind before
     for kind in holders holder-info; do
         redis_cli flushall >/dev/null

@@ -20,7 +20,8 @@ teardown() {
 holders() { redis_cli zrange "$(helper holders)" 0 -1 | xargs; }
 reserved_for() { assert_match "$(redis_cli get "${2:-$KEY}")" "^$1 v1 try=0 "; } # TOKEN [KEY]
 
-# waits TOKEN WANT [TICKET]: acquires for TOKEN; checks that TOKEN joins the queue; sets ticket.
+# waits TOKEN WANT [TICKET]: asks for the lock in the mode WANT (x, s or a number of slots) for
+# TOKEN; checks that TOKEN joins the queue; sets ticket.
 waits() {
     local answer
     answer=$(QUEUE=fifo WANT=$2 acquire "$1" 1 30000 0 "${3:-}")
@@ -44,7 +45,7 @@ set_quiet() {
         WANT=s acquire $mine 1
         redis_cli set "$KEY" foreign
         waits $yours $next
-        # After a DEL the script would reserve the lock with this value for the waiter.
+        # The lock is now free, and reserved for the waiter $yours: that is what this value says.
         redis_cli set "$KEY" "$yours v1 try=0 pid=1" PX 5000
         assert_match "$(QUEUE=fifo WANT=$next acquire $yours 2 30000 0 "$ticket")" '^1 '
         release $yours "$(fence)"
@@ -94,8 +95,8 @@ set_quiet() {
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     set_quiet $yours 72000
     assert_match "$(QUEUE=fifo WANT=s acquire $third 1)" '^0 .* [0-9]{1,4} [0-9]{16} 2 1 $'
-    # The dead waiter also leaves the queue after 0.5 s, the time without SLOWLY, when a client asks
-    # that doesn't join the queue.
+    # A client that asks without joining the queue also finds the dead waiter, and removes it.
+    # Without SLOWLY a waiter counts as dead after 0.5 s.
     leave $yours
     leave $third
     SLOWLY=
@@ -128,7 +129,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(QUEUE=fifo acquire $mine 3 30000 0 "$first")" '^1 '
 }
 
-@test "lua: a foreign value that looks like a marker of rlock's: no script changes it" {
+@test "lua: a foreign value that looks almost like one of rlock's values: no script changes it" {
     local value
     for value in 'ab v1 try=0 ' '0 v1 mode=shared since=1' "00$mine v1 mode=slots "; do
         redis_cli set "$KEY" "$value"
@@ -177,7 +178,7 @@ granted_shared() { [[ $(WANT=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(redis_cli get "$KEY")" "^$mine "
 }
 
-@test "lua: a token that holds no lock is no parent lock: forged, reserved, of a marker, resting" {
+@test "lua: a parent token that is made up, waits, or was released to rest: no lock is granted" {
     local nobody=00000000000000000000000000000000
     acquire $mine 1
     assert_match "$(PARENTS="$third $nobody" acquire $yours 1)" '^0 '

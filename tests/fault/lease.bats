@@ -215,9 +215,9 @@ has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # redis_cli its
     assert_match "$stderr" 'lost: .*READONLY'
 }
 
-# outlives_no_lease FAULT...: runs the command FAULT, which keeps the server from renewing, under a
-# tree of four processes: a shell, its child, a child in another session, and an orphan in another
-# session. All ignore TERM. None of them may run after the end of the lease.
+# outlives_no_lease FAULT...: starts rlock with a tree of four processes: a shell, its child, a
+# child in another session, and an orphan in another session. All ignore TERM. Then runs FAULT, a
+# command that keeps the server from renewing. None of the four may run after the end of the lease.
 outlives_no_lease() {
     local end name ttl
     ttl=$(lease 1)

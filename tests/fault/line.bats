@@ -47,8 +47,9 @@ strike() {
     done <"$1"
 }
 
-# joins_with_fate NUMBER: starts a waiter. Of ten waiters three get a line in $DIR/fates, `MOMENT
-# SIGNAL NUMBER`, and one waits for at most 20 s and is listed in $DIR/hurried.
+# joins_with_fate NUMBER: starts a waiter. Of ten waiters three get a line in $DIR/fates, `ORDER
+# SIGNAL NUMBER`: the test sorts by the random number ORDER, and sends the signals in that order.
+# One of ten waits for at most 20 s, and is listed in $DIR/hurried.
 joins_with_fate() {
     local wait=100
     case $((RANDOM % 10)) in
@@ -66,7 +67,7 @@ assert_ended_by() {
         "$(sort -n "$DIR/$2")" "waiters that ended with $1"
 }
 
-@test "a tenth of the waiters each is killed, stopped, sent TERM, times out: the others in order" {
+@test "some waiters are killed, stopped, sent TERM, or time out: the others get the lock in order" {
     local each stall dead wanted
     RANDOM=${RLOCK_TEST_SEED:=$RANDOM}
     echo "# RLOCK_TEST_SEED=$RLOCK_TEST_SEED" >&3
@@ -167,7 +168,7 @@ turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/tur
 # best MS...: prints the shortest of the measured delays: load can only make a delay longer.
 best() { printf '%s\n' "$@" | sort -n | head -n 1; }
 
-@test "a waiter starts 0.3 s after a dead holder's lease has ended, 0.4 s after a foreign DEL" {
+@test "a waiter starts within 0.3 s of the end of a dead holder's lease, 0.4 s of a foreign DEL" {
     local round from killed=() deleted=()
     for round in 1 2 3; do
         hold holder -k "$KEY" -t "$(lease 1)"

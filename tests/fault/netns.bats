@@ -105,7 +105,7 @@ cut_after_grant() {
     # The kernel sends the undo again, but after pauses that double: the last one may be 6.4 s.
     eventually 10 only_fences_here
 }
-@test "a cut before the reply to an acquire: rlock undoes the grant, or has it after the cut" {
+@test "a cut before the reply to an acquire: rlock undoes the grant, or uses it after the cut" {
     each_kind cut_after_grant out both down
 }
 
@@ -136,7 +136,7 @@ cut_in_queue() {
         assert_between $(($(now_ms) - began)) 0 $((1500 + $(busy_ms 1000))) 'ms until the next lock'
     eventually 5 only_fences_here
 }
-@test "a cut while rlock waits in the queue: the server executes none of its requests after it" {
+@test "a cut while rlock queues: after the cut, the server executes none of rlock's late requests" {
     each_kind cut_in_queue in out both down route
 }
 
@@ -164,7 +164,8 @@ cut_longer_than_lease() {
     assert_match "$stderr" 'lost: '
     assert_between $(($(<"$DIR/$kind.beat") - began)) 100 $((ttl * 1000)) \
         'ms that the command ran on'
-    # with `out`, the server has renewed the lease after the cut, but rlock doesn't know
+    # If only replies are cut off (out), the server has renewed the lease after the cut, and rlock
+    # doesn't know that.
     assert_between $((end - $(<"$DIR/$kind.beat"))) 1 $((ttl * 2000)) \
         'ms from the end of the command to the end of the lease'
     eventually 5 gone "$KEY"
@@ -174,7 +175,7 @@ cut_longer_than_lease() {
     assert_status 7
     eventually 5 only_fences_here
 }
-@test "a cut for longer than the lease: the command has ended before the lease, 76" {
+@test "a cut for longer than the lease: the command has ended before the lease ends, 76" {
     each_kind cut_longer_than_lease in out both down route
 }
 
@@ -192,7 +193,8 @@ cut_shorter_than_lease() {
     end=$(lease_end_ms "$KEY")
     eventually 5 renewed_since "$end"
     netns_cut "$N" "$kind"
-    # The next renewal is sent after a third of the TTL. With `out`, the server receives it.
+    # The next renewal is sent after a third of the TTL. If only replies are cut off (out), the
+    # server receives it.
     end=$(lease_end_ms "$KEY")
     if [[ $kind == out ]]; then
         eventually 5 renewed_since "$end"

@@ -103,7 +103,7 @@ has_refused() {
     assert_eq "$(admin exists "$KEY")" 0 'number of keys of the lock'
 }
 
-@test "a holder whose file keeps the old password: rlock ends the command before the lease, 76" {
+@test "a holder whose file keeps the old password: its command ends before the lease does, 76" {
     start holder "$RLOCK" --password-file "$DIR/password" -t 2 -k "$KEY" -- sleep 100
     eventually 10 connected 1
     tell_server other
@@ -190,7 +190,7 @@ none_marked() { [[ -z $(marked) ]]; }
     ! grep -qE '^([4-9]|[1-9][0-9]+)$' "$DIR/seen" || fail "descriptors above 3: $(<"$DIR/seen")"
 }
 
-@test "acquire --bind-pid: the renewing process uses the new password, and doesn't hold stdout" {
+@test "acquire --bind-pid: the renewing process uses the new password, and keeps no stdout open" {
     local token owner ttl
     ttl=$(lease 3)
     start owner sleep 100

@@ -48,7 +48,7 @@ END
 
 tree_runs() { [[ -s $DIR/clock.child && -s $DIR/clock.grandchild && -s $DIR/clock.daemon ]]; }
 
-# start_tree [OPTION...]: starts rlock with that command; sets pid and guard.
+# start_tree [OPTION...]: starts rlock with the command of write_command; sets pid and guard.
 start_tree() {
     rm -f "$DIR"/clock.*
     start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause "$@" -- sh "$DIR/tree"
@@ -95,7 +95,7 @@ pause() {
 }
 
 # resume [N]: lets the server answer again, and waits until rlock has resumed the command for the
-# Nth time. Sets continued_ms, the time before that.
+# Nth time. Sets continued_ms, the time just before the server was continued.
 resume() {
     continued_ms=$(now_ms)
     redis_continue
@@ -260,7 +260,7 @@ lose_lock_while_paused() {
     assert_ends_without_running 1 71
 }
 
-@test "pause: the guard is stopped: the paused command is killed, lock lost (76) or not (71)" {
+@test "pause: the guard is stopped: the paused command is killed, 76 if the lock is lost, else 71" {
     start_tree
     pause
     kill -STOP "$guard"

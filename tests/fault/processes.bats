@@ -31,7 +31,7 @@ END
 
 tree_runs() { [[ -s $DIR/clock.child && -s $DIR/clock.grandchild && -s $DIR/clock.daemon ]]; }
 
-# start_tree [OPTION...]: starts rlock with that command; sets pid and guard.
+# start_tree [OPTION...]: starts rlock with the command of write_tree; sets pid and guard.
 start_tree() {
     start tree "$RLOCK" -k "$KEY" "$@" -- sh "$DIR/tree"
     eventually 5 tree_runs
@@ -417,7 +417,7 @@ assert_same_under_rlock() {
     assert_same_under_rlock "${list[@]}"
 }
 
-@test "the command has the signal mask, ignored signals, umask and limits of the start of rlock" {
+@test "the command has the signal mask, ignored signals, umask and limits that rlock started with" {
     local show=(grep -hE '^(Umask|Sig(Blk|Ign|Cgt)|ShdPnd|NoNewPrivs|Seccomp|Max.*)' \
         /proc/self/status /proc/self/limits) launch
     for launch in '' --ignore-signal={CHLD,PIPE,HUP,INT,TSTP,TTOU,USR1,RTMIN} \

@@ -219,7 +219,7 @@ gone_from() {
     line delay 700
     read -ra urls <<<"$(quorum_urls 1 2) redis://127.0.0.1:$LINE_PORT"
     on 2 redis_cli set "$KEY" foreign PX 300 >/dev/null
-    # with a TTL of 3 s rlock waits 1 s for a reply, and the line needs 1.4 s
+    # with a TTL of 3 s rlock waits 1 s for a reply, and the proxy makes it 1.4 s late
     start b "$RLOCK" -u "${urls[0]}" -u "${urls[1]}" -u "${urls[2]}" -k "$KEY" -t 3 -w 20 -- \
         sh -c 'echo "b $RLOCK_FENCE" >>"$DIR/fences"'
     for _ in {1..10}; do
@@ -279,9 +279,9 @@ grant_of() {
     done | sed -nE 's/^1 [0-9]+ ([0-9]+) .*/\1/p' | sort -n | tail -n 1
 }
 
-# The race that a fence must survive, as told above, step by step. B acquires with the fence of
-# members 1 and 2. Then members 2 and 3 grant a greater fence to A, so they must refuse to confirm
-# B's fence.
+# The same race as in the test "a request that arrives late", with each step called by the test. B
+# acquires with the fence of members 1 and 2. Then members 2 and 3 grant a greater fence to A, so
+# they must refuse to confirm B's fence.
 @test "lua: a lock that a late request acquired is not confirmed with an older fence" {
     local b a late
     quorum_start 3
@@ -309,7 +309,7 @@ grant_of() {
 # 2. A and B both ask member 2 to confirm the same number: by chance, or as a member has told B of
 #    the number that A confirmed.
 # Member 2 must confirm it for one owner only. Here one server takes the part of member 2.
-@test "lua: a fence that was noted for one owner is not noted for another" {
+@test "lua: a fence that was confirmed for one owner is not confirmed for another" {
     local WANT=s a b
     quorum_start 1
     redis_use q1

@@ -2,8 +2,9 @@
 # replies: whatever a server replies, also nothing, rlock ends with the right status, in time, and
 # needs little memory.
 #
-# The cases of a table run at the same time, as most of them only wait. Each has a fakeredis of its
-# own. With a TTL of 3 s rlock waits 1 s for the reply to an acquire, 300 ms for that to a renewal.
+# Each line of a here-document is a case, with a fakeredis of its own. These cases run at the same
+# time, as most of them only wait. With a TTL of 3 s rlock waits 1 s for the reply to an acquire,
+# 300 ms for the reply to a renewal.
 #
 # run: about 60 s
 

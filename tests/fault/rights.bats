@@ -27,7 +27,7 @@ teardown() {
     [[ -z ${PLACE:-} ]] || rm -rf "$PLACE"
 }
 
-# start_command OPTION...: starts rlock with the command; sets pid and guard.
+# start_command OPTION...: starts rlock with the command `untouchable`; sets pid and guard.
 start_command() {
     start command setpriv --reuid 65534 --regid 65534 --clear-groups \
         "$PLACE/rlock" -k "$KEY" "$@" -- "$PLACE/untouchable" "$PLACE/end"
@@ -53,7 +53,7 @@ is_kept_beyond_ttl() {
     done
 }
 
-@test "the lock is another's: rlock says that the command runs on, and ends with it, 76" {
+@test "the lock is another's: rlock says that the command runs on, and waits until it ends, 76" {
     start_command -t "$ttl"
     redis_cli set "$KEY" other XX
     eventually 5 said 'it runs on without the lock'
@@ -63,7 +63,7 @@ is_kept_beyond_ttl() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "--max-hold is over: rlock says so, keeps the lock until the command has ended, 76" {
+@test "--max-hold is over: rlock keeps the lock until the command has ended, and says so, 76" {
     start_command -t "$ttl" --max-hold 1
     eventually 5 said 'the lock is kept as long as it runs'
     is_kept_beyond_ttl
@@ -73,7 +73,7 @@ is_kept_beyond_ttl() {
     gone "$KEY"
 }
 
-@test "the guard is killed: rlock says so, keeps the lock until the command has ended, 76" {
+@test "the guard is killed: rlock keeps the lock until the command has ended, and says so, 76" {
     start_command -t "$ttl"
     kill -KILL "$guard"
     eventually 5 said 'the lock is kept as long as it runs'
@@ -85,7 +85,7 @@ is_kept_beyond_ttl() {
     gone "$KEY"
 }
 
-@test "TERM to rlock: rlock says so, keeps the lock until the command has ended, same status" {
+@test "TERM to rlock: it keeps the lock until the command ends, says so, passes on the status" {
     start_command -t "$ttl"
     kill -TERM "$pid"
     eventually 5 said 'the lock is kept as long as it runs'

@@ -25,7 +25,8 @@ teardown() {
     [[ -z $PIDS ]] || rmdir "$PIDS" || :
 }
 
-# start_limited NAME COMMAND...: start, in a cgroup of at most 4,000 processes, if one can be made.
+# start_limited NAME COMMAND...: runs the command in the background, as `start` does, but in a
+# cgroup of at most 4,000 processes, if one can be made.
 # Processes that have ended are zombies until they are reaped, and each keeps a pid. Without the
 # limit they could use up all pids of the machine, and other tests could start no process.
 start_limited() {
@@ -35,13 +36,13 @@ start_limited() {
         echo 4000 >"$0/pids.max" && echo $$ >"$0/cgroup.procs"; }; exec "$@"' "$PIDS" "$@"
 }
 
-# last_ms: when a process of the chains last ran, on the clock of now_ms().
+# last_ms: prints when a process of the command `runaway` last ran, on the clock of now_ms().
 last_ms() {
     local last
     last=$("$TOOLS/runaway" last "$DIR/shown")
     echo "${last% *}"
 }
-# has_started_at_least N: the chains have had N processes so far.
+# has_started_at_least N: true if the command `runaway` has started N processes so far.
 has_started_at_least() {
     local last
     [[ -s $DIR/shown ]] && last=$("$TOOLS/runaway" last "$DIR/shown") && ((${last#* } >= $1))
@@ -67,7 +68,8 @@ run_away() {
     start_limited away "$RLOCK" -k "$KEY" -t 3 -- "$TOOLS/runaway" "$1" "$2" 6 "$DIR/shown"
     eventually 10 has_started_at_least 100
     begin_ms=$(now_ms)
-    # On a machine with nothing else to do, 1 s is enough. By themselves the chains run for 6 s.
+    # limit_ms: how long a chain may run after rlock or its guard was killed. An idle machine needs
+    # at most 1 s to end all chains. By themselves the chains run for 6 s.
     limit_ms=2500
     case $3 in
     guard) kill -KILL "$(guard_of "$pid")" ;;
@@ -87,10 +89,11 @@ run_away() {
     redis_cli del "$KEY"
 }
 
-# each_end KIND: run_away, for each of the three ways and each run.
+# each_end KIND: calls run_away RLOCK_TEST_RUNS times for each way to have the chains ended: guard,
+# program and lock.
 each_end() {
     local what run turn=0 heads=(1 12)
-    ! is_sanitized || heads=(1) # the test compares no times there, so one chain is enough
+    ! is_sanitized || heads=(1) # no times are compared in such a build: one chain is enough
     [[ -z ${RLOCK_TEST_HEADS:-} ]] || read -ra heads <<<"$RLOCK_TEST_HEADS"
     for what in guard program lock; do
         for ((run = 0; run < ${RLOCK_TEST_RUNS:-1}; run++)); do

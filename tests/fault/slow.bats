@@ -35,7 +35,8 @@ teardown_file() {
     done
 }
 
-# spoil "NUMBER..." COMMAND...: gives cutline's command to the lines before these members.
+# spoil "NUMBER..." COMMAND...: sends the command, see tests/tools/cutline.c, to the proxies in
+# front of these members.
 spoil() {
     local each LINE_CONTROL
     for each in $1; do
@@ -44,7 +45,7 @@ spoil() {
     done
 }
 
-# heal "NUMBER...": the lines before these members pass everything on again, without a delay.
+# heal "NUMBER...": lets the proxies in front of these members pass on all, without a delay.
 heal() {
     spoil "$1" delay 0
     spoil "$1" trickle 0

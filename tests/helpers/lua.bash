@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # lua: runs single scripts of lib/lua by redis-cli, and prints each reply as one line of words.
-# Variables that are set for a call replace the defaults of the script's other arguments.
+# lib/lua/NAME.lua explains the arguments of the script NAME; undo and leave call release.lua. A
+# variable that is set for a call is passed as another argument of the script.
 #
 #     acquire TOKEN ATTEMPT [TTL [NOT_AFTER [TICKET]]]
-#                     QUEUE: POLICY (default: try); WANT: MODE (default: x); ONCE=1: UNLESS_DONE;
-#                     PARENTS: tokens; HOLDER_INFO: INFO; see acquire.lua
+#                     QUEUE is passed as POLICY (default: try), WANT as MODE (default: x), ONCE as
+#                     UNLESS_DONE, PARENTS as the PARENT tokens, HOLDER_INFO as INFO
 #     renew TOKEN FENCE [TTL [NOT_AFTER]]
-#                     WANT: MODE; SLOT: the number of the slot
+#                     WANT is passed as MODE, SLOT as SLOT
 #     release TOKEN FENCE [ENDING STAY]
 #     undo TOKEN ATTEMPT
 #     leave TOKEN

@@ -12,6 +12,7 @@
 #                            (both), take the link down (down), or send errors to the sender (route)
 #     netns_heal NUMBER      undo all cuts of the link
 #     netns_cut_all HOW NUMBER..., netns_heal_all NUMBER...
+#                            cut, or heal, the links of several servers
 #
 # redis_cli talks to a server by its Unix socket, so it reaches a server whose link is cut. Cuts are
 # made at the server's end of the link, except `route`. If our end were down, the kernel would send

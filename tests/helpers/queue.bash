@@ -14,8 +14,8 @@
 #     assert_alone                   check that no two commands ran at the same time
 #     assert_clean                   check that no key is left but the last fence, which expires
 #     started_ms NUMBER              print when the waiter's command started
-#     longest_stall_ms DEAD...       print by how much the longest gap between two commands exceeds
-#                                    1 s for each dead waiter between them
+#     longest_stall_ms NUMBER...     print the longest gap between the starts of two commands, less
+#                                    1 s for each of these waiters (killed or stopped) between them
 
 queue_setup() {
     export DIR

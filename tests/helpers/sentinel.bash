@@ -69,7 +69,7 @@ END
     redis_cli sentinel debug info-period 200 tilt-trigger 60000 >/dev/null
 }
 
-sentinel_knows() { # NUMBER REPLICAS OTHERS
+sentinel_knows() { # NUMBER REPLICAS OTHER-SENTINELS
     local said
     redis_use "s$1"
     said=$(redis_cli sentinel master main)
