@@ -134,7 +134,7 @@ full_or_closed() {
     assert_eq "$output" 'went on'
 }
 
-@test "after a release and another acquire of the same key the bound shell is not ended" {
+@test "a bound shell that releases its lock and acquires it without --bind-pid is not ended" {
     shell sh -t 1
     tell sh '"$RLOCK" release -k "$KEY"; unset RLOCK_TOKEN; "$RLOCK" acquire -k "$KEY" -t 60'
     eventually 5 alone

@@ -377,7 +377,8 @@ refused() {
 
 @test "status 69: neither server program is installed, and the message names both" {
     mkdir "$DIR/empty"
-    for _ in {1..20}; do # 20 times, as its parent may learn early or late that no server started
+    # 20 times, as the process that starts the private server may notice its failure early or late.
+    for _ in {1..20}; do
         refused 69 'neither valkey-server nor redis-server can be run; install one' \
             env PATH="$DIR/empty"
     done
