@@ -205,7 +205,7 @@ static void end_bound(struct killer *killer)
     pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
                                       starter_lives ? killer->starter : 0);
 
-    report_why(killer, refused == 0 ? "were ended" : "were to be ended");
+    report_why(killer, refused == 0 ? "were ended" : "were told to end, but not all did");
     if (refused != 0)
         guard_say_refused(killer->report, refused, "it runs on without the lock");
 }

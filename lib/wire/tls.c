@@ -153,7 +153,7 @@ static enum rlock_status make_context(struct tls_context *tls, struct rlock_erro
     tls->context = lib->SSL_CTX_new(lib->TLS_client_method());
     if (tls->context == NULL ||
         lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) != 1)
-        return err_set(err, RLOCK_E_CONFIG, 0, "OpenSSL can't be started");
+        return err_set(err, RLOCK_E_CONFIG, 0, "OpenSSL can't make a context for TLS 1.2 or later");
     lib->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
     lib->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
@@ -397,14 +397,16 @@ static enum rlock_status alert_fault(const struct tls_connection *connection, in
                                      const char *words, struct rlock_error *err)
 {
     if (connection->has_heard)
-        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server broke off: %.80s", words);
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server ended the connection: %.80s",
+                       words);
     switch (alert) {
     case SSL_AD_PROTOCOL_VERSION:
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
     case SSL_AD_BAD_RECORD_MAC: /* the network changed our bytes */
     case SSL_AD_INTERNAL_ERROR:
     case SSL_AD_USER_CANCELLED:
-        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server gave up: %.80s", words);
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "TLS: the server ended the handshake: %.80s",
+                       words);
     default:
         if (lacks_certificate(connection) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
             return wants_certificate(err);
@@ -435,7 +437,7 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     case SSL_R_WRONG_VERSION_NUMBER:
         return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: the server's answer is not TLS");
     default:
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: %.80s", words);
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: the handshake failed: %.80s", words);
     }
 }
 

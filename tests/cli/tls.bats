@@ -278,12 +278,12 @@ END
 TLS: the server's answer is not TLS|ACCEPT;SEND -ERR max number of clients reached\r\n;STALL
 TLS: the server's answer is not TLS|ACCEPT;SEND HTTP/1.1 400 Bad Request\r\n\r\n;CLOSE
 TLS: |ACCEPT;GARBAGE 1000000;STALL
-TLS: |ACCEPT;STREAM \x16\x03\x03\x40\x00
-TLS: |ACCEPT;STREAM \x16\x03\x03\x00\x04\x0e\x00\x00\x00
-TLS: |ACCEPT;STREAM \x15\x03\x03\x00\x02\x01\x5a
+TLS: the handshake failed: |ACCEPT;STREAM \x16\x03\x03\x40\x00
+TLS: the handshake failed: |ACCEPT;STREAM \x16\x03\x03\x00\x04\x0e\x00\x00\x00
+TLS: the handshake failed: |ACCEPT;STREAM \x15\x03\x03\x00\x02\x01\x5a
 TLS handshake: the server closed the connection|ACCEPT;SEND \x15\x03\x03\x00\x02\x01\x00;STALL
 TLS: timed out|ACCEPT;SEND \x16\x03\x03\x40\x00;STALL
-TLS: the server gave up: .*internal error|ACCEPT;SEND \x15\x03\x03\x00\x02\x02\x50;CLOSE
+TLS: the server ended the handshake: .*internal error|ACCEPT;SEND \x15\x03\x03\x00\x02\x02\x50;CLOSE
 TLS handshake: the server closed the connection|ACCEPT;CLOSE
 [Tc].*: .*[Cc]onnection|ACCEPT;RESET
 END

@@ -58,14 +58,15 @@ static const struct {
 } answers[] = {
 #define BYTES(text) text, sizeof text - 1
     {"an error reply of Redis", BYTES("-ERR max\r\n"), RLOCK_E_PROTOCOL, "is not TLS"},
-    {"a record that is too long", BYTES("\x16\x03\x03\xff\xff"), RLOCK_E_PROTOCOL, "TLS: "},
+    {"a record that is too long", BYTES("\x16\x03\x03\xff\xff"), RLOCK_E_PROTOCOL,
+     "TLS: the handshake failed: "},
     {"half a record", BYTES("\x16\x03\x03\x00\x40"), RLOCK_PENDING, ""},
     {"an alert: no common TLS version", BYTES("\x15\x03\x03\x00\x02\x02\x46"), RLOCK_E_UNSUPPORTED,
      "1.2"},
     {"an alert: handshake failure", BYTES("\x15\x03\x03\x00\x02\x02\x28"), RLOCK_E_CONFIG,
      "refuses this client"},
     {"an alert: internal error", BYTES("\x15\x03\x03\x00\x02\x02\x50"), RLOCK_E_UNREACHABLE,
-     "gave up"},
+     "ended the handshake"},
     {"an alert: close notify", BYTES("\x15\x03\x03\x00\x02\x01\x00"), RLOCK_E_UNREACHABLE,
      "closed"},
 };
@@ -112,7 +113,7 @@ static void test_events(struct tls_context *tls)
     close(talk.peer);
     talk.peer = -1;
     okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE &&
-            strstr(talk.err.text, "gave up") != NULL,
+            strstr(talk.err.text, "ended the handshake") != NULL,
         "an alert that came before the end of the connection is reported: %s", talk.err.text);
     end(&talk);
 }
