@@ -249,15 +249,15 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
                              struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_acquire: acquires the lease, waiting for it until `deadline`. If that has passed before the
- * call, it asks only once, within connect_ms. Until a server has answered, it waits for connect_ms
- * at most if `deadline` has no limit; after an answer it waits for outages to end. If a reply is
- * lost, it asks again with the same token. It undoes a request that it gives up.
+ * rlock_acquire: acquires the lease, waiting for it until `deadline`. A deadline that has passed
+ * already: asks once, within connect_ms. No deadline: fails if no server answers within connect_ms;
+ * once one has, waits through outages. After a lost reply it asks again with the same token. It
+ * undoes a request that it gives up and the server may have executed. Blocks until `deadline`, and
+ * up to reply_ms longer to undo (0.5 s if stopped).
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
  * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
- * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent holds a key in another
- * mode. Blocks until `deadline`, and up to reply_ms longer to undo a request (0.5 s if stopped).
- * Source: lib/ops/acquire_loop.c, lib/lua/acquire.lua.
+ * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or
+ * has slots, unlike `config`. Source: lib/ops/acquire_loop.c, lib/lua/acquire.lua.
  */
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,

@@ -103,8 +103,10 @@ enum option_kind {
     OPTION_PID,
     OPTION_NUMBER_OR_ZERO,
     OPTION_CHOICE, /* one of the words in `argument`; the field is the word's index */
-    OPTION_FLAG,   /* no argument: the field becomes 1; environment and files say yes or no */
-    OPTION_ASK     /* no argument: --help or --version */
+    /* No argument on the command line, where the option sets the field to 1. In the environment and
+     * in files the value is yes or no. */
+    OPTION_FLAG,
+    OPTION_ASK /* no argument: --help or --version */
 };
 
 /* The bit that stands for a verb in struct option's mask `verbs`. */

@@ -9,8 +9,8 @@
 #define PRIVATE_SERVER_URL "local:"
 
 /*
- * The private server as this process uses it. The server ends when no process uses it any more.
- * Only private_server.c writes the fields.
+ * What this process holds open while it uses the private server. The server ends when no process
+ * uses it any more. Only private_server.c writes the fields.
  */
 struct private_server {
     /* File with a shared flock: as long as a process has it, the server runs; -1: not in use. */

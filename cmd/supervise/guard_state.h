@@ -76,7 +76,7 @@ struct guard_machine {
     enum guard_state state;
     struct guard_rules rules;
     struct deadlines lease;   /* of the last confirmed renewal that the guard has agreed to */
-    struct deadlines due;     /* `lease`, moved forward if the tree has many processes */
+    struct deadlines due;     /* `lease`, but earlier if the tree has many processes */
     size_t n_processes;       /* of the tree at the last count; 0: not counted yet */
     int64_t count_ms;         /* when to count the tree; RLOCK_NEVER: not before a renewal */
     int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */

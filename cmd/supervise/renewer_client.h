@@ -30,8 +30,8 @@ void renewer_client_stop(struct renewer_client *renewer);
 bool renewer_client_next_event(const struct renewer_client *renewer, struct rlock_event *event);
 
 /*
- * renewer_client_report: report a renewal that was confirmed or that failed. The caller acts upon
- * the event before this call, as writing to stderr may block for 200 ms.
+ * renewer_client_report: report a confirmed or failed renewal. Act upon the event before this call,
+ * which may block for 200 ms on stderr.
  */
 void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event);
 

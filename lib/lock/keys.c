@@ -74,7 +74,9 @@ static struct frame frame_of(const char *key)
     } else if (tag == key && strchr(key, '}') == NULL) { /* job: the key becomes the hash tag */
         snprintf(frame.before, sizeof frame.before, "{");
         snprintf(frame.behind, sizeof frame.behind, "}:rlock:");
-    } else if (tag == key && open == NULL) { /* a}b: a number becomes the hash tag */
+    } else if (tag == key && open == NULL) {
+        /* a}b: Redis hashes the whole key. The hash tag {N} goes behind it, with a number N that
+         * has the same slot. */
         find_number(slot, 0, number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{%s}:", number);
     } else if (tag == key && open[1] == '}') { /* a{}b: the hash tag must come before the key */

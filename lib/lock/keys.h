@@ -39,7 +39,10 @@ void keys_fini(struct lock_keys *keys);
  */
 void keys_add(const struct lock_keys *keys, struct request *request);
 
-/* keys_is_helper_name: does the key have a name of a helper key? Such a key can't be a lock. */
+/*
+ * keys_is_helper_name: is `key` the name of a helper key (a lock's fence, queue, ...)? Such a key
+ * can't be a lock.
+ */
 bool keys_is_helper_name(const char *key);
 
 /*

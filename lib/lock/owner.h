@@ -29,11 +29,12 @@ struct owner {
     bool unless_done;       /* true: a done mark ends the wait; false: wait until it expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
-    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks under which this process runs */
+    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of locks held by processes above this one */
     size_t n_parents;
     char holder_info[HOLDER_INFO_BYTES]; /* who the owner is, for people who look at the lock */
-    char mode[8];                        /* MODE or UNIT of acquire.lua: "x", "s", "ms", a number */
-    int64_t ttl_ms;                      /* the TTL to ask for */
+    /* MODE of acquire.lua: "x", "s" or a number; UNIT of timestamp_lock_acquire.lua: "s" or "ms" */
+    char mode[8];
+    int64_t ttl_ms;  /* the TTL to ask for */
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
     int64_t slot;    /* the slot of the grant */
     enum rlock_queue queue;

@@ -135,9 +135,8 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 }
 
 /*
- * Does a waiter try again after `st`? It does so after RLOCK_E_REPLICAS, too: replicas may come
- * back. renew_loop_run() doesn't: after RLOCK_E_REPLICAS the primary has already extended the
- * lease.
+ * Does a waiter try again after `st`? Also after RLOCK_E_REPLICAS, as replicas may come back. (For
+ * renew_loop_run() that status is final: the primary has extended the lease already.)
  */
 static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 {
@@ -250,10 +249,10 @@ static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_statu
 /* ---- one attempt ---- */
 
 /*
- * Sends one acquire, and then asks whether enough replicas have the grant. If too few have it, the
- * waiter gives the lock back, and returns to the queue with its old ticket. A waiter that got the
- * lock by its first attempt has no ticket yet: it uses the fence of the grant as its ticket, as
- * both numbers are the server's time in microseconds.
+ * Sends one acquire. If the lock was granted, asks whether enough replicas have the grant. If too
+ * few do, a caller that waits gives the lock back and returns to its old place in the queue, by its
+ * ticket. If the first attempt was granted, there is no ticket yet: the fence of the grant serves
+ * as one, as both numbers are the server's time in microseconds.
  */
 static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)

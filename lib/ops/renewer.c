@@ -32,8 +32,8 @@ static void write_event(const struct renewer *renewer, struct rlock_event event,
     ssize_t written;
 
     snprintf(event.text, sizeof event.text, "%s", text);
-    /* An event is shorter than PIPE_BUF, so write(2) is atomic: it writes the whole event, or
-     * nothing if the reader has let the pipe fill up. */
+    /* An event is shorter than PIPE_BUF, so write(2) is atomic. If the reader has let the pipe fill
+     * up, the whole event is dropped. */
     written = write(renewer->events[1], &event, sizeof event);
     (void)written;
 }

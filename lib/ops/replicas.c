@@ -77,8 +77,9 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     took_ms = rlock_clock_ms() - sent_ms;
     if (st == RLOCK_OK)
         acknowledged = count_acknowledged(quorum);
-    /* The server replies within wait_ms. If more than twice that time has passed, this process was
-     * stopped meanwhile, and too little of the lease may be left: the caller asks again. */
+    /* WAIT replies within wait_ms. If more than twice that time has passed, this process was
+     * probably stopped meanwhile, and little of the lease may be left. RLOCK_PENDING makes the
+     * caller ask again. */
     if (acknowledged.n_enough >= quorum->members.need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||

@@ -23,10 +23,12 @@
 #define REDIRECT_LIMIT 8    /* redirects that are followed in a row, before a back-off */
 #define BACK_OFF_LOW_MS 10  /* the shortest back-off; each back-off is a random time */
 #define BACK_OFF_HIGH_MS 50 /* the longest back-off */
-/* A server that Sentinels named must be connected within TRY_MS, twice that after each failure. */
+/* How long a server that the Sentinels named may take until the request can be sent to it. Doubled
+ * after each failure. */
 #define TRY_MS 500
-#define FAILURES_MAX 6      /* after so many failures TRY_MS is not doubled again */
-#define LEARN_AFTER_MS 1000 /* a member that is used for longer than this sends CLUSTER NODES */
+#define FAILURES_MAX 6 /* after so many failures TRY_MS is not doubled again */
+/* A member that has been in use, or is about to block, for so long also sends CLUSTER NODES. */
+#define LEARN_AFTER_MS 1000
 #define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */
 /* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
 #define SENTINELS_MAX_MS 200

@@ -103,8 +103,8 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
 void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline);
 
 /*
- * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (quorum->is_passed_on
- * tells whether a waiter has its turn now), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
+ * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (quorum->is_passed_on:
+ * the release gave a waiter its turn), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err);

@@ -98,7 +98,8 @@ static bool proc_read(char *text, size_t size, const char *path)
     return n >= 0;
 }
 
-/* Returns the processor time of reaped children, which the kernel gives in clock ticks (10 ms). */
+/* Returns the processor time of the children that `pid` has reaped, in ns. The kernel counts it in
+ * clock ticks, mostly of 10 ms. */
 static long long reaped_ns(pid_t pid)
 {
     long user = 0;

@@ -25,7 +25,8 @@ function heading(title, columns) {
     printf "\n%-24s%-57s  %-11s %s\n", title, columns, "limit", "met"
 }
 
-# row: prints the numbers of a program; in rlock's row also the verdict on the number `measured`.
+# row: prints the columns of a program. rlock's row also gets the limit for the number `measured`,
+# and whether it is met.
 function row(name, columns, kind, measured) {
     if (name == "rlock")
         columns = sprintf("%-57s", columns) verdict(kind, "", measured)

@@ -465,7 +465,7 @@ refused_by_peer() {
 
 # ---- what the server inherits from the rlock that starts it ----
 
-@test "the server's parent has neither the environment nor the arguments of rlock" {
+@test "the server's parent process has neither the environment nor the arguments of its rlock" {
     local each
     export SOME_PASSWORD=geheim
     hold one --label geheim

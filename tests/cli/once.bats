@@ -69,7 +69,7 @@ END
     assert_eq "$("$TOOLS/guarded" show "$DIR/alone")" '4 1 0'
 }
 
-@test "after success all --once waiters end at once, also those behind a waiter without --once" {
+@test "after success all waiters with --once end at once, even those behind one without --once" {
     local each from
     hold worker -k "$KEY" --once 1m
     start plain "$RLOCK" -k "$KEY" -- true

@@ -109,7 +109,8 @@ here() { stat -c %s "$DIR/screen"; }
     resize_at 3 40
     pty_expect 5 'waiting 4s'
     assert_between "$(widest "$from")" 30 39
-    # blanks beyond the width would wrap into the next row
+    # The blanks that overwrite the older, longer line must not pass the width, or they would wrap
+    # into the next row.
     assert_between "$(widest "$from" padded)" 30 40
     resize_at 5 300
     pty_expect 5 'waiting 6s'
@@ -306,7 +307,7 @@ own_server() {
     [[ ! -s $DIR/quiet.err ]] || fail "$(<"$DIR/quiet.err")"
 }
 
-@test "if the server is dead or hangs, the message of a timeout names it, and no holder" {
+@test "if the server dies or hangs, a waiter's timeout message names the server, not the holder" {
     local how
     for how in redis_crash redis_pause; do
         own_server

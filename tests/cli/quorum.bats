@@ -120,7 +120,8 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
     assert_eq "$output" 8000000000000001 fence
     fences >"$DIR/fences"
-    # The release has added 1 to the fence that each member remembers.
+    # The release has raised each member's fence by 1, so that a late renewal can't put the lock
+    # back.
     assert_eq "$(sort -u "$DIR/fences")" 8000000000000002 'the last fence of each'
     on 2 redis_cli del "{$KEY}:rlock:fence" >/dev/null
     run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
@@ -181,7 +182,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-@test "acquire, renew and release work by the token; another lock's token is refused with 76" {
+@test "acquire, renew and release work by the token; after the release it is refused with 76" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
     export RLOCK_TOKEN
     run -0 rlock renew -k "$KEY" -t 3

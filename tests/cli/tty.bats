@@ -111,7 +111,7 @@ key_is_held() { ! key_is_free; }
     shown .
     local last value
     value=$(redis_cli get "$KEY")
-    for _ in 1 2; do # twice, as the second stop may take another path through rlock
+    for _ in 1 2; do # twice: rlock must also obey a ^Z that comes after an fg
         press_stop
         stopped "$(named rlock)"
         eventually 5 stopped "$(named hold_clock)"

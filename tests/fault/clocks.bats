@@ -78,7 +78,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
 
 # The test sets the clock forward just after a renewal, so that the next renewal is far: if it
 # arrived before a waiter asked for the lock, it would put the holder's lock back.
-@test "forward 1 h: the holder loses the lock and says so; the waiters get it in their order" {
+@test "clock forward 1 h: the holder loses the lock and says so; waiters get it in their order" {
     local from LEFT=999999
     hold holder -k "$KEY" -t "$(lease 6)"
     queue_up 10
@@ -93,7 +93,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "forward 1 h after the holder was killed: the waiters get the lock in their order" {
+@test "clock forward 1 h after the holder was killed: the waiters get the lock in their order" {
     local from
     hold holder -k "$KEY" -t 60
     queue_up 10
@@ -107,7 +107,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "back 1 h: the holder keeps the lock, and its next renewal sets the normal TTL again" {
+@test "clock back 1 h: the holder keeps the lock, and its next renewal sets the normal TTL again" {
     local from
     set_back
     assert_between "$(ttl_ms "$KEY")" 1 3700000 'PTTL'
@@ -121,7 +121,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "back 1 h, and the holder is killed after its next renewal: its lease ends with its TTL" {
+@test "clock back 1 h: a holder that renews once and is killed loses the lock after a normal TTL" {
     local from
     set_back
     eventually 5 has_normal_ttl
@@ -134,7 +134,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
 }
 
 # The dead holder's key now expires an hour later. Redis can't know that nobody will renew it.
-@test "back 1 h after the holder was killed: all wait until an operator deletes the key" {
+@test "clock back 1 h after the holder was killed: all wait until an operator deletes the key" {
     local from
     hold holder -k "$KEY" -t "$ttl"
     queue_up 10
@@ -150,7 +150,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "back 1 h while the lock is reserved for a stopped waiter: the next one gets it" {
+@test "clock back 1 h while the lock is reserved for a stopped waiter: the next one gets it" {
     local from
     hold holder -k "$KEY" -t "$ttl"
     queue_up 10 -t "$ttl"
@@ -166,7 +166,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "back 1 h while 40 waiters get the lock in turn: all get it, in order and without delay" {
+@test "clock back 1 h while 40 waiters get the lock in turn: all get it, in order, without delay" {
     local from
     hold holder -k "$KEY"
     queue_up 40
@@ -180,7 +180,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "forward 1 h while 40 waiters get the lock in turn: all get it, and at most one loses it" {
+@test "clock forward 1 h while 40 waiters get the lock in turn: all get it, at most one loses it" {
     local from each lost=0
     hold holder -k "$KEY"
     queue_up 40

@@ -63,7 +63,7 @@ is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | on "$1" | grep -qx 1
 }
 
-@test "doctor: a Cluster whose primaries have replicas is good, but weak for a TTL below failover" {
+@test "doctor: a Cluster with replicas is good, but weak if the TTL can't outlast a failover" {
     RLOCK_URL=redis://127.0.0.1:$(port_of 4)
     export RLOCK_URL
     run rlock doctor

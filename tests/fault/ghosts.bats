@@ -412,7 +412,9 @@ assert_expiries() {
 }
 
 @test "lua: a waiter that leaves while the lock is reserved for it: the next waiter gets it" {
-    local SLOWLY=1 # so that a reservation lasts 5 s, not 0.5 s: a busy machine is slow
+    # With SLOWLY the queue's times are ten times as long: on a busy machine, the 0.5 s of a
+    # reservation may pass between two calls.
+    local SLOWLY=1
     acquire $third 1
     QUEUE=fifo
     acquire $mine 1

@@ -95,9 +95,9 @@ queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # ---- messages between the guard and the program ----
 
-# inject_into_recv HOW PID: strace makes the next recvfrom(2) of this process end as HOW says, such
-# as error=EIO or retval=0 (end of file). Sets `injector`, the pid of strace. When strace has ended,
-# the process runs on.
+# inject_into_recv HOW PID: attaches strace to process PID. strace replaces the next recvfrom(2) of
+# the process by HOW, such as error=EIO or retval=0 (end of file). Sets `injector` to the pid of
+# strace. When strace is ended, the process runs on.
 inject_into_recv() {
     strace -qq -o "$DIR/trace" -e trace=recvfrom -e "inject=recvfrom:$1:when=1" -p "$2" 3>&- &
     injector=$!

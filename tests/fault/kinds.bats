@@ -55,7 +55,7 @@ set_quiet() {
     done
 }
 
-@test "lua: out of memory: shared locks and slots can be renewed, released, set to done or rest" {
+@test "lua: out of memory: slots and shared locks are renewed; a release sets a done or rest mark" {
     local ending
     WANT=s acquire $mine 1 90000
     LOCKS=("$KEY:slots")

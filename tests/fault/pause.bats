@@ -397,8 +397,8 @@ has_state_R() { [[ $(state "$1") == R ]]; }
     assert_ends_without_running 5 124
 }
 
-# The command is three chains of processes. Each process starts the next, in a new session, and
-# exits.
+# The command is three chains of processes: each process writes the time to a file, starts the next
+# one in a new session, and exits.
 @test "pause: a command whose processes fork and exit all the time is frozen and resumed" {
     local name generations
     cat >"$DIR/chains" <<'END'

@@ -451,7 +451,7 @@ has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
     [[ ! -e $DIR/ran ]] || fail 'a command was run'
 }
 
-@test "a connection that is half closed, or passes nothing on: the renewer makes a new one" {
+@test "after a half-closed connection, or one that passes nothing on, the renewer makes a new one" {
     redis_start
     line_start "$REDIS_PORT"
     start_holder "$LINE_PORT" "$KEY" -v -t "$(lease 3)" --kill-after 100ms

@@ -19,7 +19,7 @@ struct net_weather {
     int64_t delay_us;    /* least time for one way */
     int64_t jitter_us;   /* at most so much is added to delay_us */
     int64_t loss_one_in; /* one packet in so many is lost; 0: none */
-    int64_t late_one_in; /* so many packets are late_us late; 0: none */
+    int64_t late_one_in; /* one packet in so many is late, by up to late_us; 0: none */
     int64_t late_us;
     int64_t reset_one_in; /* so many connections are reset behind some byte; 0: none */
     int64_t cut_one_in;   /* so many connections are cut behind some byte; 0: none */

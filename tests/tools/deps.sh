@@ -102,7 +102,8 @@ is_there() {
     esac
 }
 
-# package APT OTHERS [EXCEPTION...]: prints the package's name for $manager, from columns 3 to 5.
+# package APT OTHERS [EXCEPTION...]: prints the name that a package has for $manager. The arguments
+# are a row of table() from column 3 on.
 package() {
     name=$2
     [ "$manager" = apt-get ] && name=$1

@@ -360,7 +360,8 @@ static void test_malformed_grants(void)
     "*8\r\n:0\r\n:" NOW "\r\n:" LEFT "\r\n$1\r\nx\r\n:" BLOCK "\r\n$" TICKET "\r\n:" PLACE \
     "\r\n:1\r\n"
 
-/* Replies with the largest and smallest numbers: UBSan ends the program at an overflow. */
+/* The server's replies have the largest and smallest numbers. UBSan ends the program if one
+ * overflows. */
 static void test_absurd_answers(void)
 {
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(

@@ -32,7 +32,7 @@
 static struct {
     atomic_long count[COUNTERS]; /* each running thread adds to its own counter without end */
     atomic_int n_signals;        /* signals that count_signal() has counted */
-    atomic_int n_started;        /* threads that have started; 0 makes run_counter() return */
+    atomic_int n_started;        /* threads that have started; a test sets 0 to end them all */
 } * shm;
 
 static struct proctree tree;

@@ -536,8 +536,8 @@ static void test_topology_behind_info(void)
 }
 
 /*
- * If the command ends while CLUSTER NODES has no reply yet, the member sends the release on the
- * same connection.
+ * While CLUSTER NODES has no reply yet, the next request goes out on the same connection. A release
+ * must not wait for that reply.
  */
 static void test_request_behind_topology(void)
 {

@@ -147,8 +147,8 @@ static void test_given_up(void)
 }
 
 /*
- * A listener with a full queue. The kernel drops further packets that ask for a connection, so the
- * address answers no more than a machine that is switched off. deaf_open() sets `address` to it.
+ * A listener with a full queue: the kernel drops further SYNs, so connecting gets no answer at all,
+ * as from a machine that is switched off. deaf_open() sets `address` to it.
  */
 struct deaf {
     int fd[3];

@@ -8,8 +8,8 @@
 --   queue when it is the first there.
 -- - A waiter that gets its turn has CLAIM_MS to ask for the lock. Then the next waiter gets its
 --   turn. The waiter has only ABSENT_MS if it has not read the wake-up from its list.
--- - alert_near() tells the waiters at the first NEAR_PLACES that their turn is near. Those have to
---   ask within NEAR_MS.
+-- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. One that
+--   doesn't ask within NEAR_MS then counts as dead.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 
@@ -70,10 +70,11 @@ local function is_in_quorum(info)
   return string.find(info or '', ' members=%x') ~= nil
 end
 
--- Tells the waiters behind the first one to ask again just before the turn of the first one can be
--- over. If several waiters in a row have died, the first live one behind them finds that out by
--- asking. Otherwise each of the dead would get a turn of CLAIM_MS. A waiter that gets its turn
--- before that time doesn't have to ask.
+-- Called when the first waiter gets its turn. Tells the waiters at places 2 to NEAR_PLACES to ask
+-- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. The live ones ask,
+-- and then count as alive for LIFE_MS again. The dead ones are silent, and first_alive() removes
+-- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
+-- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
