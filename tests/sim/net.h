@@ -21,8 +21,8 @@ struct net_weather {
     int64_t loss_one_in; /* one packet in so many is lost; 0: none */
     int64_t late_one_in; /* one packet in so many is late, by up to late_us; 0: none */
     int64_t late_us;
-    int64_t reset_one_in; /* so many connections are reset behind some byte; 0: none */
-    int64_t cut_one_in;   /* so many connections are cut behind some byte; 0: none */
+    int64_t reset_one_in; /* one connection in so many is reset behind some byte; 0: none */
+    int64_t cut_one_in;   /* one connection in so many is cut behind some byte; 0: none */
     bool is_crowded;      /* send(2) of a client may accept only a part of the bytes */
     bool drops_at_reset;  /* when one end resets, the bytes on their way may be lost */
 };
