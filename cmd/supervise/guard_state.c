@@ -192,7 +192,8 @@ static enum guard_state take_lease(struct guard_machine *machine)
 }
 
 /*
- * After TERM, or while the guard freezes the tree, use the last count for the renewed lease, too.
+ * The lease was renewed after TERM, or while the guard freezes the tree. If the tree was found to
+ * have many processes at the last count, KILL must be earlier for the renewed lease, too.
  */
 static enum guard_state take_lease_while_ending(struct guard_machine *machine)
 {

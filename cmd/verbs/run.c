@@ -143,8 +143,8 @@ static void prepare(void *context)
 
 /*
  * session_acquire() calls this when no server was reached. The private server (-u local:) may have
- * ended, and another server will replace it. End a guard that was forked before: its descriptor
- * would keep the old server in use.
+ * ended, and another server will replace it. End a guard that was forked before: it has a
+ * copy of the old server's users_fd, which would keep that server in use.
  */
 static void unreachable(void *context)
 {

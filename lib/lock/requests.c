@@ -141,8 +141,10 @@ void requests_release(const struct owner *owner, struct request *request,
 }
 
 /*
- * Begins a release without a fence, for an attempt that the owner has given up. `leaver` is the
- * token that leaves the queue, or "".
+ * Begins a call of release.lua that takes back what the owner may have been granted: in its last
+ * attempt, or in all attempts, see `by`. The empty FENCE tells the script that this is an undo, and
+ * not the end of a hold, so the script doesn't raise the fence. `leaver` is the token that leaves
+ * the queue; "": none does.
  */
 static void begin_undo(const struct owner *owner, struct request *request, enum written_by by,
                        const char *leaver)

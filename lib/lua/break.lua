@@ -1,7 +1,8 @@
 -- break: takes a lock away from its holders, and passes it on to the first waiter. rlock_break
 -- calls this script.
 -- KEYS: six of one lock, see shared/keys.lua
--- ARGV: 1 NAME of the value to remove, as inspect.lua returned it
+-- ARGV: 1 NAME: a hash that stands for the value to remove (see name_of() in shared/view.lua);
+--         inspect.lua returned it
 -- Returns REPLY_OK: the value was removed; REPLY_HELD: the lock has another value by now;
 --         REPLY_GONE: the lock is free
 -- with shared/clock.lua

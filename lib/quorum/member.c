@@ -78,7 +78,7 @@ static void configure(const struct member *member, struct conn *conn)
     conn_configure(conn, &settings);
 }
 
-/* Makes the endpoint another server. Takes `url`. */
+/* Closes the endpoint's connection, and lets it stand for the server `url`. Takes `url`. */
 static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
     conn_fini(&endpoint->conn);

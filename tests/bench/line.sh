@@ -105,7 +105,8 @@ server_count() {
         }' "$scratch/commandstats" >>"$scratch/server"
 }
 
-# crowd_number NAME: prints one of the results of the last crowd.
+# crowd_number NAME: prints what the last run of crowd.c measured as NAME, such as waiter_s: one
+# number, or for handover_us a line for each waiter.
 crowd_number() {
     awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$scratch/crowd"
 }

@@ -197,7 +197,7 @@ attacks() {
     assert_eq "$told" '' 'replies that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys'
 
-    # The same commands, sent by a script, which the manual's rule allows.
+    # The same commands, each sent in a script: the manual's ACL rule allows EVAL.
     awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
         grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)

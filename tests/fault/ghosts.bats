@@ -445,7 +445,7 @@ assert_expiries() {
     is_free
 }
 
-@test "lua: a lock that a renewal put back isn't reserved: waiters block as long as before" {
+@test "lua: a lock that a renewal put back is held, not kept for a waiter: the 2nd blocks 2250 ms" {
     acquire $mine 1
     redis_cli del "$KEY"
     assert_match "$(renew $mine "$(fence)" 90000)" '^2 '

@@ -119,7 +119,7 @@ run_with_injection() {
         inject_into_recv "$how" "$(guard_of "$pid")"
 }
 
-@test "one recvfrom(2) of guard or program fails with EIO: rlock and its command run on" {
+@test "one recvfrom(2) of rlock's guard or main process fails with EIO: the command runs on" {
     need strace
     local who
     mkfifo "$DIR/go"

@@ -53,7 +53,7 @@ is_kept_beyond_ttl() {
     done
 }
 
-@test "the lock is another's: rlock says that the command runs on, and waits until it ends, 76" {
+@test "the lock is lost to another: rlock says that it can't end the command, and waits, 76" {
     start_command -t "$ttl"
     redis_cli set "$KEY" other XX
     eventually 5 said 'it runs on without the lock'

@@ -88,7 +88,8 @@ echo 'a lib/low/other.c' >>owners
 awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 caught 'an exception without need' 'struct a: lib/low/other.c does not write it'
 
-# This file breaks every rule of `only`: each rule must report one of its lines.
+# stranger.c breaks every rule of the file `only`, which lists the C files that a pattern may occur
+# in. only.awk must report at least one line of stranger.c for each rule.
 cat >stranger.c <<'END'
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>

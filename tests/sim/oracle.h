@@ -41,7 +41,10 @@ void oracle_start(const struct oracle_world *world);
 bool oracle_has_failed(void);
 int64_t oracle_n_grants(void);
 
-/* oracle_fail: print that a promise was broken, and end the world. */
+/*
+ * oracle_fail: print which promise of rlock was broken, and stop the simulation by engine_stop().
+ * Returns to the caller. Later calls do nothing.
+ */
 void oracle_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- what the clients say ---- */

@@ -377,7 +377,10 @@ struct walk {
     int n_broken[INVARIANTS];
     bool visited[SUPERVISE_STATES][SUPERVISE_EVENTS];
 
-    /* one run, and what the test concludes from its events without the table */
+    /*
+     * One run, its fake clock, and what the test itself concludes from the events. The test doesn't
+     * ask the table of supervise_state.c, so that it can check what the table does.
+     */
     struct supervision run;
     int64_t now_ms;
     int64_t frozen_since_ms; /* 0: the command isn't frozen */
@@ -429,7 +432,7 @@ static void end_pause(struct walk *w)
     w->answer_by_ms = RLOCK_NEVER;
 }
 
-/* Note what an event means by the promises of the manual, without the table. */
+/* Notes what an event means by the promises of the manual, without asking the table under test. */
 static void note_event(struct walk *w, enum supervise_event event,
                        const struct supervise_input *input)
 {
@@ -501,7 +504,10 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
         w->answer_by_ms = asked_ms + margin_ms;
 }
 
-/* Returns until when the main process has to replace a silent guard, without the table. */
+/*
+ * Returns until when the main process has to replace a silent guard, without asking the table under
+ * test.
+ */
 static int64_t replaced_by_ms(const struct walk *w)
 {
     const struct supervision *run = &w->run;
