@@ -68,10 +68,8 @@ static const struct family {
 
 static struct {
     const struct family *family;
-    int64_t ttl_us;      /* the longest TTL */
-    int64_t between_us;  /* the time from one fault of a server to the next, about */
-    bool was_clock_back; /* not used */
-    int64_t last_save_us;
+    int64_t ttl_us;     /* the longest TTL */
+    int64_t between_us; /* the time from one fault of a server to the next, about */
 } world;
 
 int faults_family_of(uint64_t seed)
