@@ -56,7 +56,8 @@ bool config_names_descriptor(const char *path)
 /*
  * Returns NULL if rlock may read from a file of this kind, else the reason why not. To open or read
  * a FIFO without a writer, a terminal or a device could block for ever. A FIFO is allowed if the
- * path names a descriptor that rlock inherited, as <(...) in a shell does: its writer exists.
+ * path names a descriptor that rlock inherited: then whoever opened the FIFO for rlock writes into
+ * it, as a shell arranges it for <(...).
  */
 static const char *check_kind(const char *path, const struct stat *is)
 {

@@ -133,7 +133,10 @@ int session_status(const struct session *session, enum exit_reason reason);
 /* session_quiet_helpers: from now on, discard what a --password-command writes to stderr. */
 void session_quiet_helpers(const struct session *session);
 
-/* session_disown: leave the password helpers running, for a process forked from this one. */
+/*
+ * session_disown: let the password helpers run on after session_close(), as a process that was
+ * forked from this one still uses them.
+ */
 void session_disown(struct session *session);
 
 /* session_close: close the connections, and end the helpers. Doesn't release the lease. */
