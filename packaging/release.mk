@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+#
+# release.mk: what is published. The Makefile includes this file.
+#
+# Everything is made from the commit HEAD, never from the files of the work tree, and is the same,
+# byte for byte, wherever and whenever it is made from that commit with the same compiler.
+
+RELEASE := build/release
+TARBALL := $(RELEASE)/rlock-$(VERSION).tar.gz
+# The time of the commit, which tools write into packages instead of the time of the build.
+EPOCH    = $(shell git log -1 --format=%ct)
+
+.PHONY: dist deb rpm release check-tag publish abi test-packages test-piuparts \
+        test-reproducible
+dist:  ## pack the sources of HEAD as build/release/rlock-VERSION.tar.gz
+	$(Q)mkdir -p $(RELEASE) && \
+	git archive --format=tar --prefix=rlock-$(VERSION)/ HEAD | gzip -9 -n >$(TARBALL)
+
+# $(call unpack,DIR): empties DIR, and unpacks the sources of HEAD as DIR/rlock-VERSION.
+unpack = rm -rf $(1) && mkdir -p $(1) && tar -xzf $(TARBALL) -C $(1)
+
+deb: dist  ## build the Debian packages into build/release
+	$(Q)tests/tools/deps.sh deb
+	$(Q)$(call unpack,build/deb)
+	$(Q)cp $(TARBALL) build/deb/rlock_$(VERSION).orig.tar.gz
+	$(Q)cp -R build/deb/rlock-$(VERSION)/packaging/debian build/deb/rlock-$(VERSION)/debian
+	$(Q)cd build/deb/rlock-$(VERSION) && SOURCE_DATE_EPOCH=$(EPOCH) dpkg-buildpackage -us -uc
+	$(Q)cp build/deb/*.deb build/deb/*.dsc build/deb/*.debian.tar.xz build/deb/*.orig.tar.gz \
+	    $(RELEASE)/
+
+rpm: dist  ## build the RPM packages into build/release
+	$(Q)tests/tools/deps.sh rpm
+	$(Q)rm -rf build/rpm && mkdir -p build/rpm
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) rpmbuild -ba --define '_topdir $(CURDIR)/build/rpm' --nodeps \
+	    --define '_sourcedir $(CURDIR)/$(RELEASE)' packaging/rlock.spec
+	$(Q)rpmlint -r packaging/rpmlintrc build/rpm/RPMS/*/*.rpm build/rpm/SRPMS/*.rpm
+	$(Q)cp build/rpm/RPMS/*/*.rpm build/rpm/SRPMS/*.rpm $(RELEASE)/
+
+test-packages:  ## as root: build, install, test and remove the packages in clean Debian 12 and 13
+	$(Q)tests/tools/deps.sh distros
+	$(Q)DISTROS_TEST=tests/tools/deb.sh tests/tools/distros.sh bookworm trixie
+
+# Each release gets packages of its own, because they need the hiredis of the release on which they
+# were built.
+test-piuparts:  ## as root: piuparts installs and purges the packages in clean Debian 12 and 13
+	$(Q)tests/tools/deps.sh distros
+	$(Q)DISTROS_TEST=tests/tools/piuparts.sh tests/tools/distros.sh bookworm trixie
+
+abi:  ## fail if librlock.so.0 breaks programs that use the last release's library
+	$(Q)tests/tools/deps.sh abi
+	$(Q)tests/tools/abi.sh CFLAGS='$(CFLAGS)' $(HARDENING:%=HARDENING=%)
+
+test-reproducible:  ## check that clones at two paths, a day apart, build the same files
+	$(Q)tests/tools/deps.sh reproducible
+	$(Q)tests/tools/reproducible.sh
+
+release: dist deb  ## build all that is published, with SHA256SUMS, in build/release
+	$(Q)$(call unpack,build/static-release)
+	$(Q)$(MAKE) -C build/static-release/rlock-$(VERSION) static
+	$(Q)cp build/static-release/rlock-$(VERSION)/rlock-static \
+	    $(RELEASE)/rlock-$(VERSION)-$$($(CC) -dumpmachine | cut -d - -f 1)-linux
+	$(Q)sed 's/@VERSION@/$(VERSION)/g; s/@DATE@/'"$$(date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ)/" \
+	    packaging/rlock.spdx.in >$(RELEASE)/rlock-$(VERSION).spdx
+	$(Q)cd $(RELEASE) && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+
+check-tag:  ## fail unless HEAD has the tag vVERSION
+	$(Q)test -n "$$(git tag --points-at HEAD --list v$(VERSION))" || { \
+	echo "release: HEAD does not have the tag v$(VERSION), the version of lib/rlock.h" >&2; exit 1; }
+
+publish: check-tag  ## after make release: upload build/release to GitHub as release vVERSION
+	$(Q)tests/tools/deps.sh publish
+	$(Q)cd $(RELEASE) && sha256sum --check --strict --quiet SHA256SUMS
+	$(Q)gh release create v$(VERSION) --verify-tag --title 'rlock $(VERSION)' \
+	    --notes 'CHANGELOG.md says what is new.' $(RELEASE)/*
